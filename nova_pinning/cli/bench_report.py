@@ -18,7 +18,6 @@ from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import document
 from nova_pinning.instance_bench.report import page
-from nova_pinning.instance_bench.report import run_caveats
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import study_tables
@@ -166,7 +165,7 @@ def _calibration(path: str) -> self_test.Calibration:
         experiment
     """
     try:
-        return self_test.calibrate(results_file.read(path))
+        return self_test.calibrate(results_file.read(path), path)
     except errors.InputError as error:
         if error.where is not None:
             raise
@@ -216,8 +215,7 @@ def _show(part: page.Part, name: str, console: rich.console.Console,
     printing.say(summary.experiment.about, console)
     printing.say(page.extent(summary.results), console)
     printing.say(part.widening, console)
-    _show_list('Before you rely on this', run_caveats.caveats(summary),
-               console)
+    _show_list('Before you rely on this', part.caveats, console)
     printing.heading(f'Claims: {run_claims.counted(part.claims)}', console)
     for claim in part.claims:
         subject = f' ({claim.subject})' if claim.subject else ''

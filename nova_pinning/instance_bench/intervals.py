@@ -110,6 +110,15 @@ class Interval:
                      for end in ends)
         return dataclasses.replace(self, low=low, high=high)
 
+    def widened(self, factor: float) -> 'Interval':
+        """Wider by a factor, as it is: for what can be negative."""
+        if factor == 1 or not self.is_known:
+            return self
+        low, high = (
+            self.value + (end - self.value) * factor if end != self.value
+            else end for end in (self.low, self.high))
+        return dataclasses.replace(self, low=low, high=high)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Totals:

@@ -17,6 +17,10 @@ from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench import statistics
 
 TABLE = 'self-test'
+# What makes another machine of one, by the conditions of a run: a self-test
+# says nothing of others.
+_MACHINE = {'cpu_model': 'CPU model', 'topology': 'topology',
+            'kernel': 'kernel'}
 #: The factor that tells copies apart.
 COPY = 'copy'
 
@@ -48,12 +52,18 @@ class CopyComparison:
 class Calibration:
     """What a self-test says of the machine that it was run on.
 
+    :param comparisons: none if it was cut off before two rounds
     :param stretch: at least 1; what half-widths of intervals of ratios, by
-        their logarithms, have to be multiplied by so that 95% include 1
+        their logarithms, have to be multiplied by so that 95% include 1.
+        Infinite where copies differ without any spread: no stretch will do
+    :param conditions: of the machine, None if nobody knows them
+    :param source: the file's name
     """
 
     comparisons: tuple[CopyComparison, ...]
     stretch: float
+    conditions: bench_model.Conditions | None = None
+    source: str = ''
 
     @property
     def including_one(self) -> int:
@@ -62,15 +72,38 @@ class Calibration:
     @property
     def largest(self) -> float:
         """The ratio that is farthest from 1, as one above 1."""
-        return math.exp(max(abs(math.log(comparison.ratio.value))
-                            for comparison in self.comparisons))
+        return math.exp(max((abs(math.log(comparison.ratio.value))
+                             for comparison in self.comparisons), default=0))
+
+    @property
+    def chance(self) -> float:
+        """That so few intervals, or fewer, include 1 if 95% are to."""
+        from scipy import stats
+
+        return float(stats.binom.cdf(
+            self.including_one, len(self.comparisons), intervals.CONFIDENCE))
+
+    def other_machine(
+            self, conditions: bench_model.Conditions | None) -> str:
+        """What tells its machine from another, '' if nothing is known to.
+
+        :param conditions: of the other
+        """
+        if self.conditions is None or conditions is None:
+            return ''
+        return '; '.join(
+            f'{words}: {was} there, {now} here'
+            for name, words in _MACHINE.items()
+            if (was := getattr(self.conditions, name))
+            != (now := getattr(conditions, name)))
 
 
-def calibrate(results: bench_model.Results) -> Calibration:
+def calibrate(results: bench_model.Results, source: str = '') -> Calibration:
     """Compare the copies of each case, each of them once.
 
+    :param source: the file's name
     :raises nova_pinning.errors.InputError: if these are not results of a
-        self-test, or nothing in them can be compared
+        self-test
     """
     if results.experiment.table != TABLE:
         raise errors.InputError(
@@ -88,13 +121,11 @@ def calibrate(results: bench_model.Results) -> Calibration:
         comparison for rows in by_case.values()
         for one, other in zip(rows[::2], rows[1::2])
         if (comparison := _compared(one, other)).ratio.is_known)
-    if not comparisons:
-        raise errors.InputError(
-            'no two copies were both measured in two rounds', advice='let '
-            'nova-pinning bench run self-test come to its end')
     reaches = sorted(comparison.reach for comparison in comparisons)
-    enough = reaches[math.ceil(intervals.CONFIDENCE * len(reaches)) - 1]
-    return Calibration(comparisons=comparisons, stretch=max(enough, 1.0))
+    enough = (reaches[math.ceil(intervals.CONFIDENCE * len(reaches)) - 1]
+              if reaches else 1.0)
+    return Calibration(comparisons=comparisons, stretch=max(enough, 1.0),
+                       conditions=summary.conditions, source=source)
 
 
 def _compared(one: statistics.FigureRow,

@@ -166,8 +166,9 @@ class FigureRow:
 class RunSummary:
     """All rows, in the order of the experiment's cases.
 
-    :param stretch: what intervals of ratios are wider by, by logarithms, than
-        the rounds themselves tell: what a self-test of the machine asks for
+    :param stretch: what intervals of ratios are wider by than the rounds
+        themselves tell, by logarithms where they cannot be negative: what a
+        self-test of the machine asks for
     """
 
     results: bench_model.Results
@@ -433,8 +434,9 @@ def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
 
     samples = [row.estimate.sample for row in (*rows, *distinct)]
     platform, by_size = (
-        intervals.interval(samples, lambda totals: line(totals)[part],
-                           seed=summary.experiment.seed)
+        intervals.interval(
+            samples, lambda totals: line(totals)[part],
+            seed=summary.experiment.seed).widened(summary.stretch)
         for part in range(2))
     return Split(
         name=name, platform=platform, by_size=by_size, residual=max(

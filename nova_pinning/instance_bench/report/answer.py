@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
+import math
 
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench.report import run_tables
@@ -271,10 +272,15 @@ def calibration_words(found: self_test.Calibration | None) -> str:
         return ('Intervals are as they were calculated: no self-test of this '
                 'machine was given ("bench run self-test", then '
                 '--self-test), so none is widened.')
+    if not found.comparisons:
+        return ('Intervals are as they were calculated: the self-test was cut '
+                'off, so none is widened.')
+    stretch = (f'intervals stretched by {found.stretch:.2f}'
+               if math.isfinite(found.stretch) else 'some differ without any '
+               'spread, so that no stretch will do and ratios say nothing')
     return (f'{found.including_one:,} of {len(found.comparisons):,} identical '
             'comparisons on this machine include 1.0, the largest ratio '
-            f'being {found.largest:.2f}; intervals stretched by '
-            f'{found.stretch:.2f}.')
+            f'being {found.largest:.2f}; {stretch}.')
 
 
 _OF_TABLE: dict[str, Callable[[statistics.RunSummary], Answer | None]] = {

@@ -37,8 +37,8 @@ def _part(part: page.Part) -> dict[str, Any]:
             'comparisons': len(part.calibration.comparisons),
             'including_one': part.calibration.including_one,
             'largest': part.calibration.largest,
-            'stretch': part.calibration.stretch},
-        'warnings': list(run_caveats.caveats(summary)),
+            'stretch': _number(part.calibration.stretch)},
+        'warnings': list(part.caveats),
         'claims': list(map(dataclasses.asdict, part.claims)),
         'figures': [_row(summary, row) for row in summary.rows],
         'finishes': [{

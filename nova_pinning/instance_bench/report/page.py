@@ -65,9 +65,33 @@ class Part:
     @property
     def widening(self) -> str:
         """By how much intervals are widened, and why."""
-        if self.summary.experiment.table == 'self-test':
+        if self.summary.experiment.table == self_test.TABLE:
             return ''
         return answer.calibration_words(self.calibration)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Why not to rely on it, the gravest first."""
+        found = self.calibration
+        texts = []
+        if found is not None:
+            other = found.other_machine(self.summary.conditions)
+            if other:
+                texts.append(
+                    f'The self-test in {found.source} is of another machine '
+                    f'({other}): what the intervals of this one are worth is '
+                    'not known.')
+            if not found.comparisons:
+                texts.append(_cut_off(found.source))
+        elif self.summary.experiment.table == self_test.TABLE and (
+                not self_test.calibrate(self.summary.results).comparisons):
+            texts.append(_cut_off(self.source))
+        return (*texts, *run_caveats.caveats(self.summary))
+
+
+def _cut_off(path: str) -> str:
+    return (f'In {path} no two copies of a self-test were both measured in '
+            'two rounds: let bench run self-test come to its end.')
 
 
 def check() -> None:
@@ -165,7 +189,6 @@ def _section(part: Part, name: str, anchor: str) -> dict[str, Any]:
     experiment = summary.experiment
     comparison = part.comparison
     found = answer.answer(summary)
-    caveats = run_caveats.caveats(summary)
     sources = published_sources(summary)
     return {
         'anchor': anchor,
@@ -176,7 +199,7 @@ def _section(part: Part, name: str, anchor: str) -> dict[str, Any]:
         'picture': charts.picture(found, anchor),
         'widening': part.widening,
         'extent': f'{extent(results)} From {part.source}.',
-        'caveats': caveats,
+        'caveats': part.caveats,
         'claims': part.claims,
         'verdicts': run_claims.counted(part.claims),
         'changes': run_tables.changes(comparison) if comparison else None,

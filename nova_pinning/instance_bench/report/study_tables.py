@@ -342,6 +342,8 @@ def _neighbours(summary: statistics.RunSummary) -> _Tables:
 
 def _self_test(summary: statistics.RunSummary) -> _Tables:
     found = self_test.calibrate(summary.results)
+    if not found.comparisons:
+        return
     columns = ('comparisons', 'include 1.0', 'share', 'largest ratio',
                'intervals stretched by')
     yield run_tables.ReportTable(
@@ -349,11 +351,13 @@ def _self_test(summary: statistics.RunSummary) -> _Tables:
         rows=((f'{len(found.comparisons):,}', f'{found.including_one:,}',
                words.percent(found.including_one
                              / len(found.comparisons)),
-               f'{found.largest:.2f}', f'{found.stretch:.2f}'),),
+               f'{found.largest:.2f}',
+               f'{found.stretch:.2f}'),),
         numbers=frozenset(columns),
         note='95% should include 1.0. Where fewer do, the intervals of other '
              'runs on this machine are too narrow by so much; --self-test '
-             'widens them.')
+             'widens them. No stretch will do for copies that differ without '
+             'any spread (inf).')
     yield run_tables.ReportTable(
         title='The comparisons, furthest first', is_detail=True,
         columns=('case', 'figure', 'ratio'), numbers=frozenset(['ratio']),

@@ -134,6 +134,20 @@ class ReportBenchTest(cli_case.TestCase):
                       ' '.join(done.out.split()))
         self.assertEqual([1.5], given)
 
+    def test_self_test_that_was_cut_off(self):
+        """The other files are reported as ever."""
+        cut = self.write('cut.jsonl', report_scenes.copies(rounds=1))
+        done = self.report(
+            self.write('a.jsonl', report_scenes.mutex(rounds=3)), cut)
+        self.assertEqual(0, done.status, done.err)
+        text = ' '.join(done.out.split())
+        self.assertIn('take turns at a mutex', text)
+        self.assertIn('cut.jsonl no two copies of a self-test', text)
+        done = self.report(self.write('b.jsonl', report_scenes.mutex()),
+                           '--self-test', cut)
+        self.assertEqual(0, done.status, done.err)
+        self.assertIn('cut.jsonl no two copies', ' '.join(done.out.split()))
+
     def test_claims(self):
         path = self.write('a.jsonl', report_scenes.priority(ratio=1.0))
         self.assertEqual(0, self.report(path).status)

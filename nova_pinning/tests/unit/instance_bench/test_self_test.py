@@ -91,10 +91,35 @@ class TestCalibrate(unit_base.TestCase):
             errors.InputError, self_test.calibrate,
             _results(lambda *_unused: 5.0, table='levels'))
         self.assertIn('which is not a self-test', str(error))
-        error = self.assertRaises(
-            errors.InputError, self_test.calibrate,
-            _results(lambda *_unused: 5.0, rounds=1))
-        self.assertIn('no two copies', str(error))
+
+    def test_cut_off_in_the_first_round(self):
+        found = self_test.calibrate(_results(lambda *_unused: 5.0, rounds=1))
+        self.assertEqual(((), 1.0, 1.0), (
+            found.comparisons, found.stretch, found.largest))
+
+    def test_chance(self):
+        # The standard library has binomial coefficients, and no more.
+        for including, comparisons in ((94, 100), (17, 20)):
+            self.assertAlmostEqual(sum(
+                math.comb(comparisons, count) * 0.95 ** count
+                * 0.05 ** (comparisons - count)
+                for count in range(including + 1)),
+                report_scenes.calibration(comparisons, including).chance)
+
+    def test_other_machine(self):
+        here = report_scenes.CONDITIONS
+        found = dataclasses.replace(report_scenes.calibration(),
+                                    conditions=here)
+        self.assertEqual('', found.other_machine(here))
+        self.assertEqual('', found.other_machine(None))
+        self.assertEqual('', report_scenes.calibration().other_machine(here))
+        self.assertEqual(
+            'CPU model: Another CPU there, A CPU here; kernel: 6.12.1 there, '
+            '6.18 here', dataclasses.replace(
+                found, conditions=dataclasses.replace(
+                    here, cpu_model='Another CPU')).other_machine(
+                        dataclasses.replace(here, cpu_model='A CPU',
+                                            kernel='6.18', load=9.0)))
 
 
 class TestStretched(unit_base.TestCase):
@@ -111,3 +136,11 @@ class TestStretched(unit_base.TestCase):
             found = dataclasses.replace(interval, low=2.0).stretched(factor)
             self.assertEqual(2.0, found.low)
             self.assertGreater(found.high, 1e300)
+
+    def test_widened(self):
+        """What can be negative has no logarithm."""
+        found = report_scenes.interval(0.1, -0.1, 0.2).widened(2)
+        self.assertAlmostEqual(-0.3, found.low)
+        self.assertAlmostEqual(0.3, found.high)
+        flat = report_scenes.interval(0.1, 0.1, 0.1)
+        self.assertEqual(flat, flat.widened(math.inf))

@@ -4,6 +4,7 @@
 import dataclasses
 import importlib.util
 import json
+import math
 import re
 from unittest import mock
 
@@ -18,6 +19,7 @@ from nova_pinning.instance_bench.report import document
 from nova_pinning.instance_bench.report import page
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench import run_comparison
+from nova_pinning.instance_bench import self_test
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
 from nova_pinning.tests.unit import unit_base
 
@@ -200,6 +202,39 @@ class PageTest(unit_base.TestCase):
             _root(part).text_content())
         self.assertEqual(96, document.report_document([part])['results'][0][
             'self_test']['including_one'])
+
+    def test_self_test_that_was_cut_off(self):
+        run = report_scenes.copies(rounds=1)
+        part = dataclasses.replace(_part(run), source='cut-off.jsonl')
+        self.assertIn('In cut-off.jsonl no two copies', part.caveats[0])
+        self.assertIn('inconclusive', _root(part).text_content())
+        found = self_test.calibrate(run.results(), 'cut-off.jsonl')
+        other = dataclasses.replace(_part(report_scenes.mutex(rounds=3)),
+                                    calibration=found)
+        self.assertIn('In cut-off.jsonl no two copies', other.caveats[0])
+        self.assertIn('none is widened', other.widening)
+
+    def test_self_test_of_another_machine(self):
+        part = dataclasses.replace(
+            _part(report_scenes.mutex(rounds=3)),
+            calibration=dataclasses.replace(
+                report_scenes.calibration(), source='other.jsonl',
+                conditions=dataclasses.replace(report_scenes.CONDITIONS,
+                                               kernel='6.1')))
+        text = ('The self-test in other.jsonl is of another machine (kernel: '
+                '6.1 there, 6.12.1 here)')
+        self.assertIn(text, part.caveats[0])
+        self.assertIn(text, _root(part).text_content())
+        self.assertIn(text, document.report_document([part])['results'][0][
+            'warnings'][0])
+
+    def test_no_stretch_will_do(self):
+        """Infinity is no JSON."""
+        part = dataclasses.replace(
+            _part(report_scenes.mutex(rounds=3)),
+            calibration=report_scenes.calibration(stretch=math.inf))
+        json.dumps(document.report_document([part]), allow_nan=False)
+        self.assertIn('no stretch will do', part.widening)
 
     def test_method(self):
         run = report_scenes.Run(rounds=2).alone()
