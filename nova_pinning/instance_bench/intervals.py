@@ -165,6 +165,11 @@ def ratio(totals: Sequence[Totals]) -> Any:
     return totals[0].mean / totals[1].mean
 
 
+def ratio_of_ratios(totals: Sequence[Totals]) -> Any:
+    """The first mean by the second, by the third by the fourth."""
+    return ratio(totals[:2]) / ratio(totals[2:])
+
+
 def variation_ratio(totals: Sequence[Totals]) -> Any:
     return variation(totals[:1]) / variation(totals[1:])
 

@@ -105,6 +105,28 @@ def pinning_pairs(summary: statistics.RunSummary) -> Iterator[Pair]:
                     if pinned and not row.is_pinned)
 
 
+def slowdown_pairs(
+    summary: statistics.RunSummary,
+) -> Iterator[tuple[statistics.FigureRow, statistics.FigureRow,
+                    intervals.Interval]]:
+    """Pinned and floating beside the same neighbour: which it slows more.
+
+    Each against itself without one, since the two need not have as many vCPUs
+    for each CPU: what floats is among its neighbours, and what is pinned is
+    not. Above 1 the floating one is slowed more.
+    """
+    for floating, pinned in pinning_pairs(summary):
+        rows = [(row, statistics.quiet_row(summary, row))
+                for row in (floating, pinned)]
+        alone = [quiet.estimate.sample for _row, quiet in rows
+                 if quiet is not None]
+        if len(alone) == 2 and floating.has_neighbours:
+            yield pinned, floating, statistics.slowdown_ratio(
+                (floating.estimate.sample, pinned.estimate.sample),
+                (alone[0], alone[1]), summary.experiment.seed,
+                pinned.figure.better).stretched(summary.stretch)
+
+
 def smp_pairs(summary: statistics.RunSummary) -> Iterator[Pair]:
     """What ran on two CPUs (SMP), and the same on one (UP)."""
     rows = {(row.case.key, row.figure.name): row
@@ -198,13 +220,12 @@ def _is_alike(summary: statistics.RunSummary, row: statistics.FigureRow,
               other: statistics.FigureRow) -> bool:
     """Whether only pinning tells two rows apart.
 
-    In a matrix of neighbours that is what the factors say; else it is the
-    density.
+    That is the density, and in a matrix of neighbours the factors as well.
     """
-    if summary.experiment.table == 'neighbours':
-        return (_without(row.case, 'provisioning')
-                == _without(other.case, 'provisioning'))
-    return is_as_dense(summary, row, other)
+    return is_as_dense(summary, row, other) and (
+        summary.experiment.table != 'neighbours'
+        or _without(row.case, 'provisioning')
+        == _without(other.case, 'provisioning'))
 
 
 def is_as_dense(summary: statistics.RunSummary, row: statistics.FigureRow,

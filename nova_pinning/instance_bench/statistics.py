@@ -112,6 +112,25 @@ def ratio(sample: intervals.Sample, baseline: intervals.Sample,
                               is_paired=is_paired)
 
 
+def slowdown_ratio(
+        beside: tuple[intervals.Sample, intervals.Sample],
+        alone: tuple[intervals.Sample, intervals.Sample], seed: int = 1,
+        better: bench_model.Better = bench_model.Better.LOWER,
+) -> intervals.Interval:
+    """What slows one by what slows another: above 1 the first loses more.
+
+    All four samples are of the same rounds.
+
+    :param beside: the one's among neighbours, and the other's
+    :param alone: theirs without
+    """
+    pairs = [beside[0], alone[0], beside[1], alone[1]]
+    if better is bench_model.Better.HIGHER:
+        pairs = [alone[0], beside[0], alone[1], beside[1]]
+    return intervals.interval(pairs, intervals.ratio_of_ratios, seed=seed,
+                              is_positive=True, is_paired=True)
+
+
 def variation_ratio(sample: intervals.Sample, baseline: intervals.Sample,
                     seed: int = 1) -> intervals.Interval:
     """One coefficient of variation by another: above 1 is less stable.
@@ -362,6 +381,13 @@ def _without_neighbours(
     if alone is None or alone[0] == row.case:
         return None
     return _row_of(alone, row.figure, rows)
+
+
+def quiet_row(summary: RunSummary, row: FigureRow) -> FigureRow | None:
+    """What a row is without its neighbours, or else its baseline."""
+    experiment = summary.experiment
+    return (_without_neighbours(row, summary.rows, experiment)
+            or _baseline(row, summary.rows, experiment))
 
 
 def _row_of(tenant_of_case: tuple[bench_model.Case, bench_model.Tenant] | None,

@@ -50,7 +50,8 @@ class RunClaim:
     """A sentence, and whether the run bears it out.
 
     :param name: for programs: 'affinities', 'clocks', 'complete', 'level',
-        'spread', 'mutex', 'finish-ratio', 'bare-metal', 'agent'
+        'spread', 'slowdown', 'mutex', 'finish-ratio', 'bare-metal',
+        'agent', 'self-test'
     :param subject: of which case, '' if of all
     :param evidence: the figures that decide
     """
@@ -217,11 +218,18 @@ def _isolation(summary: statistics.RunSummary) -> Iterator[RunClaim]:
 
 def _neighbours(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     """Of each victim its aggressors together, since there are many."""
-    pairs = [(pair.row, pair.level) for pair in
-             row_pairs.isolations(summary) if pair.level is not None]
-    yield from _together(
-        'level', pairs, 1, 'Whatever its neighbour, a pinned instance gets '
-        'more than a floating one')
+    found = list(row_pairs.slowdown_pairs(summary))
+    densities = {row.tenant.workload: f'; floating ones have {most:.2g} vCPUs '
+                 f'for each CPU, pinned ones {least:.2g}'
+                 for row, floating, _ratio in found
+                 for most, least in [[row_pairs.density(summary, one)
+                                      for one in (floating, row)]]}
+    for claim in _together(
+            'slowdown', [(row, ratio) for row, _floating, ratio in found], 1,
+            'Whatever its neighbour, it slows a pinned instance less than a '
+            'floating one, each by itself alone'):
+        yield dataclasses.replace(
+            claim, evidence=claim.evidence + densities[claim.subject])
 
 
 def _against(summary: statistics.RunSummary, row: statistics.FigureRow,

@@ -393,8 +393,13 @@ def latency(**options):
     return run
 
 
-def matrix(worst=2.0, **options):
-    """Victims beside aggressors; floating ones suffer, pinned ones less."""
+def matrix(worst=2.0, floating=1.0, cpus=None, **options):
+    """Victims beside aggressors; floating ones suffer, pinned ones less.
+
+    :param worst: what aggressors slow floating ones by
+    :param floating: what these get, of what pinned ones do
+    :param cpus: of the floating ones' tenants, beside an aggressor
+    """
     victims = ('sysbench-cpu', 'stream')
     run = Run('neighbours', map(workload, victims),
               baseline={'aggressor': 'none'}, **options)
@@ -407,7 +412,10 @@ def matrix(worst=2.0, **options):
                        else (victim, neighbours(count=2))),
                      workload=name, aggressor=aggressor,
                      provisioning=str(provisioning)),
-                {'victim': 1000.0 / slow})
+                {'victim': 1000.0 / slow * (
+                    floating if provisioning is VANILLA else 1)},
+                cpus=cpus if provisioning is VANILLA
+                and aggressor != 'none' else None)
     return run
 
 

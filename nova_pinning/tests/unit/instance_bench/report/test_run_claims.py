@@ -173,13 +173,26 @@ class IsolationTest(unit_base.TestCase):
         self.assertIs(HOLDS, found.verdict, found.evidence)
 
     def test_matrix(self):
-        found = _claims(report_scenes.matrix(), 'level')
+        found = _claims(report_scenes.matrix(), 'slowdown')
         self.assertEqual(['stream', 'sysbench-cpu'],
                          [one.subject for one in found])
         self.assertEqual([HOLDS] * 2, [one.verdict for one in found])
         self.assertIn('2 of 2 ratios', found[0].evidence)
         self.assertEqual([DOES_NOT_HOLD] * 2, _verdicts(
-            report_scenes.matrix(worst=0.9), 'level'))
+            report_scenes.matrix(worst=0.9), 'slowdown'))
+        self.assertEqual([], _claims(report_scenes.matrix(), 'level'))
+
+    def test_matrix_by_slowdowns(self):
+        """What floats and gets half of it alone as well is not slowed."""
+        self.assertEqual([DOES_NOT_HOLD] * 2, _verdicts(
+            report_scenes.matrix(worst=1.0, floating=0.5), 'slowdown'))
+
+    def test_matrix_tells_the_density(self):
+        found = _claims(report_scenes.matrix(
+            cpus={'victim': '4-5'}), 'slowdown')
+        # Of its neighbours' 4 vCPUs, on 8 CPUs, one is there.
+        self.assertIn('floating ones have 1.5 vCPUs for each CPU, pinned ones',
+                      found[0].evidence)
 
 
 class SelfTestTest(unit_base.TestCase):

@@ -21,7 +21,7 @@ _OWN = {
     'enterprise-vs-shared': ['level', 'spread'],
     'latency': [],
     'multitask': [],
-    'neighbours': ['level'],
+    'neighbours': ['slowdown'],
     'network-cache': ['agent'],
     'network-placement': [],
     'overhead-ladder': ['bare-metal'],
