@@ -511,6 +511,15 @@ class TestShipped(unit_base.TestCase):
             [('bursts', bench_model.Role.NEIGHBOUR, 2)] * 4,
             [(one.workload, one.role, one.count) for one in bursty])
 
+    def test_established_tools_beside_the_mutex(self):
+        """On the host, where they say whether ours is of their order."""
+        found = self._read('smp-mutex', host(2)).experiment
+        self.assertEqual(
+            [('sched-pipe', 'bm'), ('ping-pong', 'bm')],
+            [(tenant.workload, tenant.platform) for case in found.cases
+             for tenant in case.tenants
+             if not case.skipped and 'mutex' not in tenant.workload])
+
     def test_cpu_priority_on_four_cpus(self):
         """As it was published: 1, 4 and 6 threads for 4 CPUs."""
         found = self._read('cpu-priority', host(4)).experiment

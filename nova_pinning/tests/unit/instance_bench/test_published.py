@@ -176,3 +176,4 @@ class ShippedTest(unit_base.TestCase):
     def test_workload_that_nobody_has_published(self):
         self.assertIsNone(published.beside('levels', 'redis'))
         self.assertIsNone(published.beside('latency', 'cyclictest'))
+        self.assertIsNone(published.beside('mutex', 'sched-pipe'))
