@@ -28,6 +28,7 @@ from nova_pinning.host import machine_files
 from nova_pinning.host import words
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import machine_needs
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.model import hostclass
 
@@ -46,6 +47,8 @@ class CpuLayout:
     :param memory_mib: of the whole host
     :param note: what a reader has to know of it, '' for a plan
     :param planned: the host file with the plan, None without one
+    :param lacks: why the machine has not what some experiments need, by what
+        they call it
     """
 
     host: cpuset.CpuSet
@@ -57,6 +60,7 @@ class CpuLayout:
     memory_mib: int
     note: str = ''
     planned: host_model.HostDescription | None = None
+    lacks: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def cpus(self) -> cpuset.CpuSet:
@@ -108,7 +112,8 @@ def load(path: str = '', root: str = '/') -> CpuLayout:
     layout = (of_plan(host_loader.load(path), machine) if path
               else of_host(machine))
     return dataclasses.replace(layout, memory_mib=max(
-        layout.memory_mib, numa.all_memory_mib(tree)))
+        layout.memory_mib, numa.all_memory_mib(tree)),
+        lacks=machine_needs.lacking(tree))
 
 
 def of_plan(planned: host_model.HostDescription,

@@ -221,7 +221,7 @@ class _ExperimentReader:
             if self._errors:
                 return
             tenants, refusal = case_tenants.tenants(wishes, self._layout)
-            refusal = refusal or self._lacking()
+            refusal = refusal or self._lacking(scenario)
             case = bench_model.Case(
                 factors=factors, tenants=tenants, skipped=refusal)
             twin = seen.setdefault(repr(tenants), factors)
@@ -229,12 +229,16 @@ class _ExperimentReader:
                 case = dataclasses.replace(case, skipped=_same(factors, twin))
             yield case
 
-    def _lacking(self) -> str:
-        """What the host has not and the experiment is about, '' if none."""
-        if self._value.get('needs') == 'siblings' and all(
-                len(core) == 1 for core in self._layout.cores):
-            return 'cores of this host have one thread each'
-        return ''
+    def _lacking(self, scenario: Mapping[str, Any]) -> str:
+        """What the host has not and a scenario is about, '' if none."""
+        lacks = dict(self._layout.lacks)
+        if all(len(core) == 1 for core in self._layout.cores):
+            lacks['siblings'] = 'cores of this host have one thread each'
+        if len(self._layout.nodes) < 2:
+            lacks['nodes'] = 'this host has one NUMA node'
+        return next((lacks[needed] for needed in (
+            self._value.get('needs'), scenario.get('needs'))
+            if needed in lacks), '')
 
     def _values(self, axis: str, scenario: Mapping[str, Any],
                 path: source.Path) -> list[case_tenants.GivenValue]:

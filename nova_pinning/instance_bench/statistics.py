@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import dataclasses
 import itertools
 import math
+import re
 from typing import Any
 
 from nova_pinning.instance_bench import bench_model
@@ -23,6 +24,11 @@ _FENCE = 1.5
 _COMPARES_WORKLOADS = ('mutex', 'multitask')
 # Values below which quartiles say nothing.
 _LEAST_FENCED = 4
+# Percentiles, and values beyond one that it takes to be more than the largest.
+_PERCENTILE = re.compile(r'p(\d+(?:_\d+)?)')
+_LEAST_BEYOND = 10
+# The figure of a workload that says how many values its percentiles are of.
+_SAMPLES = 'samples'
 # Sizes that a line needs, lest it go through all points whatever they are.
 _LEAST_SIZES = 3
 
@@ -236,7 +242,9 @@ def summarise(results: bench_model.Results,
             workload = results.workloads.get(tenant.workload)
             for figure in workload.figures if workload else ():
                 sample = sample_of(measurements, tenant.name, figure.name)
-                if sample is not None:
+                if sample is not None and _is_told(
+                        figure, sample_of(measurements, tenant.name,
+                                          _SAMPLES)):
                     rows.append(FigureRow(
                         case=case, tenant=tenant, figure=figure,
                         estimate=estimate(sample, seed),
@@ -244,6 +252,19 @@ def summarise(results: bench_model.Results,
                                     for measurement in measurements)))
     return RunSummary(results=results, stretch=stretch, rows=tuple(
         _compared(row, rows, results.experiment, stretch) for row in rows))
+
+
+def _is_told(figure: bench_model.WorkloadFigure,
+             samples: intervals.Sample | None) -> bool:
+    """Whether a percentile has values beyond it, and is not the largest.
+
+    :param samples: how many values each run had, None if nobody knows
+    """
+    match = _PERCENTILE.fullmatch(figure.name)
+    if match is None or samples is None:
+        return True
+    beyond = 1 - float(match[1].replace('_', '.')) / 100
+    return round(min(samples.values) * beyond, 6) >= _LEAST_BEYOND
 
 
 def varying(cases: Sequence[bench_model.Case]) -> tuple[str, ...]:

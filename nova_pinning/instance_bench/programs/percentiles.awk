@@ -32,4 +32,5 @@ END {
         printf "p%s: %d\n", wanted[i], seen < enough ? max : us - 1
     }
     printf "max: %d\n", max
+    printf "samples: %.0f\n", total
 }

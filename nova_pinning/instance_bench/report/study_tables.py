@@ -294,11 +294,14 @@ def _latency(summary: statistics.RunSummary) -> _Tables:
         yield run_tables.named(
             summary, first, [{
                 'runs': run_tables.FIGURES['runs'](row),
+                'samples': cell(row, 'samples'),
                 **{figure: cell(row, figure) for figure in figures}}
                 for row in first],
             title=f'{workload}: latency in {unit}',
             note='Percentiles are averages of the runs’; max is the largest '
-                 'of all runs.')
+                 'of all runs. A percentile that fewer than ten of a run’s '
+                 'samples are beyond is left out: it would be little but the '
+                 'largest.')
 
 
 def _percentile(figure: str) -> float:

@@ -107,6 +107,16 @@ class DefaultTestCase(unit_base.TestCase):
         self.assertTrue(found.dedicated)
         self.assertEqual(found.cpus, cpuset.union(found.cores))
 
+    def test_what_the_machine_lacks(self):
+        machine = self.useFixture(sample_machines.Machine()).small()
+        found = cpu_layout.load(root=str(machine.root)).lacks
+        self.assertIn('CONFIG_HWLAT_TRACER', found['hwlat'])
+        self.assertIn('resctrl', found['cache-ways'])
+        machine.write('sys/kernel/tracing/available_tracers',
+                      'hwlat function nop')
+        machine.write('sys/fs/resctrl/info/L3/cbm_mask', 'fff')
+        self.assertEqual({}, cpu_layout.load(root=str(machine.root)).lacks)
+
     @ddt.data((512, 1024), (4096, 4096))
     @ddt.unpack
     def test_memory_that_no_node_knows_of(self, total, found):

@@ -410,6 +410,15 @@ class TestErrors(TestCase):
         self.assertIn('more than 5000 cases', self.wrong(document))
 
 
+class NeedsTest(TestCase):
+
+    def test_what_a_scenario_needs(self):
+        found = self.read(trial(scenarios=[
+            {'name': 'near'}, {'name': 'far', 'needs': 'nodes'}]))
+        self.assertEqual(['', 'this host has one NUMA node'],
+                         [case.skipped for case in found.cases])
+
+
 @ddt.ddt
 class TestShipped(unit_base.TestCase):
 
@@ -519,6 +528,31 @@ class TestShipped(unit_base.TestCase):
             [(tenant.workload, tenant.platform) for case in found.cases
              for tenant in case.tenants
              if not case.skipped and 'mutex' not in tenant.workload])
+
+    def test_latency_has_enough_wakes(self):
+        """Ten of them beyond 99.999%, and oslat on CPUs of its own."""
+        found = self._read('latency', host(8))
+        catalogue = workload_catalogue.shipped()['cyclictest'].parameters
+        tenants = [tenant for case in found.experiment.cases
+                   for tenant in case.tenants if tenant.role == 'measured']
+        self.assertEqual({'cyclictest', 'oslat'},
+                         {tenant.workload for tenant in tenants})
+        for tenant in tenants:
+            if tenant.workload == 'oslat':
+                self.assertEqual(bench_model.Provisioning.PINNED,
+                                 tenant.provisioning)
+                continue
+            given = {**catalogue, **tenant.parameters}
+            self.assertGreaterEqual(
+                given['duration'] * 10 ** 6 / given['interval_us'], 10 ** 6)
+
+    def test_hardware_latency_without_a_tracer(self):
+        for reason in ('', 'the kernel has no hwlat tracer'):
+            layout = dataclasses.replace(
+                host(8), lacks={'hwlat': reason} if reason else {})
+            case, = self._read('hardware-latency', layout).experiment.cases
+            self.assertEqual(reason, case.skipped)
+            self.assertEqual('hwlatdetect', case.tenants[0].workload)
 
     def test_cpu_priority_on_four_cpus(self):
         """As it was published: 1, 4 and 6 threads for 4 CPUs."""

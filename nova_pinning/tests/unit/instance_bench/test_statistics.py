@@ -198,6 +198,22 @@ class SummaryTest(unit_base.TestCase):
         run = report_scenes.Run(rounds=2).alone(flags=('clocks disagree',))
         self.assertEqual(2, run.summary().rows[0].flagged)
 
+    @ddt.data((10 ** 6, {'p99', 'p99_999', 'max', 'samples'}),
+              # The largest of all would be called the percentile.
+              (30000, {'p99', 'max', 'samples'}), (99, {'max', 'samples'}))
+    @ddt.unpack
+    def test_percentiles_with_values_above(self, samples, names):
+        run = report_scenes.Run('latency', [report_scenes.workload(
+            'sysbench-cpu', ('p99', 'us', 'lower'), ('p99_999', 'us', 'lower'),
+            ('max', 'us', 'lower'), ('samples', 'samples', 'higher'))],
+            rounds=2).alone(level=100.0)
+        run.measurements[:] = [dataclasses.replace(one, readings=tuple(
+            dataclasses.replace(reading, figures={
+                **reading.figures, 'samples': samples})
+            for reading in one.readings)) for one in run.measurements]
+        self.assertEqual(names, {
+            row.figure.name for row in run.summary().rows})
+
     def test_name(self):
         summary = report_scenes.overhead().summary()
         self.assertEqual('bm / vanilla / 2',

@@ -19,6 +19,7 @@ _OWN = {
     'cpu-priority': ['finish-ratio'],
     'cpu-weights': ['finish-ratio'],
     'enterprise-vs-shared': ['level', 'spread'],
+    'hardware-latency': [],
     'latency': [],
     'multitask': [],
     'neighbours': ['slowdown'],

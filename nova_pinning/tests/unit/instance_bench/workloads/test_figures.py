@@ -38,9 +38,9 @@ _SEEN = {
     'fio-write': {'iops': 79395.604396, 'latency_mean': 395.488223844,
                   'latency_p99': 2834.432},
     'cyclictest': {'max': 9110, 'p99': 57, 'p99_9': 3343, 'p99_99': 9110,
-                   'p99_999': 9110, 'p50': 25},
+                   'p99_999': 9110, 'p50': 25, 'samples': 1000},
     'oslat': {'max': 25110, 'p99': 1, 'p99_9': 1, 'p99_99': 1, 'p99_999': 52,
-              'p50': 1},
+              'p50': 1, 'samples': 21904431},
     # No machine at hand has the tracer; this is the form of its report in
     # rt-tests 2.4.
     'hwlatdetect': {'max': 0, 'samples': 0},

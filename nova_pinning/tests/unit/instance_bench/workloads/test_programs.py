@@ -263,7 +263,7 @@ class TestPercentiles(oslotest.BaseTestCase):
         found = {f'p{part}': ordered[
             math.ceil(fractions.Fraction(part) / 100 * len(ordered)) - 1]
             for part in ('50', '99', '99.9', '99.99', '99.999')}
-        return {**found, 'max': ordered[-1]}
+        return {**found, 'max': ordered[-1], 'samples': len(ordered)}
 
     @unit_base.settings(20)
     @hypothesis.given(counts=st.lists(
