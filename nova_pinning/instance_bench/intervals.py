@@ -4,9 +4,12 @@
 What was measured together is not independent: instances of one repetition
 share the host as it was then and compete for it, and repetitions of one round
 share instances, their places and their memory. So a sample is kept as
-clusters, and clusters are what is resampled, as a whole. Each statistic here
-is a function of the number of values, their sum and their sum of squares,
-which clusters simply add up to.
+clusters, and clusters are what the jackknife leaves out, as a whole. Each
+statistic here is a function of the number of values, their sum and their sum
+of squares, which clusters simply add up to.
+
+There is no bootstrap: runs have five rounds or so, and of fewer than ten its
+intervals are too short.
 """
 
 from collections.abc import Callable
@@ -17,16 +20,9 @@ import enum
 import itertools
 import math
 from typing import Any
-import warnings
 
 #: Of intervals, if nothing else is said.
 CONFIDENCE = 0.95
-#: Clusters below which a bootstrap's intervals are too short: of means and
-#: their ratios, and of a spread, which is biased the more. Simulated; see
-#: test_intervals.
-LEAST_RESAMPLED = 10
-LEAST_RESAMPLED_SPREAD = 20
-_RESAMPLES = 1999
 # One end of an interval by the other.
 _VAGUE = 100
 # Of one value to another, below which they differ by rounding only.
@@ -36,10 +32,6 @@ _ROUNDING = 1e-12
 class Method(enum.StrEnum):
     """How an interval was found."""
 
-    #: scipy.stats.bootstrap, bias-corrected and accelerated.
-    BCA = 'BCa bootstrap'
-    #: The same, where BCa has no answer.
-    PERCENTILE = 'percentile bootstrap'
     #: Student's t with the jackknife's standard error.
     STUDENT = "Student's t"
     #: There is no spread in it.
@@ -203,11 +195,9 @@ class _SampleGroup:
             max(sample.values) - min(sample.values)
             <= _ROUNDING * max(map(abs, sample.values)) for sample in samples)
 
-    def totals(self, indices: Any = None) -> list[Totals]:
-        """Of each sample; the indices' last axis is that of clusters."""
-        chosen = (self._sums if indices is None
-                  else self._sums[indices.astype(int)])
-        return self._split(chosen.sum(axis=-3))
+    def totals(self) -> list[Totals]:
+        """Of each sample."""
+        return self._split(self._sums.sum(axis=0))
 
     def leave_one_out(self) -> list[Totals]:
         """Of all clusters but one, for each."""
@@ -220,24 +210,18 @@ class _SampleGroup:
 
 
 def interval(samples: Sequence[Sample], statistic: Statistic, *,
-             seed: int = 1, is_positive: bool = False,
-             least: int = LEAST_RESAMPLED,
-             confidence: float = CONFIDENCE,
+             is_positive: bool = False, confidence: float = CONFIDENCE,
              is_paired: bool = False) -> Interval:
     """A statistic of samples.
 
     They are independent of each other, or their clusters are the same rounds:
-    then these are resampled together.
+    then these are left out together.
 
-    Clusters are resampled if there are enough, and if the confidence does
-    not take more resamples than are made. Else the jackknife's standard error
-    and Student's t with as many degrees of freedom as there are clusters for
-    are the plain answer, on a logarithmic scale for what cannot be negative.
+    By the jackknife's standard error, and Student's t with as many degrees of
+    freedom as there are clusters for, on a logarithmic scale for what cannot
+    be negative.
 
     :param is_positive: such as a ratio or a spread
-    :param least: clusters of each sample that are enough to resample
-    :param seed: the same seed and values give the same interval, whatever
-        order they are in
     :param is_paired: that clusters of the same number are of the same round
     """
     import numpy
@@ -255,9 +239,7 @@ def interval(samples: Sequence[Sample], statistic: Statistic, *,
         if all(group.is_flat for group in groups):
             return Interval(value=value, low=value, high=value,
                             method=Method.EQUAL)
-        if fewest < least or confidence > CONFIDENCE:
-            return _student(groups, statistic, value, is_positive, confidence)
-        return _bootstrap(groups, statistic, value, seed)
+        return _student(groups, statistic, value, is_positive, confidence)
 
 
 def _unknown(value: float) -> Interval:
@@ -307,28 +289,3 @@ def _student(groups: Sequence[_SampleGroup], statistic: Statistic,
     factor = math.exp(min(reach, 700.0))
     return Interval(value=value, low=value / factor, high=value * factor,
                     method=Method.STUDENT)
-
-
-def _bootstrap(groups: Sequence[_SampleGroup], statistic: Statistic,
-               value: float, seed: int) -> Interval:
-    import numpy
-    from scipy import stats
-
-    def of_indices(*indices: Any, axis: int = -1) -> Any:
-        return statistic(_joined(
-            group.totals(chosen) for group, chosen in zip(groups, indices)))
-
-    data = [numpy.arange(group.clusters) for group in groups]
-    for method, name in ((Method.BCA, 'BCa'),
-                         (Method.PERCENTILE, 'percentile')):
-        with warnings.catch_warnings():
-            # It warns of data that it has no answer for, and answers nan.
-            warnings.simplefilter('ignore')
-            bounds = stats.bootstrap(
-                data, of_indices, n_resamples=_RESAMPLES, vectorized=True,
-                axis=-1, confidence_level=CONFIDENCE, method=name,
-                rng=numpy.random.default_rng(seed)).confidence_interval
-        low, high = float(bounds.low), float(bounds.high)
-        if math.isfinite(low) and math.isfinite(high):
-            return Interval(value=value, low=low, high=high, method=method)
-    return _unknown(value)

@@ -69,8 +69,8 @@ def ratio(summary: statistics.RunSummary, row: statistics.FigureRow,
     As wide as the self-test says that it has to be.
     """
     return statistics.ratio(
-        row.estimate.sample, other.estimate.sample, summary.experiment.seed,
-        row.figure.better, is_paired=True).stretched(summary.stretch)
+        row.estimate.sample, other.estimate.sample, row.figure.better,
+        is_paired=True).stretched(summary.stretch)
 
 
 def first_figures(
@@ -123,8 +123,7 @@ def slowdown_pairs(
         if len(alone) == 2 and floating.has_neighbours:
             yield pinned, floating, statistics.slowdown_ratio(
                 (floating.estimate.sample, pinned.estimate.sample),
-                (alone[0], alone[1]), summary.experiment.seed,
-                pinned.figure.better).stretched(summary.stretch)
+                (alone[0], alone[1]), pinned.figure.better).stretched(summary.stretch)
 
 
 def smp_pairs(summary: statistics.RunSummary) -> Iterator[Pair]:
@@ -249,8 +248,7 @@ def _isolation(summary: statistics.RunSummary, row: statistics.FigureRow,
     if other is None:
         return Isolation(row=row, other=None)
     spread = statistics.variation_ratio(
-        other.estimate.sample, row.estimate.sample,
-        summary.experiment.seed).stretched(summary.stretch)
+        other.estimate.sample, row.estimate.sample).stretched(summary.stretch)
     return Isolation(
         row=row, other=other, level=ratio(summary, other, row), spread=spread,
         has_one_cpu=has_one_cpu(summary, other))

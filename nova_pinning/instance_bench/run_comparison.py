@@ -120,7 +120,7 @@ def _change(old: statistics.FigureRow, new: statistics.FigureRow,
             summary: statistics.RunSummary, tolerance: float,
             confidence: float) -> FigureChange:
     ratio = statistics.ratio(
-        new.estimate.sample, old.estimate.sample, summary.experiment.seed,
+        new.estimate.sample, old.estimate.sample,
         new.figure.better, confidence).stretched(summary.stretch)
     if not ratio.is_known or ratio.is_vague and not ratio.excludes(1):
         verdict = ChangeVerdict.UNKNOWN

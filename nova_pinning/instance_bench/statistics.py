@@ -74,19 +74,17 @@ class FigureEstimate:
         return max(self.sample.values)
 
 
-def estimate(sample: intervals.Sample, seed: int = 1) -> FigureEstimate:
+def estimate(sample: intervals.Sample) -> FigureEstimate:
     """The mean of at least one value, and its spread."""
     least = min(sample.values)
-    mean = intervals.interval([sample], intervals.mean, seed=seed,
-                              is_positive=least > 0)
+    mean = intervals.interval([sample], intervals.mean, is_positive=least > 0)
     if least == 0:
         # There are no logarithms of zeros, but nothing is below either.
         mean = dataclasses.replace(mean, low=max(mean.low, 0.0))
     return FigureEstimate(
         sample=sample, interval=mean, outliers=outliers(sample.values),
-        variation=intervals.interval(
-            [sample], intervals.variation, seed=seed, is_positive=True,
-            least=intervals.LEAST_RESAMPLED_SPREAD))
+        variation=intervals.interval([sample], intervals.variation,
+                                     is_positive=True))
 
 
 def outliers(values: Sequence[float]) -> tuple[float, ...]:
@@ -102,7 +100,7 @@ def outliers(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def ratio(sample: intervals.Sample, baseline: intervals.Sample,
-          seed: int = 1, better: bench_model.Better = bench_model.Better.LOWER,
+          better: bench_model.Better = bench_model.Better.LOWER,
           confidence: float = intervals.CONFIDENCE,
           is_paired: bool = False) -> intervals.Interval:
     """How much worse a sample is than a baseline's: above 1 is worse.
@@ -113,14 +111,13 @@ def ratio(sample: intervals.Sample, baseline: intervals.Sample,
     pair = [sample, baseline]
     if better is bench_model.Better.HIGHER:
         pair.reverse()
-    return intervals.interval(pair, intervals.ratio, seed=seed,
-                              is_positive=True, confidence=confidence,
-                              is_paired=is_paired)
+    return intervals.interval(pair, intervals.ratio, is_positive=True,
+                              confidence=confidence, is_paired=is_paired)
 
 
 def slowdown_ratio(
         beside: tuple[intervals.Sample, intervals.Sample],
-        alone: tuple[intervals.Sample, intervals.Sample], seed: int = 1,
+        alone: tuple[intervals.Sample, intervals.Sample],
         better: bench_model.Better = bench_model.Better.LOWER,
 ) -> intervals.Interval:
     """What slows one by what slows another: above 1 the first loses more.
@@ -133,19 +130,18 @@ def slowdown_ratio(
     pairs = [beside[0], alone[0], beside[1], alone[1]]
     if better is bench_model.Better.HIGHER:
         pairs = [alone[0], beside[0], alone[1], beside[1]]
-    return intervals.interval(pairs, intervals.ratio_of_ratios, seed=seed,
+    return intervals.interval(pairs, intervals.ratio_of_ratios,
                               is_positive=True, is_paired=True)
 
 
-def variation_ratio(sample: intervals.Sample, baseline: intervals.Sample,
-                    seed: int = 1) -> intervals.Interval:
+def variation_ratio(sample: intervals.Sample,
+                    baseline: intervals.Sample) -> intervals.Interval:
     """One coefficient of variation by another: above 1 is less stable.
 
     Both samples are of the same rounds.
     """
     return intervals.interval(
-        [sample, baseline], intervals.variation_ratio, seed=seed,
-        is_positive=True, least=intervals.LEAST_RESAMPLED_SPREAD,
+        [sample, baseline], intervals.variation_ratio, is_positive=True,
         is_paired=True)
 
 
@@ -234,7 +230,6 @@ def summarise(results: bench_model.Results,
     :param stretch: as of :class:`RunSummary`
     """
     measured = by_case(results.measurements)
-    seed = results.experiment.seed
     rows = []
     for case in results.experiment.cases:
         measurements = measured.get(case.key, ())
@@ -247,7 +242,7 @@ def summarise(results: bench_model.Results,
                                           _SAMPLES)):
                     rows.append(FigureRow(
                         case=case, tenant=tenant, figure=figure,
-                        estimate=estimate(sample, seed),
+                        estimate=estimate(sample),
                         flagged=sum(bool(measurement.flags)
                                     for measurement in measurements)))
     return RunSummary(results=results, stretch=stretch, rows=tuple(
@@ -336,17 +331,16 @@ def _compared(row: FigureRow, rows: Sequence[FigureRow],
     if base is not None:
         changes.update(
             baseline=base.case.name,
-            overhead=ratio(sample, base.estimate.sample, experiment.seed,
-                           better, is_paired=True).stretched(stretch))
+            overhead=ratio(sample, base.estimate.sample, better,
+                           is_paired=True).stretched(stretch))
     quiet = _without_neighbours(row, rows, experiment)
     if quiet is not None:
         before = quiet.estimate.sample
         changes.update(
             quiet=quiet.case.name,
-            slowdown=ratio(sample, before, experiment.seed, better,
+            slowdown=ratio(sample, before, better,
                            is_paired=True).stretched(stretch),
-            instability=variation_ratio(
-                sample, before, experiment.seed).stretched(stretch))
+            instability=variation_ratio(sample, before).stretched(stretch))
     return dataclasses.replace(row, **changes)
 
 
@@ -464,7 +458,7 @@ def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
            summary: RunSummary) -> Split:
     bases = [base for row in rows if (base := _baseline(
         row, summary.rows, summary.experiment)) is not None]
-    # Sizes may share a baseline, which is then resampled as one.
+    # Sizes may share a baseline, whose rounds are then left out of all.
     distinct = list({id(base): base for base in bases}.values())
     base_of = [distinct.index(base) for base in bases]
     sizes = [row.tenant.size.vcpus for row in rows]
@@ -481,10 +475,8 @@ def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
 
     samples = [row.estimate.sample for row in (*rows, *distinct)]
     platform, by_size = (
-        intervals.interval(
-            samples, lambda totals: line(totals)[part],
-            seed=summary.experiment.seed).widened(summary.stretch)
-        for part in range(2))
+        intervals.interval(samples, lambda totals: line(totals)[part]).widened(
+            summary.stretch) for part in range(2))
     return Split(
         name=name, platform=platform, by_size=by_size, residual=max(
             abs(row.overhead.value - 1 - platform.value - by_size.value / size)
@@ -493,14 +485,12 @@ def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
 
 def _least_squares(xs: Sequence[float], ys: Sequence[Any]) -> tuple[Any, Any]:
     """Where a straight line begins, and how it rises; heights may be arrays.
-
-    Written out, since resamples come as arrays.
     """
-    middle = math.fsum(xs) / len(xs)
-    squares = math.fsum((x - middle) ** 2 for x in xs)
-    weights = [(x - middle) / squares for x in xs]
-    rise = sum(weight * y for weight, y in zip(weights, ys))
-    return sum(ys) / len(ys) - rise * middle, rise
+    import numpy
+
+    rise, start = numpy.polyfit(
+        xs, numpy.stack(numpy.broadcast_arrays(*ys)), 1)
+    return start, rise
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -538,7 +528,7 @@ def finishes(summary: RunSummary) -> tuple[Finish, ...]:
             continue
         sample = _paired(measured[heavy.case.key], heavy, light)
         if sample is not None:
-            found = estimate(sample, summary.experiment.seed)
+            found = estimate(sample)
             pairs.append(Finish(
                 heavy=heavy, light=light, ratio=dataclasses.replace(
                     found,

@@ -13,7 +13,6 @@ from typing import Any
 from nova_pinning import extras
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import experiment_file
-from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench import published
 from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import answer
@@ -363,12 +362,10 @@ def method(summary: statistics.RunSummary) -> str:
     return ' '.join((
         'Intervals have 95% confidence, by: ' + (
             ', '.join(methods) or 'none') + '.',
-        f'With {intervals.LEAST_RESAMPLED} and more independent values '
-        f'({intervals.LEAST_RESAMPLED_SPREAD} for a spread) it is the BCa '
-        'bootstrap; with fewer the jackknife’s standard error and '
-        'Student’s t.',
-        'What counts as independent, and is resampled, are whole rounds: all '
-        'of a round shares instances and the host as it was then.',
+        'Student’s t is with the jackknife’s standard error, on a logarithmic '
+        'scale for what cannot be negative.',
+        'What counts as independent, and is left out in turn, are whole '
+        'rounds: all of a round shares instances and the host as it was then.',
         'Variation is the coefficient of variation, deviation by average. '
         'Ratios are turned so that above 1 is worse, whether a figure is '
         'better higher or lower. Under neighbours: against the same kind '

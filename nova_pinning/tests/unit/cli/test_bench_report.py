@@ -34,7 +34,7 @@ class ReportBenchTest(cli_case.TestCase):
         self.assertEqual(0, done.status, done.err)
         self.assertRegex(done.out, 'Claims: 5 hold')
         self.assertIn('host SMP', done.out)
-        self.assertIn('BCa bootstrap', done.out)
+        self.assertIn('Student’s t', done.out)
         self.assertTrue(all(len(line) <= 100 for line in
                             done.out.splitlines()))
 

@@ -2,7 +2,6 @@
 """Intervals: how often they are right, and what does not change them."""
 
 import math
-import random
 import statistics as oracle
 
 import ddt
@@ -33,8 +32,8 @@ class CoverageTest(unit_base.TestCase):
 
     @ddt.data(
         # clusters, values in each, deviation between clusters, least hits
-        (3, 1, 0.0, 180), (5, 1, 0.0, 180), (12, 1, 0.0, 172),
-        (3, 10, 2.0, 180), (12, 3, 2.0, 172))
+        (3, 1, 0.0, 180), (5, 1, 0.0, 180), (12, 1, 0.0, 180),
+        (3, 10, 2.0, 180), (12, 3, 2.0, 180), (20, 2, 2.0, 180))
     @ddt.unpack
     def test_mean(self, clusters, size, between, least):
         drawn = numpy.random.default_rng(7)
@@ -50,7 +49,7 @@ class CoverageTest(unit_base.TestCase):
         self.assertLess(hits, 200)
 
     @ddt.data((3, intervals.ratio, 1.0), (6, intervals.variation_ratio, 1.0),
-              (12, intervals.ratio, 1.0))
+              (12, intervals.ratio, 1.0), (20, intervals.variation_ratio, 1.0))
     @ddt.unpack
     def test_two_samples(self, size, statistic, truth):
         drawn = numpy.random.default_rng(8)
@@ -133,16 +132,10 @@ class IntervalTest(unit_base.TestCase):
         self.assertEqual(repr(found(pairs, pairs[1:])),
                          repr(found(shuffled, pairs[1:][::-1])))
 
-    @ddt.data((9, intervals.Method.STUDENT), (10, intervals.Method.BCA))
-    @ddt.unpack
-    def test_method(self, size, method):
+    @ddt.data(2, 9, 10, 40)
+    def test_method(self, size):
         found = _mean([math.sqrt(number) for number in range(size)])
-        self.assertIs(method, found.method)
-
-    def test_least(self):
-        values = [math.sqrt(number) for number in range(15)]
-        self.assertIs(intervals.Method.STUDENT,
-                      _mean(values, least=16).method)
+        self.assertIs(intervals.Method.STUDENT, found.method)
 
     @ddt.data(5, 12)
     def test_more_confidence(self, size):
@@ -180,17 +173,6 @@ class IntervalTest(unit_base.TestCase):
                                             [2.0, 2.0, 2.0]))),
             intervals.variation_ratio, is_positive=True)
         self.assertFalse(found.is_known)
-
-    def test_bootstrap_falls_back_to_percentiles(self):
-        # All but one are equal, which BCa has no answer for if the
-        # statistic never changes.
-        def constant(totals):
-            return totals[0].mean * 0 + 1
-
-        found = intervals.interval(
-            [report_scenes.sample(range(1, 12))], constant)
-        self.assertIs(intervals.Method.PERCENTILE, found.method)
-        self.assertEqual((1, 1), (found.low, found.high))
 
     def test_excludes(self):
         found = report_scenes.interval(2, 1, 3)
@@ -232,9 +214,3 @@ class InvarianceTest(unit_base.TestCase):
         found = _mean(values)
         self.assertLessEqual(found.low, found.value * (1 + 1e-9))
         self.assertGreaterEqual(found.high, found.value * (1 - 1e-9))
-
-    def test_seed(self):
-        drawn = random.Random(3)
-        values = [drawn.gauss(10, 1) for _ in range(20)]
-        self.assertEqual(_mean(values, seed=1), _mean(values, seed=1))
-        self.assertNotEqual(_mean(values, seed=1), _mean(values, seed=2))

@@ -331,7 +331,7 @@ class DocumentTest(unit_base.TestCase):
         row = found['figures'][0]
         self.assertEqual(12, len(row['values']))
         self.assertLess(row['low'], row['mean'])
-        self.assertEqual('BCa bootstrap', row['method'])
+        self.assertEqual("Student's t", row['method'])
         self.assertIn('regression', {
             one['verdict'] for one in found['comparison']['changes']})
         self.assertEqual(1, len(found['skipped']))
