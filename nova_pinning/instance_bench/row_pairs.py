@@ -121,9 +121,10 @@ def slowdown_pairs(
         alone = [quiet.estimate.sample for _row, quiet in rows
                  if quiet is not None]
         if len(alone) == 2 and floating.has_neighbours:
-            yield pinned, floating, statistics.slowdown_ratio(
+            ratio = statistics.slowdown_ratio(
                 (floating.estimate.sample, pinned.estimate.sample),
-                (alone[0], alone[1]), pinned.figure.better).stretched(summary.stretch)
+                (alone[0], alone[1]), pinned.figure.better)
+            yield pinned, floating, ratio.stretched(summary.stretch)
 
 
 def smp_pairs(summary: statistics.RunSummary) -> Iterator[Pair]:

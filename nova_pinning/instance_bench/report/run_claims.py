@@ -37,6 +37,12 @@ _NO_EQUAL = ('no floating instance of its platform and size had as many vCPUs '
 # Platforms with a thread of the host for each vCPU.
 _BY_VCPUS = (bench_model.PlatformName.GUEST, bench_model.PlatformName.NOVA)
 _ONE_L3 = re.compile(r'\b1 L3 domain\b')
+_SHARED_L3 = ('this host has one L3 domain, where everything shares the cache '
+              'anyway')
+# Where interrupts and vhost threads had better not be.
+_PLACES = {
+    bench_model.NetworkCpus.OTHER_CACHE: 'in another L3 domain',
+    bench_model.NetworkCpus.VCPUS: "on the vCPUs' own"}
 
 
 class ClaimVerdict(enum.StrEnum):
@@ -51,7 +57,7 @@ class RunClaim:
 
     :param name: for programs: 'affinities', 'clocks', 'complete', 'level',
         'spread', 'slowdown', 'mutex', 'finish-ratio', 'bare-metal',
-        'agent', 'self-test'
+        'agent', 'placement', 'self-test'
     :param subject: of which case, '' if of all
     :param evidence: the figures that decide
     """
@@ -387,10 +393,46 @@ def _self_test(summary: statistics.RunSummary) -> Iterator[RunClaim]:
                   'intervals of their ratios include 1.0')
 
 
+def _network(summary: statistics.RunSummary) -> Iterator[RunClaim]:
+    yield from _agent(summary)
+    for place, elsewhere in _PLACES.items():
+        yield from _placement(summary, place, elsewhere)
+
+
+def _placement(summary: statistics.RunSummary,
+               place: bench_model.NetworkCpus,
+               elsewhere: str) -> Iterator[RunClaim]:
+    """Guests whose network is served elsewhere than in their own L3."""
+    statement = ('Interrupts and vhost threads on other CPUs of its L3 domain '
+                 f"serve a guest's network faster than {elsewhere}")
+    pairs = []
+    for rows in row_pairs.alike_but_for(summary, 'network_cpus'):
+        of_place = {row.tenant.network_cpus: row for row in rows}
+        near = of_place.get(bench_model.NetworkCpus.SAME_CACHE)
+        if near is not None and place in of_place:
+            pairs.append((of_place[place], row_pairs.ratio(
+                summary, of_place[place], near)))
+    for claim in _together('placement', pairs, 1, statement):
+        yield dataclasses.replace(
+            claim, verdict=ClaimVerdict.INCONCLUSIVE,
+            evidence=f'{claim.evidence}; {_SHARED_L3}'
+        ) if _has_one_l3(summary) else claim
+    reason = next((case.skipped for case in summary.experiment.cases
+                   if case.skipped and any(
+                       tenant.network_cpus is place
+                       for tenant in case.tenants)), '')
+    if reason and not pairs:
+        yield RunClaim(name='placement', statement=statement, evidence=reason,
+                       verdict=ClaimVerdict.INCONCLUSIVE)
+
+
+def _has_one_l3(summary: statistics.RunSummary) -> bool:
+    return summary.conditions is not None and bool(
+        _ONE_L3.search(summary.conditions.topology))
+
+
 def _agent(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     """Guests with nova-pinning agent against the same without."""
-    has_one_l3 = summary.conditions is not None and _ONE_L3.search(
-        summary.conditions.topology)
     for row in row_pairs.first_figures(summary):
         if (row.tenant.agent in (None, bench_model.AgentScheme.NONE)
                 or row.overhead is None):
@@ -398,10 +440,9 @@ def _agent(summary: statistics.RunSummary) -> Iterator[RunClaim]:
         evidence = ('what it gets without, by what it gets with it '
                     f'{words.ratio(row.overhead)}')
         verdict = above(row.overhead.inverse, 1)
-        if has_one_l3:
+        if _has_one_l3(summary):
             verdict = ClaimVerdict.INCONCLUSIVE
-            evidence += ('; this host has one L3 domain, where everything '
-                         'shares the cache anyway')
+            evidence += f'; {_SHARED_L3}'
         yield RunClaim(
             name='agent', subject=summary.name(row.case), verdict=verdict,
             statement="With nova-pinning agent a guest's network is faster "
@@ -412,4 +453,4 @@ _OF_TABLE: dict[str, Callable[[statistics.RunSummary],
                               Iterator[RunClaim]]] = {
     'levels': _isolation, 'neighbours': _neighbours, 'mutex': _mutex,
     'priority': _priority, 'ladder': _bare_metal, 'overhead': _bare_metal,
-    'network': _agent, 'self-test': _self_test}
+    'network': _network, 'self-test': _self_test}

@@ -231,6 +231,38 @@ class AgentTest(unit_base.TestCase):
         self.assertIn('has one L3 domain', found.evidence)
 
 
+class PlacementTest(unit_base.TestCase):
+
+    def claims(self, topology='2 sockets, 16 L3 domains', run=None):
+        return _claims(run or report_scenes.network(), 'placement',
+                       conditions=(dataclasses.replace(
+                           report_scenes.CONDITIONS, topology=topology),))
+
+    def test_another_cache_and_the_vcpus(self):
+        found = self.claims()
+        self.assertEqual([HOLDS] * 2, [one.verdict for one in found])
+        self.assertIn('another L3 domain', found[0].statement)
+        self.assertIn('1 of 1 ratios', found[0].evidence)
+        self.assertIn("vCPUs' own", found[1].statement)
+        # Of emulator threads on the vCPUs nothing is alike.
+        self.assertIn('share / vcpus', found[1].evidence)
+
+    def test_no_difference(self):
+        found = self.claims(run=report_scenes.network(better='lower'))
+        self.assertEqual([DOES_NOT_HOLD] * 2, [one.verdict for one in found])
+
+    def test_one_cache(self):
+        """There is no other, and all shares the one anyway."""
+        run = report_scenes.network()
+        run.cases[1] = dataclasses.replace(
+            run.cases[1], skipped='there are no CPUs for interrupts')
+        run.keep(lambda factors: factors['network_cpus'] != 'other-cache')
+        found = self.claims('1 socket, 1 L3 domain', run)
+        self.assertEqual([INCONCLUSIVE] * 2, [one.verdict for one in found])
+        self.assertIn('there are no CPUs for interrupts', found[0].evidence)
+        self.assertIn('this host has one L3 domain', found[1].evidence)
+
+
 class MutexTest(unit_base.TestCase):
 
     def test_up_is_faster(self):

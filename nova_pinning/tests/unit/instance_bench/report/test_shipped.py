@@ -24,7 +24,7 @@ _OWN = {
     'multitask': [],
     'neighbours': ['slowdown'],
     'network-cache': ['agent'],
-    'network-placement': [],
+    'network-placement': ['placement'],
     'overhead-ladder': ['bare-metal'],
     'platform-overhead': ['bare-metal'],
     'self-test': ['self-test'],
