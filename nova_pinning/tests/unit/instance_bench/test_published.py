@@ -49,7 +49,7 @@ class DocumentsTest(unit_base.TestCase):
 
     def test_mutex(self):
         lines = self.lines('smp-mutex.csv')
-        rows = published.beside('mutex', '').rows
+        rows = published.beside('mutex', 'mutex-up').rows
         self.assertEqual(len(rows), len(lines[0]) - 1)
         for column, row in zip(list(lines[0])[1:], rows.values()):
             values = [float(line[column]) for line in lines]
