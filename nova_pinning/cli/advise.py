@@ -238,7 +238,8 @@ def line_as_dict(line: advice_model.AdviceLine) -> Mapping[str, object]:
     """A line of it, as JSON has it."""
     return {
         'topic': line.topic, 'answer': str(line),
-        'answers': list(line.answers), 'low': line.low, 'high': line.high,
+        'answers': list(line.answers), 'otherwise': list(line.otherwise),
+        'low': line.low, 'high': line.high,
         'unit': line.unit if line.low is not None else '',
         'why': line.why, 'strength': line.strength, 'holds': line.holds,
         'sources': [source.key for source in line.sources],

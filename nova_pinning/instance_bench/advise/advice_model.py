@@ -70,6 +70,8 @@ class AdviceLine:
     """The answer on one topic.
 
     :param answers: each of which does, the best first; empty for sizes
+    :param otherwise: what is worse, and will do where no flavor has better;
+        of a size so many vCPUs
     :param low: of a size, None if that is open
     :param high: None if there is no upper bound
     :param unit: of a size: 'vCPU', or 'CHR' if that takes a host to tell
@@ -80,6 +82,7 @@ class AdviceLine:
 
     topic: str
     answers: tuple[str, ...] = ()
+    otherwise: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
     unit: str = 'vCPU'
@@ -90,6 +93,11 @@ class AdviceLine:
     remark: str = ''
 
     def __str__(self) -> str:
+        text = self._best()
+        return (f'{text}, otherwise {" or ".join(self.otherwise)}'
+                if self.otherwise else text)
+
+    def _best(self) -> str:
         if self.topic != 'size':
             return ' or '.join(self.answers)
         if self.low is None:
@@ -106,6 +114,8 @@ class AdviceLine:
 
     def takes(self, value: str | float) -> bool:
         """Whether a flavor with this value agrees."""
+        if str(value) in self.otherwise:
+            return True
         if isinstance(value, str):
             return value in self.answers
         return self.low is None or self.unit == 'CHR' or (

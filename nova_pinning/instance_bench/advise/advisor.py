@@ -44,11 +44,12 @@ def rules() -> Mapping[
 
 
 def _rule(topic: str, when: Conditions, sources: Sequence[str],
-          answers: Sequence[str] = (), **others: Any,
+          answers: Sequence[str] = (), otherwise: Sequence[str] = (),
+          **others: Any,
           ) -> tuple[Conditions, advice_model.AdviceLine]:
     known = published.sources()
     return when, advice_model.AdviceLine(
-        topic=topic, answers=tuple(answers),
+        topic=topic, answers=tuple(answers), otherwise=tuple(otherwise),
         sources=tuple(known[key] for key in sources), **others)
 
 

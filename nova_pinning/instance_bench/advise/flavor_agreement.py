@@ -37,21 +37,30 @@ def choose(
         way = [f'{advice_model.TOPICS[line.topic]} {line}, it has '
                f'{values[line.topic]}'
                for line in lines if not line.takes(values[line.topic])]
+        lesser = [f'{advice_model.TOPICS[line.topic]} ({values[line.topic]})'
+                  for line in lines
+                  if str(values[line.topic]) in line.otherwise]
         # Of the class above all; then what is best, then what is smallest.
         ranked.append((
-            not lines[0].takes(values['class']), len(way), sum(
+            not lines[0].takes(values['class']), len(way), len(lesser), sum(
                 line.answers.index(str(values[line.topic])) for line in lines
                 if values[line.topic] in line.answers),
-            flavor.vcpus, flavor.memory_mib, flavor.name, way))
+            flavor.vcpus, flavor.memory_mib, flavor.name, lesser, way))
     if not ranked:
         return (), 'there are no flavors without devices'
     ranked.sort()
-    fitting = tuple(name for *_rank, name, way in ranked
-                    if not way and name not in refused)
+    fitting = {name: lesser for *_rank, name, lesser, way in ranked
+               if not way and name not in refused}
     if fitting:
-        others = f'; so do {", ".join(fitting[1:])}' if fitting[1:] else ''
-        return fitting, f'it agrees with all answers{others}'
-    nearest, way = ranked[0][-2:]
+        names = tuple(fitting)
+        why = 'it agrees with all answers'
+        if fitting[names[0]]:
+            why += (', with the second best in '
+                    + ' and '.join(fitting[names[0]]))
+        if names[1:]:
+            why += f'; so do {", ".join(names[1:])}'
+        return names, why
+    nearest, _lesser, way = ranked[0][-3:]
     if nearest in refused:
         way = [*way, refused[nearest]]
     return (), f'{nearest} comes nearest; in the way: {"; ".join(way)}'

@@ -67,11 +67,19 @@ class AdviseTest(cli_case.TestCase):
 
     def test_no_flavor(self):
         """The host has no shared CPUs, so that isolate is advised."""
-        found = self.as_json('--workload', 'nosql', '--host', cli_case.HOST)
+        found = self.as_json('--workload', 'latency', '--host', cli_case.HOST)
         self.assertEqual(('', []), (found['flavor'], found['flavors']))
-        self.assertEqual(
-            'enterprise.large comes nearest; in the way: emulator threads '
-            'isolate, it has on-vcpus', found['flavor_why'])
+        self.assertIn('emulator threads isolate, it has share',
+                      found['flavor_why'])
+
+    @ddt.data('redis', 'web', 'iperf3')
+    def test_second_best(self, workload):
+        found = self.as_json('--workload', workload, '--host', cli_case.HOST)
+        self.assertEqual('enterprise.large', found['flavor'])
+        line = next(one for one in found['advice']
+                    if one['topic'] == 'emulator')
+        self.assertEqual(('isolate, otherwise on-vcpus', ['on-vcpus']),
+                         (line['answer'], line['otherwise']))
 
     def test_no_room(self):
         found = self.as_json('--workload', 'cpu', '--host', cli_case.HOST)

@@ -140,11 +140,39 @@ class AgreementTest(unit_base.TestCase):
         self.assertEqual('latency.large',
                          _advise('latency', 'epyc-256-nps1').flavors[0])
 
+    @ddt.data(('very-io', 'enterprise.large', 'emulator threads (on-vcpus)'),
+              ('io', 'enterprise.large', 'emulator threads (on-vcpus)'),
+              ('network', 'enterprise.large', 'emulator threads (on-vcpus)'),
+              ('disk', 'enterprise.large', 'emulator threads (on-vcpus)'),
+              ('lock-bound', 'shared.large', 'size (2)'))
+    @ddt.unpack
+    def test_second_best(self, load, flavor, lesser):
+        """The shipped catalogue has something for each, and says so."""
+        advice = _advise(load)
+        self.assertEqual(flavor, advice.flavors[0])
+        self.assertIn(f'with the second best in {lesser}', advice.why)
+
+    def test_second_best_comes_second(self):
+        agreeing = {**PINNED, 'hw:cpu_thread_policy': 'require',
+                    'hw:mem_page_size': 'large',
+                    'hw:vif_multiqueue_enabled': 'true'}
+        advice = _advise('network', flavors=[
+            make_flavor(agreeing, name='a'), make_flavor(
+                {**agreeing, 'hw:emulator_threads_policy': 'isolate'}, 8,
+                name='b')])
+        self.assertEqual(('b', 'a'), advice.flavors)
+        self.assertNotIn('second best', advice.why)
+
+    @ddt.data(*advise_scenes.HOSTS)
+    def test_latency_takes_no_second_best(self, host):
+        for name in _advise('latency', host).flavors:
+            self.assertNotIn('enterprise', name)
+
     def test_what_stands_in_the_way(self):
-        advice = _advise('lock-bound')
+        advice = _advise('lock-bound', flavors=[make_flavor({}, 3)])
         self.assertEqual((), advice.flavors)
-        self.assertEqual('shared.large comes nearest; in the way: '
-                         'size 1 vCPU, it has 2', advice.why)
+        self.assertEqual('f3 comes nearest; in the way: '
+                         'size 1 vCPU, otherwise 2, it has 3', advice.why)
         advice = advisor.advise(
             advise_scenes.ask('cpu'), flavors=[make_flavor({})],
             refused={'f2': 'no room'})

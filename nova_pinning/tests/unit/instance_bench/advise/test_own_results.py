@@ -191,5 +191,5 @@ class OwnResultsTest(unit_base.TestCase):
         line = self.check(_advise(
             report_scenes.two_jobs(20.0, on_two, spread=spread),
             load='lock-bound', workload_class=LOCKS), 'size', '')
-        self.assertEqual('1 vCPU', str(line))
+        self.assertEqual('1 vCPU, otherwise 2', str(line))
         self.assertIn('own results do not decide: 1 is', line.remark)
