@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import html
+import itertools
 import math
 import re
 import textwrap
@@ -43,6 +44,10 @@ _ROW = 0.38
 _SMALL = 1.15
 _LABEL = 34
 _MOST_BARS = 16
+# CPUs that have a line each, and of what has not the columns and shades.
+_MOST_LINES = 16
+_MOST_COLUMNS = 60
+_SHADES = 4
 _SETTINGS = {
     'text.color': _INK, 'axes.labelcolor': _INK, 'axes.edgecolor': _INK,
     'xtick.color': _INK, 'ytick.color': _INK, 'grid.color': _FAINT,
@@ -240,8 +245,9 @@ def _strip(group: run_tables.Group, styles: dict[str, _Style]) -> Chart:
 def _utilisations(summary: statistics.RunSummary) -> Iterator[Chart]:
     """How busy CPUs were over time, by what they are for: one a workload.
 
-    Of each case the last measurement: where several CPUs are for the same,
-    the mean of them, and from the idlest to the busiest.
+    Of each case the last measurement: a thin line for each CPU and a thick one
+    for the mean of those that are for the same; of many CPUs a row each, the
+    darker the busier.
     """
     conditions = summary.conditions
     layout = {name: cpus for name, cpus in conditions.layout.items()
@@ -254,15 +260,18 @@ def _utilisations(summary: statistics.RunSummary) -> Iterator[Chart]:
         if case.key in last:
             by_workload.setdefault(case.tenants[0].workload, []).append(case)
     for workload, cases in by_workload.items() if layout else ():
-        figure = _figure(0, 0.7 + _SMALL * len(cases))
+        rows = sum(map(len, layout.values()))
+        figure = _figure(0, 0.7 + len(cases) * (
+            _SMALL if rows <= _MOST_LINES else max(_SMALL, 0.03 * rows)))
         for index, (case, axes) in enumerate(zip(
                 cases, figure.subplots(len(cases), sharex=True,
                                        squeeze=False)[:, 0])):
             _busy(axes, last[case.key].utilisation, layout)
             axes.set_title(summary.name(case), loc='left', fontsize='small')
-            if not index:
+            if not index and rows <= _MOST_LINES:
                 axes.legend(fontsize='small')
-        axes.set_xlabel('seconds')
+        axes.set_xlabel('seconds' if rows <= _MOST_LINES else
+                        'seconds; the darker, the busier')
         yield Chart(
             title=f'{workload}: how busy CPUs were, %',
             svg=chart_svg.render(figure))
@@ -270,20 +279,64 @@ def _utilisations(summary: statistics.RunSummary) -> Iterator[Chart]:
 
 def _busy(axes: Any, samples: Sequence[bench_model.UtilisationSample],
           layout: Mapping[str, cpuset.CpuSet]) -> None:
+    if sum(map(len, layout.values())) > _MOST_LINES:
+        _shades(axes, samples, layout)
+        return
     seconds = [sample.seconds for sample in samples]
     for number, (name, cpus) in enumerate(layout.items()):
-        parts = [[100 * sample.busy.get(str(cpu), 0.0) for cpu in cpus]
-                 for sample in samples]
+        of_cpus = [[100 * sample.busy.get(str(cpu), 0.0) for sample in samples]
+                   for cpu in cpus]
         colour = _SERIES[number % len(_SERIES)]
-        axes.plot(seconds, [sum(part) / len(part) for part in parts],
+        axes.plot(seconds, [sum(part) / len(part) for part in zip(*of_cpus)],
                   _LINES[number % len(_LINES)], color=colour,
                   label=f'{name} CPUs {cpus}')
-        if len(cpus) > 1:
-            axes.fill_between(seconds, list(map(min, parts)),
-                              list(map(max, parts)), color=colour, alpha=0.25,
-                              linewidth=0)
+        for heights in of_cpus if len(cpus) > 1 else ():
+            axes.plot(seconds, heights, '-', color=colour, linewidth=0.6,
+                      alpha=0.7)
     axes.set_ylim(0, 105)
     axes.set_yticks([0, 50, 100])
+
+
+def _shades(axes: Any, samples: Sequence[bench_model.UtilisationSample],
+            layout: Mapping[str, cpuset.CpuSet]) -> None:
+    """A row for each CPU, in as many shades of what it is for.
+
+    All boxes of a shade are one path, which takes least room in the page.
+    """
+    from matplotlib import patches
+    from matplotlib import path
+
+    step = -(-len(samples) // _MOST_COLUMNS)
+    columns = [samples[first:first + step]
+               for first in range(0, len(samples), step)]
+    ends = [column[-1].seconds for column in columns]
+    row, ticks = 0, []
+    for number, (name, cpus) in enumerate(layout.items()):
+        ticks.append((row + len(cpus) / 2, f'{name}\nCPUs {cpus}'))
+        boxes: dict[int, list[path.Path]] = {}
+        for cpu in cpus:
+            shades = [round(_SHADES * sum(
+                sample.busy.get(str(cpu), 0.0) for sample in column)
+                / len(column)) for column in columns]
+            start = 0.0
+            for shade, group in itertools.groupby(
+                    zip(shades, ends), lambda pair: pair[0]):
+                end = list(group)[-1][1]
+                boxes.setdefault(shade, []).append(path.Path(
+                    [(start, row), (end, row), (end, row + 1),
+                     (start, row + 1), (start, row)], closed=True))
+                start = end
+            row += 1
+        for shade, paths in boxes.items():
+            if shade:
+                axes.add_patch(patches.PathPatch(
+                    path.Path.make_compound_path(*paths), linewidth=0,
+                    facecolor=_SERIES[number % len(_SERIES)],
+                    alpha=shade / _SHADES))
+    axes.set_xlim(0, ends[-1])
+    axes.set_ylim(row, 0)
+    axes.set_yticks([place for place, _name in ticks],
+                    [name for _place, name in ticks])
 
 
 def _rows(axes: Any, labels: Sequence[str]) -> None:

@@ -10,7 +10,9 @@ from unittest import mock
 
 import ddt
 from lxml import html
+import matplotlib.figure
 
+from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import published
@@ -281,6 +283,35 @@ class ChartsTest(unit_base.TestCase):
             {chart.title.partition(':')[0] for chart in found})
         for name in ('dedicated', 'shared'):
             self.assertIn(f'{name} CPUs', found[0].svg)
+
+    def busy(self, cpus):
+        """The axes of a case on so many CPUs, of which only the last works.
+        """
+        axes = matplotlib.figure.Figure().add_subplot()
+        layout = {'dedicated': cpuset.CpuSet(range(cpus))}
+        charts._busy(axes, [bench_model.UtilisationSample(
+            seconds=float(second), busy={str(cpus - 1): 1.0})
+            for second in range(1, 4)], layout)
+        return axes
+
+    def test_a_line_for_each_cpu(self):
+        """A mean of all would hide the one that does the work."""
+        heights = [list(line.get_ydata()) for line in self.busy(4).lines]
+        self.assertEqual(3, heights.count([0.0] * 3))
+        self.assertIn([100.0] * 3, heights)
+        self.assertIn([25.0] * 3, heights)
+
+    def test_many_cpus_are_shades(self):
+        axes = self.busy(80)
+        self.assertEqual(0, len(axes.lines))
+        # One box, as dark as can be, over all of the time.
+        patch, = axes.patches
+        self.assertEqual(1.0, patch.get_alpha())
+        box = patch.get_path().get_extents()
+        self.assertEqual((0.0, 3.0), (box.x0, box.x1))
+        self.assertEqual([79.0, 80.0], sorted((box.y0, box.y1)))
+        self.assertEqual(['dedicated\nCPUs 0-79'], [
+            label.get_text() for label in axes.get_yticklabels()])
 
     def test_series_differ_by_more_than_colour(self):
         styles = charts._styles('abcdef').values()
