@@ -437,7 +437,9 @@ class TestShipped(unit_base.TestCase):
     @ddt.idata(experiment_file.shipped())
     def test_on_a_large_host(self, name):
         """Nothing is skipped but what is the same."""
-        found = self._read(name, host(80, threads=2)).experiment
+        layout = host(80, threads=2)
+        found = self._read(name, dataclasses.replace(
+            layout, nodes=(layout.shared, layout.dedicated))).experiment
         self.assertEqual(name, found.name)
         # The agent goes by a plan.
         self.assertEqual([], [
@@ -553,6 +555,13 @@ class TestShipped(unit_base.TestCase):
             case, = self._read('hardware-latency', layout).experiment.cases
             self.assertEqual(reason, case.skipped)
             self.assertEqual('hwlatdetect', case.tenants[0].workload)
+
+    def test_memory_of_another_node(self):
+        found = self._read('memory-placement', host(8)).experiment
+        self.assertEqual(
+            [('own', ''), ('other', 'this host has one NUMA node')],
+            [(case.tenants[0].parameters['memory_node'], case.skipped)
+             for case in found.cases])
 
     def test_cpu_priority_on_four_cpus(self):
         """As it was published: 1, 4 and 6 threads for 4 CPUs."""

@@ -21,6 +21,7 @@ _OWN = {
     'enterprise-vs-shared': ['level', 'spread'],
     'hardware-latency': [],
     'latency': [],
+    'memory-placement': [],
     'multitask': [],
     'neighbours': ['slowdown'],
     'network-cache': ['agent'],
@@ -43,7 +44,8 @@ def _layout(threads=1):
         host=parse('0-1'), shared=parse('2-7'), dedicated=parse('8-15'),
         cores=tuple(cpuset.CpuSet(range(cpu, cpu + threads))
                     for cpu in range(0, 16, threads)),
-        l3_domains=(parse('0-7'), parse('8-15')), nodes=(parse('0-15'),),
+        l3_domains=(parse('0-7'), parse('8-15')),
+        nodes=(parse('0-7'), parse('8-15')),
         memory_mib=131072,
         # Without it there are no cases with the agent.
         planned=fact_samples.planned())

@@ -15,6 +15,7 @@ from nova_pinning.instance_bench.workloads import workload_catalogue
 OUTPUTS = pathlib.Path(__file__).parent / 'outputs'
 # Those whose outputs have the form of another's.
 _LIKE = {'fio-latency': 'fio-read',
+         'stream-on-node': 'stream',
          'sysbench-memory-write': 'sysbench-memory-read'}
 _OUTSIDE_SECONDS = 4.5
 _SEEN = {
@@ -48,6 +49,8 @@ _SEEN = {
     'sysbench-memory-write': {'moved': 1692.14},
     'stream': {'triad': 2851.8, 'copy': 2050.0, 'scale': 1652.8,
                'add': 3225.9},
+    'stream-on-node': {'triad': 2851.8, 'copy': 2050.0, 'scale': 1652.8,
+                       'add': 3225.9},
     'iperf3': {'received': 8407.0, 'retransmits': 8},
     # The sums of all streams.
     'iperf3-8': {'received': 4748.0, 'retransmits': 24},

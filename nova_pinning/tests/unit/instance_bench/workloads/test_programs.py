@@ -15,9 +15,11 @@ import hypothesis
 from hypothesis import strategies as st
 from oslotest import base as oslotest
 
+from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.workloads import command
 from nova_pinning.instance_bench.workloads import programs
 from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.tests.unit import unit_base
@@ -243,6 +245,44 @@ class TestPrograms(oslotest.BaseTestCase):
     def test_mutex_refuses(self, words):
         done = self.run_it(self.built('mutex-up') / 'mutex', *words)
         self.assertEqual(2, done.returncode)
+
+
+class TestMemoryNode(oslotest.BaseTestCase):
+    """Which node STREAM's memory is bound to, on this machine."""
+
+    def found(self, memory_node):
+        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        fake = directory / 'numactl'
+        fake.write_text('#!/bin/sh\necho "$@"\n')
+        fake.chmod(0o755)
+        workload = workload_catalogue.shipped()['stream-on-node']
+        cpus = cpuset.CpuSet(os.sched_getaffinity(0))
+        line = command.fill(
+            workload.command, command.merge(
+                workload, {'memory_node': memory_node}),
+            command.InstanceValues(vcpus=1, cpus=cpus, memory_mib=64,
+                                   programs='/programs', work='/work'))
+        return min(cpus), subprocess.run(
+            ['/bin/sh', '-c', line], text=True, capture_output=True,
+            env={'PATH': f'{directory}:/usr/bin:/bin'}, timeout=60)
+
+    def test_own(self):
+        cpu, done = self.found('own')
+        nodes = list(pathlib.Path(
+            f'/sys/devices/system/cpu/cpu{cpu}').glob('node*'))
+        if not nodes:
+            self.skipTest('the kernel knows no NUMA nodes')
+        node, = nodes
+        self.assertEqual(
+            f'--membind={node.name.removeprefix("node")} /programs/stream '
+            '10 0 64\n', done.stdout)
+
+    def test_other(self):
+        _cpu, done = self.found('other')
+        own = self.found('own')[1].stdout
+        self.assertNotEqual(own, done.stdout)
+        if done.returncode:
+            self.assertEqual('no such NUMA node has memory\n', done.stderr)
 
 
 @ddt.ddt
