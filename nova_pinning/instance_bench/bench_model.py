@@ -108,6 +108,14 @@ class NetworkCpus(enum.StrEnum):
     VCPUS = 'vcpus'
 
 
+class NetworkQueues(enum.StrEnum):
+    """Pairs of queues of a guest's network interface."""
+
+    ONE = 'one'
+    #: One for each vCPU: nova's hw:vif_multiqueue_enabled.
+    VCPUS = 'vcpus'
+
+
 class AgentScheme(enum.StrEnum):
     """What nova-pinning agent does meanwhile for guests of the host."""
 
@@ -203,6 +211,7 @@ class Tenant:
     :param weight: CPU weight, as nova's quota:cpu_shares; 100 is usual
     :param emulator_threads: of a guest; None leaves it to the platform
     :param network_cpus: None leaves interrupts where they are
+    :param queues: None leaves them to the platform
     :param agent: None if the case is not about it
     :param flavor: of a server in nova; '' to be found by class and size
     """
@@ -220,6 +229,7 @@ class Tenant:
         default_factory=dict)
     emulator_threads: EmulatorThreads | None = None
     network_cpus: NetworkCpus | None = None
+    queues: NetworkQueues | None = None
     agent: AgentScheme | None = None
     flavor: str = ''
 

@@ -23,6 +23,10 @@ _PLANNING = {hostclass.HostClass.SHARED: '--shared-cpus',
              hostclass.HostClass.DEDICATED: '--class dedicated'}
 #: Memory that is left to the host, as a part of all.
 _HOST_MEMORY = 0.1
+#: Platforms whose instances have a network interface of their own.
+_WITH_INTERFACE = (bench_model.PlatformName.GUEST,
+                   bench_model.PlatformName.CONTAINER_IN_GUEST,
+                   bench_model.PlatformName.NOVA)
 #: Platforms whose instances have their own memory.
 _WITH_MEMORY = (bench_model.PlatformName.CONTAINER,
                 bench_model.PlatformName.GUEST,
@@ -113,7 +117,9 @@ def _tenant(spec: TenantSpec,
     """All but how many there are."""
     size = _size(spec.get('size'), len(layout.of(spec.guest_class)))
     emulator, network = spec.get('emulator_threads'), spec.get('network_cpus')
-    agent = spec.get('agent')
+    agent, queues = spec.get('agent'), spec.get('queues')
+    if queues and size.vcpus == 1:
+        queues = bench_model.NetworkQueues.ONE
     return bench_model.Tenant(
         name=spec.name, role=spec.role, workload=spec.workload.name,
         platform=bench_model.PlatformName(spec.get('platform')),
@@ -125,6 +131,7 @@ def _tenant(spec: TenantSpec,
         emulator_threads=bench_model.EmulatorThreads(emulator)
         if emulator else None,
         network_cpus=bench_model.NetworkCpus(network) if network else None,
+        queues=bench_model.NetworkQueues(queues) if queues else None,
         agent=bench_model.AgentScheme(agent) if agent else None,
         flavor=spec.get('flavor', ''))
 
@@ -195,6 +202,9 @@ def _too_few(tenant: bench_model.Tenant, layout: cpu_layout.CpuLayout) -> str:
 def _refusal(tenants: Sequence[bench_model.Tenant],
              layout: cpu_layout.CpuLayout) -> str:
     """Why the host is too small for some tenants, '' if it is not."""
+    if any(tenant.queues and tenant.platform not in _WITH_INTERFACE
+           for tenant in tenants):
+        return "queues are those of a guest's network interface"
     here = [tenant for tenant in tenants
             if tenant.platform is not bench_model.PlatformName.NOVA]
     try:

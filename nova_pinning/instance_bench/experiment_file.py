@@ -33,7 +33,7 @@ MAX_CASES = 5000
 _PACKAGE = 'nova_pinning.instance_bench.experiments'
 _SUFFIX = '.yaml'
 _AXES = ('workload', 'platform', 'provisioning', 'size', 'weight',
-         'emulator_threads', 'network_cpus', 'agent', 'flavor')
+         'emulator_threads', 'network_cpus', 'queues', 'agent', 'flavor')
 #: What a tenant can have besides the axes.
 _OTHERS = ('class', 'count', 'oversubscription')
 

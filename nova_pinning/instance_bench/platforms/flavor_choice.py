@@ -13,6 +13,7 @@ from nova_pinning.model import hostclass
 SHARES_KEY = 'quota:cpu_shares'
 POLICY_KEY = 'hw:cpu_policy'
 EMULATOR_KEY = 'hw:emulator_threads_policy'
+QUEUES_KEY = 'hw:vif_multiqueue_enabled'
 
 
 def choose(
@@ -72,6 +73,10 @@ def _wanted(tenant: bench_model.Tenant,
         SHARES_KEY: (None, shares) if is_usual else (shares,)}
     if tenant.emulator_threads is not None:
         wanted[EMULATOR_KEY] = (tenant.emulator_threads.policy,)
+    if tenant.queues is not None:
+        wanted[QUEUES_KEY] = (
+            ('true',) if tenant.queues is bench_model.NetworkQueues.VCPUS
+            else (None, 'false'))
     return wanted
 
 

@@ -72,6 +72,9 @@ def flavor_of(tenant: bench_model.Tenant, *, cells: int,
             family['cpu_priority'] = f'{tenant.weight}*vcpus'
     else:
         family = {**VANILLA, 'cpu_priority': f'{tenant.weight}*vcpus'}
+    if tenant.queues is not None:
+        family['nic_multiqueue'] = (
+            tenant.queues is bench_model.NetworkQueues.VCPUS)
     size = {'vcpus': tenant.size.vcpus,
             'memory': f'{tenant.size.memory_mib}MiB'}
     flavor, = catalogue.parse(yaml.safe_dump({

@@ -563,6 +563,19 @@ class TestShipped(unit_base.TestCase):
             [(case.tenants[0].parameters['memory_node'], case.skipped)
              for case in found.cases])
 
+    @ddt.data((8, 'vm', ['', '']), (8, 'cn', [
+        'queues are those of a guest\'s network interface'] * 2),
+              # It has one vCPU, and one queue for it.
+              (2, 'vm', ['', 'is the same on this host as queues one']))
+    @ddt.unpack
+    def test_queues(self, cores, platform, skipped):
+        found = self._read('network-queues', host(cores), platforms=(
+            bench_model.PlatformName(platform),)).experiment
+        self.assertEqual(
+            [('one', skipped[0]), ('vcpus', skipped[1])],
+            [(case.factors['queues'], case.skipped) for case in found.cases
+             if case.factors['workload'] == 'iperf3-8'])
+
     def test_cpu_priority_on_four_cpus(self):
         """As it was published: 1, 4 and 6 threads for 4 CPUs."""
         found = self._read('cpu-priority', host(4)).experiment

@@ -46,6 +46,10 @@ class TestChoose(testtools.TestCase):
         (platform_fakes.tenant(
             emulator_threads=bench_model.EmulatorThreads.VCPUS),
          'pinned'),
+        (platform_fakes.tenant(queues=bench_model.NetworkQueues.VCPUS),
+         'queues'),
+        (platform_fakes.tenant(queues=bench_model.NetworkQueues.ONE),
+         'pinned'),
         (shared(weight=50), 'half'),
         (shared(size=bench_model.InstanceSize(vcpus=2, memory_mib=512)),
          'two'),
@@ -57,6 +61,7 @@ class TestChoose(testtools.TestCase):
     def test_by_class_and_size(self, tenant, expected):
         self.assertEqual(expected, choose(
             tenant,
+            pinned('queues', hw__vif_multiqueue_enabled='true'),
             pinned('isolate', hw__emulator_threads_policy='isolate'),
             pinned('pinned'), flavor('plain'), flavor('two', vcpus=2),
             flavor('large', memory_mib=1024),

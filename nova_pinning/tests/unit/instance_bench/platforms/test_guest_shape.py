@@ -180,6 +180,17 @@ class HostTestCase(testtools.TestCase):
         shape = self.shape('1', '2')
         self.assertEqual(((), None), (shape.cells, shape.page_size_kib))
 
+    @ddt.data((bench_model.NetworkQueues.ONE, 1),
+              (bench_model.NetworkQueues.VCPUS, 2), (None, 2))
+    @ddt.unpack
+    def test_queues(self, queues, expected):
+        self.node(0, '0-3')
+        self.assertEqual(expected,
+                         self.shape('1', '2', queues=queues).queues)
+        floating = self.shape('0-3', '0-3', queues=queues,
+                              **platform_fakes.FLOATING)
+        self.assertEqual(expected if queues else 1, floating.queues)
+
     @ddt.data((bench_model.EmulatorThreads.SHARE, 'share'),
               (bench_model.EmulatorThreads.ISOLATE, 'isolate'),
               (bench_model.EmulatorThreads.VCPUS, None), (None, None))

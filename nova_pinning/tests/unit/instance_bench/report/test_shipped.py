@@ -26,6 +26,7 @@ _OWN = {
     'neighbours': ['slowdown'],
     'network-cache': ['agent'],
     'network-placement': ['placement'],
+    'network-queues': [],
     'overhead-ladder': ['bare-metal'],
     'platform-overhead': ['bare-metal'],
     'self-test': ['self-test'],
