@@ -163,6 +163,14 @@ class TestRunner(testtools.TestCase):
              '--only', 'scenario=one'], self.children[0].command)
         self.assertEqual([], self.opened)
 
+    def test_another_platform_beside(self):
+        self.run_proof(instances.Proof('platform-overhead', 'cn',
+                                       beside=('bm',)))
+        command = self.children[0].command
+        first = command.index('--platform')
+        self.assertEqual(['--platform', 'cn', '--platform', 'bm'],
+                         command[first:first + 4])
+
     def test_guest(self):
         self.run_proof(instances.Proof('smp-mutex', 'vm'))
         command = self.children[0].command
@@ -208,6 +216,15 @@ class TestProofs(testtools.TestCase):
                  for proof in (*instances.PROOFS, *instances.LONGER)]
         self.assertEqual(len(names), len(set(names)))
 
+    def test_studies_are_run(self):
+        """By name at least; for the others there is more to a host."""
+        from nova_pinning.instance_bench import experiment_file
+        self.assertEqual(
+            {'hardware-latency', 'memory-placement', 'network-queues'},
+            {*experiment_file.shipped()} - {
+                proof.experiment
+                for proof in (*instances.PROOFS, *instances.LONGER)})
+
     @ddt.data(*instances.PROOFS, *instances.LONGER)
     def test_cases(self, proof):
         """Each names cases that there are, and hosts."""
@@ -219,7 +236,8 @@ class TestProofs(testtools.TestCase):
         found = experiment_file.read(
             proof.experiment, cpu_layout.load(), workload_catalogue.shipped(),
             experiment_file.ExperimentOptions(
-                platforms=(bench_model.PlatformName(proof.platform),),
+                platforms=tuple(map(bench_model.PlatformName, (
+                    proof.platform, *proof.beside))),
                 is_short=True)).experiment
         chosen = bench_run._chosen(found, proof.only)
         cases = [case for case in found.cases if chosen(case)]
