@@ -124,6 +124,8 @@ class AgentScheme(enum.StrEnum):
     STATIC = 'static'
     #: Floating guests, too, are kept in L3 domains of their own.
     DYNAMIC = 'dynamic'
+    #: Pinned guests get ways of the L3 for themselves.
+    WAYS = 'ways'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

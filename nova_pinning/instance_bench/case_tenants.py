@@ -202,6 +202,9 @@ def _too_few(tenant: bench_model.Tenant, layout: cpu_layout.CpuLayout) -> str:
 def _refusal(tenants: Sequence[bench_model.Tenant],
              layout: cpu_layout.CpuLayout) -> str:
     """Why the host is too small for some tenants, '' if it is not."""
+    if any(_is_run(tenant.agent)
+           and tenant.platform not in _WITH_INTERFACE for tenant in tenants):
+        return 'nova-pinning agent works for guests'
     if any(tenant.queues and tenant.platform not in _WITH_INTERFACE
            for tenant in tenants):
         return "queues are those of a guest's network interface"

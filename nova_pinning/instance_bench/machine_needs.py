@@ -7,6 +7,8 @@ from nova_pinning.host import machine_files
 
 _TRACERS = ('/sys/kernel/tracing/available_tracers',
             '/sys/kernel/debug/tracing/available_tracers')
+# Ways that leave enough for the others, if a guest gets some.
+_LEAST_WAYS = 8
 _CACHE_WAYS = '/sys/fs/resctrl/info/L3/cbm_mask'
 
 
@@ -18,8 +20,12 @@ def lacking(tree: machine_files.Tree) -> Mapping[str, str]:
         lacks['hwlat'] = (
             'the kernel has no hwlat tracer (CONFIG_HWLAT_TRACER), or '
             'tracefs is not mounted or not for this user')
-    if tree.text(_CACHE_WAYS) is None:
+    mask = tree.text(_CACHE_WAYS)
+    if mask is None:
         lacks['cache-ways'] = (
             'ways of the L3 cannot be given out: the CPUs cannot do it, or '
             'resctrl is not mounted')
+    elif (ways := int(mask, 16).bit_count()) < _LEAST_WAYS:
+        lacks['cache-ways'] = (
+            f'the L3 has {ways} ways, too few to give some to a guest')
     return lacks

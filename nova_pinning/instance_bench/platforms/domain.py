@@ -14,12 +14,14 @@ import threading
 from xml.etree import ElementTree
 
 from nova_pinning import cpuset
+from nova_pinning.flavors import flavor_model
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import guest_shape
 from nova_pinning.instance_bench.platforms import process
 
 _AGENT = 'org.qemu.guest_agent.0'
+_NOVA = '{http://openstack.org/xmlns/libvirt/nova/1.1}'
 _ANSWER_SECONDS = 300.0
 
 
@@ -73,6 +75,7 @@ def domain_xml_of(spec: DomainSpec) -> str:
     places = spec.instance_cpus
     _add(root, 'vcpu', str(len(places.vcpus)), **(
         {} if places.are_pinned else {'cpuset': str(places.cpus)}))
+    _wishes(root, spec.shape)
     _tune(root, spec)
     _memory(root, spec.shape)
     system = _add(root, 'os')
@@ -96,6 +99,17 @@ def _add(parent: ElementTree.Element, tag: str, text: str = '',
     element = ElementTree.SubElement(parent, tag, attributes)
     element.text = text or None
     return element
+
+
+def _wishes(root: ElementTree.Element, shape: guest_shape.GuestShape) -> None:
+    """What the guest asks nova-pinning agent for, as nova tells it."""
+    if not shape.l3_ways:
+        return
+    parent = _add(root, 'metadata')
+    for tag in ('instance', 'flavor', 'extraSpecs'):
+        parent = _add(parent, f'{_NOVA}{tag}')
+    _add(parent, f'{_NOVA}extraSpec', str(shape.l3_ways),
+         name=flavor_model.L3_WAYS_KEY)
 
 
 def _tune(root: ElementTree.Element, spec: DomainSpec) -> None:

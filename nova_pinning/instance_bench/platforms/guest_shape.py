@@ -29,6 +29,8 @@ PINNED = {'class': 'dedicated', 'cpu_topology': 'match-host',
           'page_size': 'large', 'nic_multiqueue': True}
 VANILLA = {'class': 'shared', 'cpu_topology': 'match-host'}
 _KIB_PER_MIB = 1024
+# Of the L3, for a guest of an experiment that gives them out.
+_L3_WAYS = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,7 @@ class GuestShape:
         has to come from; empty if it is told of none
     :param page_size_kib: of its memory, None for that of any other process
     :param queues: pairs of queues of its network interface
+    :param l3_ways: of the cache, that it asks for, 0 for none
     """
 
     topology: domain_xml.DomainTopology
@@ -46,6 +49,7 @@ class GuestShape:
     page_size_kib: int | None = None
     queues: int = 1
     shares: int | None = None
+    l3_ways: int = 0
 
     @property
     def nodes(self) -> cpuset.CpuSet:
@@ -68,6 +72,8 @@ def flavor_of(tenant: bench_model.Tenant, *, cells: int,
             family['thread_policy'] = 'require'
         if tenant.emulator_threads and tenant.emulator_threads.policy:
             family['emulator_threads'] = tenant.emulator_threads.policy
+        if tenant.agent is bench_model.AgentScheme.WAYS:
+            family['l3_ways'] = _L3_WAYS
         if tenant.weight != cgroups.USUAL_WEIGHT:
             family['cpu_priority'] = f'{tenant.weight}*vcpus'
     else:
@@ -111,7 +117,8 @@ def shape_of(
         cells=cells, page_size_kib=page_size_kib,
         queues=flavor.vcpus
         if specs.get('hw:vif_multiqueue_enabled') == 'true' else 1,
-        shares=int(shares) if shares else None)
+        shares=int(shares) if shares else None,
+        l3_ways=int(specs.get(flavor_model.L3_WAYS_KEY, 0)))
 
 
 def for_tenant(

@@ -2,8 +2,8 @@
 """nova-pinning agent, while a case is measured that is about it.
 
 It is the command itself, as it runs on compute hosts, with its own record and
-without what is not measured. All that it has changed it puts back when it is
-ended.
+without what the case is not about. All that it has changed it puts back when
+it is ended.
 """
 
 from collections.abc import Iterator
@@ -34,10 +34,11 @@ plan = {plan}
 libvirt_uri = {uri}
 record = {directory}/agent.json
 interval_seconds = 10
-cache = false
+cache = {cache}
 floating_guests = {floating}
 """
 _FLOATING = {bench_model.AgentScheme.STATIC: 'off',
+             bench_model.AgentScheme.WAYS: 'off',
              bench_model.AgentScheme.DYNAMIC: 'on'}
 _READY = 'READY=1'
 
@@ -76,7 +77,9 @@ class RunningAgent:
         options = directory / 'agent.conf'
         options.write_text(_OPTIONS.format(
             plan=pathlib.Path(how.plan).absolute(), uri=how.connect,
-            directory=directory, floating=_FLOATING[scheme]))
+            directory=directory, floating=_FLOATING[scheme],
+            cache='true' if scheme is bench_model.AgentScheme.WAYS
+            else 'false'))
         log = directory / 'agent.log'
         with contextlib.closing(socket.socket(
                 socket.AF_UNIX, socket.SOCK_DGRAM)) as manager:

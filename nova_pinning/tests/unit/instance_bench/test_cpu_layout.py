@@ -116,6 +116,9 @@ class DefaultTestCase(unit_base.TestCase):
                       'hwlat function nop')
         machine.write('sys/fs/resctrl/info/L3/cbm_mask', 'fff')
         self.assertEqual({}, cpu_layout.load(root=str(machine.root)).lacks)
+        machine.write('sys/fs/resctrl/info/L3/cbm_mask', '3f')
+        self.assertIn('has 6 ways', cpu_layout.load(
+            root=str(machine.root)).lacks['cache-ways'])
 
     @ddt.data((512, 1024), (4096, 4096))
     @ddt.unpack

@@ -444,7 +444,8 @@ class TestShipped(unit_base.TestCase):
         # The agent goes by a plan.
         self.assertEqual([], [
             case for case in found.cases if case.skipped
-            and case.factors.get('agent', 'none') == 'none'])
+            and case.tenants[0].agent in (
+                None, bench_model.AgentScheme.NONE)])
 
     def test_the_agent_needs_a_plan(self):
         layout = host(80)
@@ -575,6 +576,24 @@ class TestShipped(unit_base.TestCase):
             [('one', skipped[0]), ('vcpus', skipped[1])],
             [(case.factors['queues'], case.skipped) for case in found.cases
              if case.factors['workload'] == 'iperf3-8'])
+
+    @ddt.data(({'cache-ways': 'no resctrl'}, True, 'vm', 'no resctrl'),
+              ({}, False, 'vm', 'the agent goes by the plan'),
+              ({}, True, 'cn', 'nova-pinning agent works for guests'),
+              ({}, True, 'vm', ''))
+    @ddt.unpack
+    def test_neighbours_with_cache_ways(self, lacks, has_plan, platform,
+                                        reason):
+        found = self._read('neighbours', dataclasses.replace(
+            host(80), lacks=lacks,
+            planned=fact_samples.planned() if has_plan else None),
+            platforms=(bench_model.PlatformName(platform),)).experiment
+        with_ways = [case for case in found.cases
+                     if 'ways' in case.factors['scenario']]
+        self.assertEqual(10, len(with_ways))
+        for case in with_ways:
+            self.assertIn(reason.removeprefix('the '), case.skipped)
+            self.assertEqual(bool(reason), bool(case.skipped))
 
     def test_cpu_priority_on_four_cpus(self):
         """As it was published: 1, 4 and 6 threads for 4 CPUs."""

@@ -2,11 +2,13 @@
 """Guests of the bench beside those that nova makes of the same flavors."""
 
 import pathlib
+from xml.etree import ElementTree
 
 import ddt
 import fixtures
 import testtools
 
+from nova_pinning.agent import guest_wishes
 from nova_pinning.bridge import preview
 from nova_pinning import cpuset
 from nova_pinning.flavors import catalogue
@@ -190,6 +192,22 @@ class HostTestCase(testtools.TestCase):
         floating = self.shape('0-3', '0-3', queues=queues,
                               **platform_fakes.FLOATING)
         self.assertEqual(expected if queues else 1, floating.queues)
+
+    def test_ways_of_the_cache(self):
+        """The agent reads them where nova writes them."""
+        self.node(0, '0-3')
+        places = platform_interface.InstanceCpus(
+            vcpus=(CPUS('1'),), emulator=CPUS('1'))
+        for agent, ways in ((bench_model.AgentScheme.WAYS, 4),
+                            (bench_model.AgentScheme.STATIC, 0), (None, 0)):
+            path = pathlib.Path('/bench')
+            text = domain.domain_xml_of(domain.DomainSpec(
+                name='bench', accelerator='kvm', memory_mib=1024,
+                instance_cpus=places, shape=self.shape('1', agent=agent),
+                kernel=path, initrd=path, arguments='', disk=path,
+                cache='none', console=path))
+            self.assertEqual(ways, guest_wishes.of_domain(
+                ElementTree.fromstring(text)).l3_ways)
 
     @ddt.data((bench_model.EmulatorThreads.SHARE, 'share'),
               (bench_model.EmulatorThreads.ISOLATE, 'isolate'),

@@ -35,13 +35,13 @@ class RunningAgentTest(unit_base.TestCase):
         super().setUp()
         self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
 
-    def start(self, program):
+    def start(self, program, scheme=STATIC):
         path = self.root / 'python'
         path.write_text(program.format(python=sys.executable))
         path.chmod(0o755)
         self.useFixture(fixtures.MockPatchObject(
             running_agent.sys, 'executable', str(path)))
-        agent = running_agent.RunningAgent(STATIC, settings.PlatformSettings(
+        agent = running_agent.RunningAgent(scheme, settings.PlatformSettings(
             plan='/etc/plan.yaml'), self.root)
         self.addCleanup(agent.close)
         return agent
@@ -49,13 +49,19 @@ class RunningAgentTest(unit_base.TestCase):
     def test_it_runs_until_it_is_closed(self):
         agent = self.start(READY)
         told = (self.root / 'agent.log').read_text()
-        for line in ('plan = /etc/plan.yaml', 'floating_guests = off',
+        for line in ('plan = /etc/plan.yaml', 'cache = false',
+                     'floating_guests = off',
                      f'record = {self.root}/agent.json',
                      'libvirt_uri = qemu:///system'):
             self.assertIn(line, told.splitlines())
         agent.close()
         agent.close()
         self.assertIsNotNone(agent._process.poll())
+
+    def test_ways_of_caches(self):
+        self.start(READY, bench_model.AgentScheme.WAYS)
+        self.assertIn('cache = true', (
+            self.root / 'agent.log').read_text().splitlines())
 
     def test_what_it_has_set_is_looked_at(self):
         agent = self.start(READY)
