@@ -339,8 +339,8 @@ class _ExperimentReader:
         self._check_parameters(workload, parameters)
         return case_tenants.TenantSpec(
             name=tenant.get('name', name),
-            role=bench_model.Role(tenant.get('role', role)), workload=workload,
-            settings=settings, parameters=parameters)
+            role=role, workload=workload, settings=settings,
+            parameters=parameters)
 
     def _workload(
             self,
@@ -366,15 +366,11 @@ class _ExperimentReader:
 
     def _check_tenants(self, wishes: Sequence[case_tenants.TenantSpec | None],
                        path: source.Path) -> None:
-        specs = [wish for wish in wishes if wish is not None]
-        names = [wish.name for wish in specs]
+        names = [wish.name for wish in wishes if wish is not None]
         for name in names:
             if names.count(name) > 1:
                 self._fail(f'several tenants are called {name}', path,
                            'give each a name of its own')
-        if specs and all(wish.role is bench_model.Role.NEIGHBOUR
-                         for wish in specs):
-            self._fail('no tenant is measured', path)
 
     def _check_baseline(self, baseline: Mapping[str, str],
                         cases: Sequence[bench_model.Case]) -> None:

@@ -13,6 +13,9 @@ from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 
+#: The factor that says which neighbour a row has.
+NEIGHBOUR = 'scenario'
+
 _Pair = tuple[statistics.FigureRow, intervals.Interval]
 
 
@@ -116,7 +119,7 @@ def _neighbours(summary: statistics.RunSummary) -> Answer | None:
         return None
     sentence = '; '.join(
         f'the worst neighbour of {_kind(row)} instances is '
-        f'{row.case.factors.get(aggressor(row), "")}, which slows '
+        f'{row.case.factors.get(NEIGHBOUR, "")}, which slows '
         f'{row.tenant.workload} {words.ratio(ratio)} times'
         for row, ratio in worst)
     return Answer(
@@ -124,13 +127,8 @@ def _neighbours(summary: statistics.RunSummary) -> Answer | None:
         axis='slowdown by a neighbour; above 1: worse',
         bars=tuple(Bar(
             label=f'{row.tenant.workload} beside '
-                  f'{row.case.factors.get(aggressor(row), "")}',
+                  f'{row.case.factors.get(NEIGHBOUR, "")}',
             kind=_kind(row), ratio=ratio) for row, ratio in rows))
-
-
-def aggressor(row: statistics.FigureRow) -> str:
-    """The factor that says which neighbour a row has."""
-    return 'aggressor' if 'aggressor' in row.case.factors else 'scenario'
 
 
 def slowdown(row: statistics.FigureRow) -> intervals.Interval | None:

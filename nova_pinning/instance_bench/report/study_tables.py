@@ -322,7 +322,7 @@ def _neighbours(summary: statistics.RunSummary) -> _Tables:
         return
     cases = [row.case for row, _ratio in rows]
     others = [name for name in statistics.varying(cases) if name not in (
-        'workload', answer.aggressor(rows[0][0]), 'platform',
+        'workload', answer.NEIGHBOUR, 'platform',
         'provisioning')]
     cells: dict[tuple[str, ...], dict[str, str]] = {}
     for row, ratio in rows:
@@ -330,7 +330,7 @@ def _neighbours(summary: statistics.RunSummary) -> _Tables:
             row.tenant.workload, run_tables.platform(summary, row.tenant),
             str(row.tenant.provisioning),
             *(row.case.factors.get(name, '') for name in others)), {})[
-                row.case.factors.get(answer.aggressor(row), '')] = (
+                row.case.factors.get(answer.NEIGHBOUR, '')] = (
                     words.ratio(ratio))
     across = tuple(dict.fromkeys(
         name for of_row in cells.values() for name in of_row))

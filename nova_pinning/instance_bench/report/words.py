@@ -10,8 +10,6 @@ from nova_pinning.instance_bench import intervals
 NONE = '–'
 #: In place of an interval that says next to nothing.
 TOO_FEW = 'too few runs'
-# What may run containers, as versions of a run name it.
-_RUNTIMES = ('runc', 'crun', 'docker', 'podman')
 # Digits that say something of what has a spread of a percent or so.
 _DIGITS = 4
 # Digits of what is larger say nothing: the end of an interval that is all but
@@ -81,7 +79,7 @@ def platform(name: bench_model.PlatformName,
     guest = 'QEMU' if conditions is None else (
         'TCG' if conditions.emulated or versions.get('accelerator') == 'tcg'
         else 'KVM')
-    runtime = next(filter(versions.__contains__, _RUNTIMES), 'namespaces')
+    runtime = 'runc' if 'runc' in versions else 'namespaces'
     return f'{name} (' + {
         bench_model.PlatformName.BARE_METAL: 'process',
         bench_model.PlatformName.CONTAINER: runtime,

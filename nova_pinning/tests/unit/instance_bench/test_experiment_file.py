@@ -354,8 +354,9 @@ class TestErrors(TestCase):
         ({'scenarios': [{'name': 'a', 'tenants': [
             {'name': 'x'}, {'name': 'x'}]}]},
          'scenarios[0]: several tenants are called x'),
+        # Neighbours have a key of their own.
         ({'scenarios': [{'name': 'a', 'tenants': [{'role': 'neighbour'}]}]},
-         'scenarios[0]: no tenant is measured'),
+         'scenarios[0].tenants[0].role: role is not known here'),
         ({'scenarios': [{'name': 'a', 'neighbours': {
             'workload': {'name': 'peered', 'parameters': {'thread': 1}}}}]},
          'scenarios[0].neighbours.workload.parameters.thread: workload '

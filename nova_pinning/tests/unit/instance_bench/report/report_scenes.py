@@ -402,7 +402,7 @@ def matrix(worst=2.0, floating=1.0, cpus=None, **options):
     """
     victims = ('sysbench-cpu', 'stream')
     run = Run('neighbours', map(workload, victims),
-              baseline={'aggressor': 'none'}, **options)
+              baseline={'scenario': 'none'}, **options)
     for name, aggressor, provisioning in itertools.product(
             victims, ('none', 'cpu', 'memory'), (PINNED, VANILLA)):
         slow = 1.0 if aggressor == 'none' else (
@@ -410,7 +410,7 @@ def matrix(worst=2.0, floating=1.0, cpus=None, **options):
         victim = tenant('victim', workload=name, provisioning=provisioning)
         run.add(case(*((victim,) if aggressor == 'none'
                        else (victim, neighbours(count=2))),
-                     workload=name, aggressor=aggressor,
+                     workload=name, scenario=aggressor,
                      provisioning=str(provisioning)),
                 {'victim': 1000.0 / slow * (
                     floating if provisioning is VANILLA else 1)},

@@ -195,7 +195,7 @@ class TablesTest(unit_base.TestCase):
               ('vm', False, {'accelerator': 'tcg'}, 'vm (TCG)'),
               ('bm', False, {}, 'bm (process)'),
               ('cn', False, {'runc': '1.1'}, 'cn (runc)'),
-              ('vmcn', False, {'crun': '1.8'}, 'vmcn (crun in KVM)'))
+              ('vmcn', False, {'runc': '1.1'}, 'vmcn (runc in KVM)'))
     @ddt.unpack
     def test_platform(self, name, emulated, versions, words):
         run = report_scenes.Run(rounds=2).alone(
