@@ -85,9 +85,11 @@ def _classes(run: statistics.RunSummary) -> Iterator[_Compared]:
 
     What floats on one CPU is pinned in all but name.
     """
-    pairs = [(one.other, one.row) for one in row_pairs.isolations(run)
-             if one.other is not None] or row_pairs.pinning_pairs(run)
-    for floating, pinned in pairs:
+    isolations = list(row_pairs.isolations(run))
+    pairs = [(one.other, one.row) for one in isolations
+             if one.other is not None]
+    for floating, pinned in pairs if isolations else (
+            row_pairs.pinning_pairs(run)):
         if (row_pairs.is_as_dense(run, floating, pinned)
                 and not row_pairs.has_one_cpu(run, floating)):
             yield _Compared('dedicated', 'shared',
