@@ -29,7 +29,6 @@ import openstack
 from minicloud import files
 from minicloud import hosts
 from minicloud import settings
-from nova_pinning.model import nova_release
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / 'tools'))
@@ -145,12 +144,12 @@ class Cloud:
     """A minicloud with what the experiments need.
 
     :param state: pathlib.Path, where it keeps everything
+    :param release: of OpenStack, such as '2025.1'
     :param scratch: pathlib.Path, a directory for files
     """
 
-    def __init__(self, state, scratch):
-        self.minicloud = run_tempest.Cloud(
-            state, nova_release.NEWEST.name)
+    def __init__(self, state, release, scratch):
+        self.minicloud = run_tempest.Cloud(state, release)
         self.on_host = scratch / 'on-host'
         self._connection = None
         self._state = settings.State(state)
@@ -435,16 +434,10 @@ def main():
                         default=OUTPUT / 'image',
                         help='directory of the image of guests; made if it '
                              'is not there, which takes minutes')
-    parser.add_argument('--state', type=pathlib.Path,
-                        default=ROOT / '.minicloud',
-                        help='where minicloud keeps everything')
-    parser.add_argument('--base-port', type=int, default=17800,
-                        help='the first of the ports to use')
     parser.add_argument('--seconds', type=float,
                         help='time for everything but to build the image '
                              f'(default: {SECONDS}; none for what is named)')
-    parser.add_argument('--keep', action='store_true',
-                        help='leave the cloud up in the end')
+    run_tempest.add_cloud_options(parser)
     options = parser.parse_args()
     known = {proof.name: proof for proof in (*PROOFS, *LONGER)}
     if unknown := set(options.name) - set(known):
@@ -478,13 +471,13 @@ def in_cloud(proofs, options):
     with contextlib.ExitStack() as stack:
         scratch = pathlib.Path(stack.enter_context(
             tempfile.TemporaryDirectory(prefix='bench-experiments-')))
-        cloud = Cloud(options.state.resolve(), scratch)
+        cloud = Cloud(options.state.resolve(), options.release, scratch)
 
         def bring_up():
             nova_conf = scratch / 'nova-compute.conf'
             files.write(nova_conf, files.ini(run_tempest.COMPUTE))
             # If it fails, it has cleaned up; or it is somebody else's cloud.
-            cloud.minicloud.up(HOSTS, False, options.base_port, nova_conf)
+            cloud.minicloud.up(HOSTS, '', options.base_port, nova_conf)
             if not options.keep:
                 stack.callback(cloud.down)
             cloud.connect()
