@@ -30,7 +30,7 @@ class TestThreadModes(base.BaseTestCase):
         self.assertEqual(0, done.returncode, said)
         self.assertIn('Ran 1 test', said)
 
-    @thread_kinds.needs_native
+    @thread_kinds.needs_native_harness
     def test_native_threads(self):
         self._check('TestNativeThreads', is_patched=False)
 
