@@ -79,42 +79,32 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
         after all others: then there is no second attempt. For several
         instances nova asks for alternates apart, so all of them come.
         """
-        harmless, harmful = [], []
-        for host_state, placement in self._fitted(second, request):
-            drawback = placement.drawback
+        harmless: list[Any] = []
+        harmful: list[Any] = []
+
+        def sort(host_state: Any, outcome: object) -> bool:
+            """Whether the guest fits there, which is noted down then."""
+            if not isinstance(outcome, fitting.FittedGuest):
+                return False
+            drawback = outcome.drawback
             # A Refusal counts as false.
-            if drawback is not None and fit.comes_alone(drawback):
-                harmful.append(host_state)
-            else:
-                harmless.append(host_state)
-        return harmless or (harmful if request.is_several else harmful[:1])
+            is_harmful = drawback is not None and fit.comes_alone(drawback)
+            (harmful if is_harmful else harmless).append(host_state)
+            return True
 
-    @staticmethod
-    def _fitted(
-        second: Sequence[Any], request: requests.PinningRequest,
-    ) -> list[tuple[Any, fitting.FittedGuest]]:
-        """Hosts of the second tier on which the guest fits.
-
-        Those that take long to look at are looked at only until there are as
-        many as nova may try.
-        """
-        fitted, cut_off = [], []
-        for host_state in second:
-            outcome = fitting.fit_on_host(host_state, request)
-            if isinstance(outcome, fitting.FittedGuest):
-                fitted.append((host_state, outcome))
-            else:
-                cut_off.append(host_state)
+        cut_off = [
+            host_state for host_state in second
+            if not sort(host_state, fitting.fit_on_host(host_state, request))]
+        # To look at these takes long, so there are only as many as nova may
+        # try.
         enough = request.instances + nova.conf.CONF.scheduler.max_attempts - 1
         with request.budget.for_second_tier():
             for host_state in cut_off:
-                if len(fitted) >= enough:
+                if len(harmless) >= enough:
                     break
-                outcome = fitting.fit_on_host(
-                    host_state, request, is_patient=True)
-                if isinstance(outcome, fitting.FittedGuest):
-                    fitted.append((host_state, outcome))
-        return fitted
+                sort(host_state, fitting.fit_on_host(
+                    host_state, request, is_patient=True))
+        return harmless or (harmful if request.is_several else harmful[:1])
 
     def observe(
         self, host_states: Sequence[Any], spec_obj: Any,

@@ -55,6 +55,8 @@ class SchedulingDecision(NamedTuple):
     is_l3_met: bool | None = None
 
 
+#: [scheduler] max_attempts, as nova has it where nobody says otherwise.
+_MAX_ATTEMPTS = 3
 _REFUSED = SchedulingDecision(None)
 _NO_ROOM = model.Refusal(model.Reason.CELLS_CONTENDED)
 
@@ -270,8 +272,12 @@ class FastScheduler:
         first = indices[tiers == _HostTier.FIRST]
         if len(first):
             return first
+        found = int((tiers == _HostTier.SECOND).sum())
         for index in indices[tiers == _HostTier.UNKNOWN].tolist():
+            if found >= _MAX_ATTEMPTS:
+                break
             self._keep(kind, index, self._decide(kind, index, is_patient=True))
+            found += kind.tier[index] == _HostTier.SECOND
         tiers = kind.tier[indices]
         second = indices[tiers == _HostTier.SECOND]
         return second if len(second) else indices[tiers == _HostTier.LAST][:1]
