@@ -87,7 +87,9 @@ class CellChoice:
     @property
     def is_first(self) -> bool:
         """Whether no assignment comes before this one."""
-        return self.cells == self.order[:len(self.cells)]
+        cells, order = self.cells, self.order
+        return cells[0] is order[0] and (
+            len(cells) == 1 or cells == order[:len(cells)])
 
 
 def choose_cells(
@@ -131,6 +133,8 @@ def choose_cells(
             cells = order_cells(
                 cells, guest, pack, pci if sees_devices else None)
     check = set_check(host, guest, pci)
+    if check is None and count == 1:
+        return _first_with_room(host, guest, cells)
     finder = _Finder(host, guest, cells)
     if check is None:
         first = finder.first_come()
@@ -155,6 +159,23 @@ def choose_cells(
         match, sets_tried = tried
     return CellChoice(tuple([cells[index] for index in match]), cells,
                       sets_tried)
+
+
+def _first_with_room(
+    host: model.Host, guest: model.Guest, cells: tuple[model.CellView, ...],
+) -> CellChoice | Refusal:
+    """The choice for a guest of one cell, which has nothing to be matched.
+
+    :param cells: the host cells in the order in which they are tried
+    """
+    demand, = guest.demands
+    shortages = []
+    for cell in cells:
+        missing = cell_check.shortage(cell, host, guest, demand)
+        if missing is None:
+            return CellChoice((cell,), cells)
+        shortages.append(missing)
+    return Refusal.of_cell(0, tuple(shortages))
 
 
 def order_cells(

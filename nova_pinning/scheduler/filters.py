@@ -56,18 +56,10 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
                        'the host')
         return None
 
-    def drawback(
+    def fitted(
         self, host_state: Any, request: requests.PinningRequest,
-    ) -> Refusal | None:
-        placement = fitting.last_fit(host_state, request)
-        return placement.drawback if placement is not None else None
-
-    def accept(self, host_state: Any,
-               request: requests.PinningRequest) -> None:
-        placement = fitting.last_fit(host_state, request)
-        if placement is not None:
-            host_state.limits['numa_topology'] = placement.limits
-            host_state.allocation_candidates = placement.candidates
+    ) -> fitting.FittedGuest | None:
+        return fitting.last_fit(host_state, request)
 
     def second_choice(
         self, second: Sequence[Any], request: requests.PinningRequest,

@@ -18,6 +18,7 @@ from nova_pinning.model import hostclass
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
 from nova_pinning.scheduler import errorlog
+from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import metrics
 from nova_pinning.scheduler import record
 from nova_pinning.scheduler import requests
@@ -69,15 +70,11 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         :param host_state: nova.scheduler.host_manager.HostState; not changed
         """
 
-    def drawback(
+    def fitted(
         self, host_state: Any, request: requests.PinningRequest,
-    ) -> Refusal | None:
-        """Why a host that will do is for guests that find no other."""
+    ) -> fitting.FittedGuest | None:
+        """Where the guest goes on a host that will do, None for anywhere."""
         return None
-
-    def accept(self, host_state: Any,
-               request: requests.PinningRequest) -> None:
-        """Tell nova what it has to know of a host that passes."""
 
     def second_choice(
         self, second: Sequence[Any], request: requests.PinningRequest,
@@ -110,7 +107,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         if _observes(request):
             return True
         if refusal is None and is_sound and request is not None:
-            self.accept(host_state, request)
+            _accept(host_state, self.fitted(host_state, request))
         return refusal is None
 
     def filter_all(
@@ -154,9 +151,9 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
                 round_.refused.discard(name)
                 round_.passed += 1
             elif round_.refused.refusal(name) is None:
-                drawback = self.drawback(host_state, request)
-                assert drawback is not None
-                round_.refused.add(name, drawback)
+                fitted = self.fitted(host_state, request)
+                assert fitted is not None and fitted.drawback is not None
+                round_.refused.add(name, fitted.drawback)
 
     def _passes_first(
         self, host_state: Any, spec_obj: Any,
@@ -170,11 +167,13 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
                 round_.second.append(host_state)
             return False
         if is_sound and request is not None:
-            if self.drawback(host_state, request) is not None:
-                round_.second.append(host_state)
-                return False
-            if not request.options.observes:
-                self.accept(host_state, request)
+            fitted = self.fitted(host_state, request)
+            if fitted is not None:
+                if fitted.drawback is not None:
+                    round_.second.append(host_state)
+                    return False
+                if not request.options.observes:
+                    _accept(host_state, fitted)
         round_.passed += 1
         return True
 
@@ -218,7 +217,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         for host_state in chosen:
             round_.refused.discard(host_state.host)
             round_.passed += 1
-            self.accept(host_state, request)
+            _accept(host_state, self.fitted(host_state, request))
             yield host_state
 
     def _is_enough(self, round_: _Round,
@@ -265,9 +264,9 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
                    request: requests.PinningRequest) -> tally.RefusalTally:
         drawbacks = tally.RefusalTally()
         for host_state in host_states:
-            drawback = self.drawback(host_state, request)
-            if drawback is not None:
-                drawbacks.add(host_state.host, drawback)
+            fitted = self.fitted(host_state, request)
+            if fitted is not None and fitted.drawback is not None:
+                drawbacks.add(host_state.host, fitted.drawback)
         return drawbacks
 
     def _count_drawbacks(self, host_states: Iterable[Any],
@@ -396,6 +395,13 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         # package still is.
         from nova.scheduler import utils
         return bool(utils.request_is_rebuild(spec_obj))
+
+
+def _accept(host_state: Any, fitted: fitting.FittedGuest | None) -> None:
+    """Tell nova what it has to know of a host that passes."""
+    if fitted is not None:
+        host_state.limits['numa_topology'] = fitted.limits
+        host_state.allocation_candidates = fitted.candidates
 
 
 def _observes(request: requests.PinningRequest | None) -> bool:
