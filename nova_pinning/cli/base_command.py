@@ -9,10 +9,10 @@ import sys
 import textwrap
 import typing
 
-from cliff import command
 from cliff import help
 import rich.console
 
+from nova_pinning.cli import own_command
 from nova_pinning import errors
 from nova_pinning import extras
 
@@ -143,7 +143,7 @@ def shape(parser: argparse.ArgumentParser, description: str,
     return parser
 
 
-class FileCommand(command.Command):
+class FileCommand(own_command.OwnCommand):
     """A command of nova-pinning.
 
     ``epilog`` is shown under the options in ``--help``: examples, as a
@@ -152,20 +152,9 @@ class FileCommand(command.Command):
 
     epilog = ''
 
-    def __init__(self, app: typing.Any,
-                 app_args: argparse.Namespace | None) -> None:
-        # Without the command's name, for which cliff would look through all
-        # installed packages for hooks.
-        super().__init__(app, app_args)
-
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         return shape(super().get_parser(prog_name), self.get_description(),
                      self.epilog)
-
-    def get_epilog(self) -> str:
-        # cliff's own looks through all installed packages for the one that
-        # the command is from, which takes longer than most commands.
-        return ''
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:

@@ -16,6 +16,7 @@ try:
     from cliff import commandmanager
 
     from nova_pinning.cli import base_command
+    from nova_pinning.cli import own_command
 except ModuleNotFoundError as missing:
     extras.end(missing)
 
@@ -55,6 +56,7 @@ class NovaPinning(app.App):
             version=importlib.metadata.version('nova-pinning'),
             command_manager=_Commands('nova_pinning.cli'),
             deferred_help=True)
+        self.command_manager.add_command('help', own_command.Help)
 
     def interact(self) -> None:
         """Show the help; cliff would start its own shell."""

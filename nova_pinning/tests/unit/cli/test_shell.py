@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import errno
+import importlib.metadata
 import io
 import json
 import subprocess
 import sys
 from unittest import mock
+
+import stevedore
 
 from nova_pinning.cli import shell
 from nova_pinning.flavors import catalogue
@@ -28,6 +31,17 @@ class TestMain(cli_case.TestCase):
             self.assertEqual(0, done.status)
             self.assertIn(f'nova-pinning {command} ', done.out)
             self.assertIn('Example', done.out)
+
+    def test_nobody_looks_through_all_packages(self):
+        """That takes longer than most commands, their help included."""
+        looked = AssertionError('all installed packages are looked at')
+        with (mock.patch.object(importlib.metadata, 'packages_distributions',
+                                side_effect=looked),
+              mock.patch.object(stevedore.ExtensionManager, '__init__',
+                                side_effect=looked)):
+            for words in (['flavor', 'show', '--help'], ['help', 'capacity']):
+                done = self.run_command(*words)
+                self.assertEqual(0, done.status, done.err)
 
     def test_unknown(self):
         for words in (['flavr'], ['flavor', 'sho'],
