@@ -2,13 +2,6 @@
 """The page of a fleet in a browser, with its answers beside the engine's."""
 
 import dataclasses
-import os
-import pathlib
-import shutil
-import tempfile
-
-from axe_playwright_python import sync_playwright as axe
-from playwright import sync_api
 
 from nova_pinning.bridge import flavor_request
 from nova_pinning.bridge import standalone
@@ -19,15 +12,11 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.presentation.fleet_page import page_data
 from nova_pinning.rebalance import plan_model
+from nova_pinning.tests.browser import browser_case
 from nova_pinning.tests.unit.explain import explain_cases
 from nova_pinning.tests.unit.presentation.fleet_page import page_cases
-from nova_pinning.tests.unit import unit_base
 
 _TABS = ('overview', 'hosts', 'fit', 'plan')
-_WIDTHS = (360, 1280, 2560)
-_GRAVE = ('serious', 'critical')
-#: Screenshots are left in this directory, if it is named.
-_SHOTS = os.environ.get('NOVA_PINNING_SCREENSHOTS')
 
 
 def _with_plan(fleet):
@@ -45,70 +34,31 @@ def _with_plan(fleet):
         gains=(plan_model.SlotGain(size='16', before=1, after=2),))
 
 
-class TestFleetPage(unit_base.TestCase):
+class TestFleetPage(browser_case.TestCase):
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         standalone.prepare()
-        cls.player = sync_api.sync_playwright().start()
-        cls.addClassCleanup(cls.player.stop)
-        # Of root, chromium wants it; the page is our own.
-        cls.browser = cls.player.chromium.launch(
-            executable_path=shutil.which('chromium'), args=['--no-sandbox'])
-        cls.addClassCleanup(cls.browser.close)
-        directory = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(directory.cleanup)
-        cls.directory = pathlib.Path(directory.name)
 
     def _open(self, fleet, tab='overview', width=1280, theme='light',
               **values):
-        """A page in the browser, which fails the test if it complains."""
         path = self.directory / 'page.html'
         path.write_text(page_cases.rendered(fleet, **values))
-        return self._visit(path, tab, width, theme)
-
-    def _visit(self, path, tab='overview', width=1280, theme='light'):
-        context = self.browser.new_context(
-            viewport={'width': width, 'height': 900}, color_scheme=theme)
-        self.addCleanup(context.close)
-        opened = context.new_page()
-        complaints, requests = [], []
-        opened.on('console', lambda message: complaints.append(message.text))
-        opened.on('pageerror', lambda error: complaints.append(str(error)))
-        opened.on('request', lambda request: requests.append(request.url))
-        self.addCleanup(lambda: self.assertEqual([], complaints))
-        self.addCleanup(lambda: self.assertEqual(
-            [], [url for url in requests if not url.startswith('file:')]))
-        opened.goto(f'{path.as_uri()}#{tab}')
-        return opened
+        return self.visit(path, tab, width, theme)
 
     def test_all_views(self):
         """Nothing is wider than the window, and axe has nothing grave."""
         fleet = page_cases.hostile(page_cases.fleet(12))
         path = self.directory / 'views.html'
         path.write_text(page_cases.rendered(fleet, plan=_with_plan(fleet)))
-        for theme in ('light', 'dark'):
-            for width in _WIDTHS:
+        for theme in browser_case.THEMES:
+            for width in browser_case.WIDTHS:
                 for tab in _TABS:
                     with self.subTest(f'{theme}-{width}-{tab}'):
-                        opened = self._visit(path, tab, width, theme)
-                        self._check_view(opened, width)
-                        self._shoot(opened, f'{tab}-{width}-{theme}')
-
-    def _check_view(self, opened, width):
-        self.assertEqual(width, opened.evaluate(
-            'document.documentElement.scrollWidth'))
-        found = axe.Axe().run(opened)
-        self.assertEqual([], [
-            (violation['id'], violation['nodes'][0]['html'][:200],
-             violation['nodes'][0].get('failureSummary'))
-            for violation in found.response['violations']
-            if violation['impact'] in _GRAVE])
-
-    def _shoot(self, opened, name):
-        if _SHOTS:
-            opened.screenshot(path=f'{_SHOTS}/{name}.png')
+                        opened = self.visit(path, tab, width, theme)
+                        self.check_view(opened, width)
+                        self.shoot(opened, f'{tab}-{width}-{theme}')
 
     def test_open_host(self):
         """By mouse and by keyboard, with all guests and CPUs."""
@@ -124,10 +74,7 @@ class TestFleetPage(unit_base.TestCase):
             sum(map(len, (core for cell in host.cells
                           for core in cell.cores))),
             dialog.locator('.drawing .cpu').count())
-        found = axe.Axe().run(opened)
-        self.assertEqual([], [
-            violation['id'] for violation in found.response['violations']
-            if violation['impact'] in _GRAVE])
+        self.assertEqual([], self.grave(opened))
         opened.keyboard.press('Escape')
         self.assertFalse(dialog.is_visible())
         first = opened.locator('#part-hosts .host').first
