@@ -18,11 +18,13 @@ import sys
 
 _VARIABLE = 'OS_NOVA_DISABLE_EVENTLET_PATCHING'
 
+#: Whether the harness is made for real threads: it ends those of this module.
+IS_FOR_NATIVE = (
+    importlib.util.find_spec('nova.thread_pool_factory') is not None)
+
 if 'eventlet' not in sys.modules and _VARIABLE not in os.environ:
-    # The harness that is made for threads ends those of this module's. For
-    # another it is said as well, since nova asks more than once.
-    os.environ[_VARIABLE] = str(int(
-        importlib.util.find_spec('nova.thread_pool_factory') is not None))
+    # Eventlet is asked for as well, since nova looks more than once.
+    os.environ[_VARIABLE] = str(int(IS_FOR_NATIVE))
 
 import nova.tests.functional  # noqa: E402,F401
 # Up to 2025.1, nova.api.wsgi takes for granted that somebody has imported it.

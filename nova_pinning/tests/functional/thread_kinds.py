@@ -5,9 +5,9 @@ Up to 2025.1 it is eventlet's alone: importing nova has it patch the process.
 Importing this does so, too; then nova asks the same environment variable.
 """
 
-import importlib.util
 import unittest
 
+from demo import threads
 from nova import monkey_patch
 
 #: Whether there are native ones.
@@ -16,7 +16,6 @@ HAS_NATIVE = hasattr(monkey_patch, 'patch')
 needs_native = unittest.skipUnless(
     HAS_NATIVE, 'services of this nova have no native threads')
 
-# As demo.threads has it.
 needs_native_harness = unittest.skipUnless(
-    importlib.util.find_spec('nova.thread_pool_factory'),
+    threads.IS_FOR_NATIVE,
     'the functional harness of this nova cannot do with native threads')
