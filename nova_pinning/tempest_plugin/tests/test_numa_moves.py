@@ -8,7 +8,6 @@ from tempest import config
 from nova_pinning.tempest_plugin import checks
 from nova_pinning.tempest_plugin import cloud
 from nova_pinning.tempest_plugin import hosts
-from nova_pinning.tempest_plugin import machine
 from nova_pinning.tempest_plugin import pinning_test
 
 CONF = config.CONF
@@ -18,6 +17,8 @@ _PAGE_KIB = 2048
 _TWO_CELLS = {**pinning_test.DEDICATED, 'hw:numa_nodes': '2',
               'hw:mem_page_size': str(_PAGE_KIB)}
 _SIBLINGS = {**pinning_test.DEDICATED, 'hw:cpu_thread_policy': 'require'}
+_REAL_TIME = {**pinning_test.DEDICATED, 'hw:cpu_realtime': 'yes',
+              'hw:cpu_realtime_mask': '^0'}
 
 
 class NumaMoveTest(pinning_test.PinningTest):
@@ -98,6 +99,56 @@ class NumaMoveTest(pinning_test.PinningTest):
         self.assert_not_on(self.source, seen.server_id)
         return after
 
+    def _resize(self, seen: pinning_test.ServerViews, vcpus: int,
+                specs: Mapping[str, str]) -> pinning_test.ServerViews:
+        """Resize a server to another host, and confirm it."""
+        self.servers.resize_server(
+            seen.server_id,
+            self.flavor(vcpus, self.specs_for(self.target, specs)))
+        self.wait(seen.server_id, 'VERIFY_RESIZE')
+        self._assert_moved(seen)
+        self.servers.confirm_resize_server(seen.server_id)
+        self.wait(seen.server_id, 'ACTIVE')
+        after = self._assert_moved(seen)
+        self.assert_not_on(self.source, seen.server_id)
+        return after
+
+    def _shelve(self, server_id: str) -> None:
+        """Shelve a server, and see that its host has nothing of it left."""
+        self.servers.shelve_server(server_id)
+        if CONF.compute.shelved_offload_time != 0:
+            self.wait(server_id, 'SHELVED')
+            self.servers.shelve_offload_server(server_id)
+        self.wait(server_id, 'SHELVED_OFFLOADED')
+        self.assert_not_on(self.source, server_id)
+        self._assert_pages()
+
+    def _shelve_and_unshelve_elsewhere(self, seen: pinning_test.ServerViews,
+                                       ) -> pinning_test.ServerViews:
+        """Unshelve a server on a host that it was not on."""
+        if not CONF.pinning.may_mark_hosts:
+            raise self.skipException('[pinning] may_mark_hosts is not set')
+        self._shelve(seen.server_id)
+        with cloud.disabled(self.os_admin, self.source):
+            self.servers.unshelve_server(seen.server_id)
+            self.wait(seen.server_id, 'ACTIVE')
+        return self._assert_moved(seen)
+
+    def _need_real_time(self) -> None:
+        for host in (self.source, self.target):
+            found = self.machine_of(host)
+            if not (found.can_run_realtime and found.can_lock_memory):
+                raise self.skipException(
+                    'two hosts that let guests run in real time and lock '
+                    'memory are needed')
+
+    def _assert_real_time(self, before: pinning_test.ServerViews,
+                          after: pinning_test.ServerViews) -> None:
+        """That the kernel agrees with libvirt is checked of every guest."""
+        self.assertEqual(before.guest.live.vcpu_schedulers,
+                         after.guest.live.vcpu_schedulers)
+        self.assertTrue(after.guest.live.locked)
+
     def test_live_migration(self) -> None:
         seen = self._boot()
         after = self._move_live(seen)
@@ -111,52 +162,27 @@ class NumaMoveTest(pinning_test.PinningTest):
             after.kept, self.machine_of(self.target)))
 
     def test_live_migration_in_real_time(self) -> None:
-        def can(host: machine.ComputeMachine) -> bool:
-            return host.can_run_realtime and host.can_lock_memory
-
-        if not all(can(self.machine_of(host))
-                   for host in (self.source, self.target)):
-            raise self.skipException(
-                'two hosts that let guests run in real time and lock memory '
-                'are needed')
-        seen = self._boot({
-            **pinning_test.DEDICATED, 'hw:cpu_realtime': 'yes',
-            'hw:cpu_realtime_mask': '^0'})
-        after = self._move_live(seen)
-        # That the kernel does as well is checked of every guest.
-        self.assertEqual(seen.guest.live.vcpu_schedulers,
-                         after.guest.live.vcpu_schedulers)
-        self.assertTrue(after.guest.live.locked)
+        self._need_real_time()
+        seen = self._boot(_REAL_TIME)
+        self._assert_real_time(seen, self._move_live(seen))
 
     def test_resize(self) -> None:
         """It gets another vCPU in each cell, on another host."""
         seen = self.boot(self.source, 2, _TWO_CELLS)
-        self.servers.resize_server(
-            seen.server_id,
-            self.flavor(4, self.specs_for(self.target, _TWO_CELLS)))
-        self.wait(seen.server_id, 'VERIFY_RESIZE')
-        after = self._assert_moved(seen)
+        after = self._resize(seen, 4, _TWO_CELLS)
         self.assertEqual(4, len(after.kept.pins))
-        self.servers.confirm_resize_server(seen.server_id)
-        self.wait(seen.server_id, 'ACTIVE')
-        after = self._assert_moved(seen)
-        self.assert_not_on(self.source, seen.server_id)
         self._assert_pages(after)
 
     def test_resize_of_siblings(self) -> None:
         """It keeps its size, and gets another core on another host."""
-        seen = self._boot(_SIBLINGS)
-        self.servers.resize_server(
-            seen.server_id,
-            self.flavor(2, self.specs_for(self.target, _SIBLINGS)))
-        self.wait(seen.server_id, 'VERIFY_RESIZE')
-        self._assert_moved(seen)
-        self.servers.confirm_resize_server(seen.server_id)
-        self.wait(seen.server_id, 'ACTIVE')
-        after = self._assert_moved(seen)
-        self.assert_not_on(self.source, seen.server_id)
+        after = self._resize(self._boot(_SIBLINGS), 2, _SIBLINGS)
         self.assert_clean(checks.siblings(
             after.kept, self.machine_of(self.target)))
+
+    def test_resize_in_real_time(self) -> None:
+        self._need_real_time()
+        seen = self._boot(_REAL_TIME)
+        self._assert_real_time(seen, self._resize(seen, 2, _REAL_TIME))
 
     def test_cold_migration_reverted(self) -> None:
         seen = self._boot()
@@ -170,16 +196,6 @@ class NumaMoveTest(pinning_test.PinningTest):
         self.assert_not_on(self.target, seen.server_id)
         self._assert_pages(after)
 
-    def _shelve(self, server_id: str) -> None:
-        """Shelve a server, and see that its host has nothing of it left."""
-        self.servers.shelve_server(server_id)
-        if CONF.compute.shelved_offload_time != 0:
-            self.wait(server_id, 'SHELVED')
-            self.servers.shelve_offload_server(server_id)
-        self.wait(server_id, 'SHELVED_OFFLOADED')
-        self.assert_not_on(self.source, server_id)
-        self._assert_pages()
-
     def test_shelve_and_unshelve(self) -> None:
         """It gets CPUs and pages of two cells again, wherever that is."""
         seen = self._boot()
@@ -192,14 +208,12 @@ class NumaMoveTest(pinning_test.PinningTest):
         self._assert_pages(after)
 
     def test_shelve_and_unshelve_siblings(self) -> None:
-        """It gets another core, on a host that it was not on."""
-        if not CONF.pinning.may_mark_hosts:
-            raise self.skipException('[pinning] may_mark_hosts is not set')
-        seen = self._boot(_SIBLINGS)
-        self._shelve(seen.server_id)
-        with cloud.disabled(self.os_admin, self.source):
-            self.servers.unshelve_server(seen.server_id)
-            self.wait(seen.server_id, 'ACTIVE')
-        after = self._assert_moved(seen)
+        after = self._shelve_and_unshelve_elsewhere(self._boot(_SIBLINGS))
         self.assert_clean(checks.siblings(
             after.kept, self.machine_of(self.target)))
+
+    def test_shelve_and_unshelve_in_real_time(self) -> None:
+        self._need_real_time()
+        seen = self._boot(_REAL_TIME)
+        self._assert_real_time(
+            seen, self._shelve_and_unshelve_elsewhere(seen))

@@ -21,7 +21,7 @@ class _Evacuation:
     :cvar names: of the hosts, the lost one first
     :cvar options: of minicloud
     :cvar cpus: of each host, as minicloud takes them
-    :cvar specs: extra specs of the guest
+    :cvar specs: extra specs of the guests, by their names
     """
 
     def setUp(self):
@@ -29,10 +29,11 @@ class _Evacuation:
         self.cloud = self.useFixture(minicloud_runner.MiniCloud(
             *self.options, *(option for name in self.names for option in
                              ('--host-cpus', f'{name}={self.cpus}'))))
-        self.openstack(
-            'flavor create --vcpus 2 --ram 64 --disk 1 pinned ' + ' '.join(
-                f'--property {key}={value}'
-                for key, value in self.specs.items()))
+        for name, specs in self.specs.items():
+            self.openstack(
+                f'flavor create --vcpus 2 --ram 64 --disk 1 {name} ' +
+                ' '.join(f'--property {key}={value}' for key, value in
+                         {'hw:cpu_policy': 'dedicated', **specs}.items()))
 
     def openstack(self, command, status=0):
         return self.cloud.run(f'openstack {command}', status)
@@ -40,9 +41,10 @@ class _Evacuation:
     def read(self, command):
         return json.loads(self.openstack(f'{command} -f json'))
 
-    def check(self, server_id, name, *others):
+    def check(self, server_id, flavor, name, *others):
         """Check all that must hold for a guest that runs on a host.
 
+        :param flavor: its name
         :param others: names of hosts where it has allocations besides
         :returns: topology.ServerTopology
         """
@@ -57,6 +59,11 @@ class _Evacuation:
                 ':', '='))[1]
         found = machine.parse(commands.script(name, machine.SCRIPT))
         self.assertEqual([], checks.all_of(guest, kept, sets, found, ''))
+        specs = self.specs[flavor]
+        if specs.get('hw:cpu_thread_policy') == 'require':
+            self.assertEqual([], checks.siblings(kept, found))
+        self.assertEqual(specs.get('hw:cpu_realtime') == 'yes',
+                         guest.live.locked)
         self.assertEqual({host: {'PCPU': 2} for host in (name, *others)},
                          self.allocated(server_id))
         return kept
@@ -83,35 +90,40 @@ class _Evacuation:
 
     def test_lost_and_found(self):
         lost, other = self.names
-        server_id = self.read(
+        servers = {flavor: self.read(
             'server create --wait --nic none --image minicloud --flavor '
-            f'pinned --host {lost} guest')['id']
-        before = self.check(server_id, lost)
-        # With all that is on it: the guest, libvirtd, nova-compute.
+            f'{flavor} --host {lost} {flavor}')['id'] for flavor in self.specs}
+        before = {flavor: self.check(server_id, flavor, lost)
+                  for flavor, server_id in servers.items()}
+        # With all that is on it: the guests, libvirtd, nova-compute.
         process.stop(self.cloud.state.run / f'host-{lost}.json')
         self.openstack(f'compute service set --down {lost} nova-compute')
-        # Since microversion 2.95 nova leaves it stopped there.
-        self.openstack(f'server evacuate {server_id}')
-        self.wait_until_moved(server_id, 'SHUTOFF', other)
-        self.openstack(f'server start {server_id}')
-        self.cloud.wait(lambda: ('ACTIVE', other) == self.where(server_id))
-        # Nova keeps what it had on the lost host, for that to clean up.
-        there = self.check(server_id, other, lost)
-        self.assertEqual(len(before.cells), len(there.cells))
+        for flavor, server_id in servers.items():
+            # Since microversion 2.95 nova leaves it stopped there.
+            self.openstack(f'server evacuate {server_id}')
+            self.wait_until_moved(server_id, 'SHUTOFF', other)
+            self.openstack(f'server start {server_id}')
+            self.cloud.wait(
+                lambda: ('ACTIVE', other) == self.where(server_id))
+            # Nova keeps what it had on the lost host, for that to clean up.
+            there = self.check(server_id, flavor, other, lost)
+            self.assertEqual(len(before[flavor].cells), len(there.cells))
         self.come_back(lost)
         self.cloud.wait(lambda: {lost} == {
             service['Host'] for service in self.read(
                 f'compute service list --service nova-compute --host {lost}')
             if service['State'] == 'up'})
-        # It knows that the guest is gone, and has room for it.
-        self.cloud.wait(lambda: {other} == set(self.allocated(server_id)))
-        self.assertNotIn(server_id, self.cloud.run_on(
-            lost, 'virsh', 'list', '--all', '--uuid'))
-        # With --wait it fails without a reason.
-        self.openstack('server migrate --live-migration --host '
-                       f'{lost} {server_id}')
-        self.wait_until_moved(server_id, 'ACTIVE', lost)
-        self.check(server_id, lost)
+        # It knows that they are gone, and has room for them.
+        for server_id in servers.values():
+            self.cloud.wait(lambda: {other} == set(self.allocated(server_id)))
+        found = self.cloud.run_on(lost, 'virsh', 'list', '--all', '--uuid')
+        for flavor, server_id in servers.items():
+            self.assertNotIn(server_id, found)
+            # With --wait it fails without a reason.
+            self.openstack('server migrate --live-migration --host '
+                           f'{lost} {server_id}')
+            self.wait_until_moved(server_id, 'ACTIVE', lost)
+            self.check(server_id, flavor, lost)
 
     def come_back(self, lost):
         """The host is up again, but nobody has said so yet."""
@@ -125,14 +137,19 @@ class TestEvacuation(_Evacuation, testtools.TestCase):
     names = ('pinning-1', 'pinning-2')
     options = ()
     cpus = 'dedicated:0-1'
-    specs = {'hw:cpu_policy': 'dedicated'}
+    specs = {'pinned': {}}
 
 
 class TestNumaEvacuation(_Evacuation, testtools.TestCase):
-    """The same with a guest that has two cells and huge pages."""
+    """The same with guests that need NUMA nodes, siblings or real time.
+
+    Whichever comes first, there is room for the others.
+    """
 
     names = ('virtual-1', 'virtual-2')
     options = ('--hosts', '0', *2 * ('--virtual-host', '2x2x2'))
-    cpus = 'dedicated:0-1,4-7,shared:2-3'
-    specs = {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '2',
-             'hw:mem_page_size': '2048'}
+    cpus = 'dedicated:0-2,4-7,shared:3'
+    specs = {
+        'cells': {'hw:numa_nodes': '2', 'hw:mem_page_size': '2048'},
+        'siblings': {'hw:cpu_thread_policy': 'require'},
+        'realtime': {'hw:cpu_realtime': 'yes', 'hw:cpu_realtime_mask': '^0'}}
