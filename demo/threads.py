@@ -26,6 +26,12 @@ if 'eventlet' not in sys.modules and _VARIABLE not in os.environ:
     # Eventlet is asked for as well, since nova looks more than once.
     os.environ[_VARIABLE] = str(int(IS_FOR_NATIVE))
 
+from nova import monkey_patch  # noqa: E402
 import nova.tests.functional  # noqa: E402,F401
 # Up to 2025.1, nova.api.wsgi takes for granted that somebody has imported it.
 import webob.dec  # noqa: E402,F401
+
+# In 2025.2 the harness does not do it, and what nova imports first takes the
+# backend of oslo.service that is for real threads.
+if not IS_FOR_NATIVE and hasattr(monkey_patch, 'patch'):
+    monkey_patch.patch()

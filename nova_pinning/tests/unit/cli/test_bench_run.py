@@ -285,6 +285,10 @@ class TestRun(TestCase):
     @ddt.data(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     def test_interrupted(self, number):
         measured = bench_progress.ProgressLines.measured
+        if signal.getsignal(number) is signal.SIG_IGN:
+            # As under nohup; the command leaves it so.
+            self.addCleanup(signal.signal, number, signal.SIG_IGN)
+            signal.signal(number, signal.SIG_DFL)
         before = signal.getsignal(number)
 
         def interrupt(watcher, measurement):
