@@ -24,9 +24,10 @@ from nova_pinning.model import hostclass
 from nova_pinning.tests import local_instances
 from nova_pinning.tests.unit import unit_base
 
-# Counts for so many seconds of the wall clock, and prints how far it came.
-_COUNT = ('i=0; end=$(($(date +%s) + {})); '
-          'while [ $((i % 1000)) -ne 0 ] || [ $(date +%s) -lt $end ]; '
+# Counts from one second of the wall clock to another, and prints how far it
+# came.
+_COUNT = ('while [ $(date +%s) -lt {begin} ]; do sleep 0.02; done; i=0; '
+          'while [ $((i % 1000)) -ne 0 ] || [ $(date +%s) -lt {end} ]; '
           'do i=$((i + 1)); done; echo $i')
 _BOTH = ('bm', 'cn')
 # Starts an instance with a daemon, says so, and waits to be killed.
@@ -254,7 +255,11 @@ class LocalPlatformsTestCase(unit_base.TestCase):
         heavy, light = self.instances(
             'cn', local_instances.tenant('cn', 'heavy', weight=100, **shared),
             local_instances.tenant('cn', 'light', weight=50, **shared))
-        busy = ' '.join(f'({_COUNT.format(2)}) &' for _cpu in heavy.cpus)
+        # All at the same time: who counts while the other does not yet, or
+        # does no more, has no rival.
+        begin = int(time.time()) + 3
+        count = _COUNT.format(begin=begin, end=begin + 3)
+        busy = ' '.join(f'({count}) &' for _cpu in heavy.cpus)
 
         jobs = [one.start(f'{busy} wait') for one in (heavy, light)]
         counts = [sum(map(int, local_instances.wait(job).stdout.split()))
