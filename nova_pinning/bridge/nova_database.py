@@ -107,7 +107,7 @@ def load_conf(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
     conf.register_opt(cfg.StrOpt('transport_url', secret=True))
     try:
         conf(list(arguments), project='nova', prog=_PROGRAM)
-    except (cfg.Error, ValueError) as error:
+    except (cfg.Error, OSError, ValueError) as error:
         raise errors.InputError(
             nova_conf_reader.message(error), errors.Location('nova.conf'),
             _CONTROLLER) from error

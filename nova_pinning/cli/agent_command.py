@@ -127,7 +127,7 @@ def _options(files: list[str]) -> Any:
              default_config_files=files, default_config_dirs=[])
         for option in agent_conf.agent_opts:
             getattr(conf.agent, option.dest)
-    except (cfg.Error, ValueError) as error:
+    except (cfg.Error, OSError, ValueError) as error:
         raise errors.InputError(str(error), errors.Location(
             ', '.join(files) or 'the options')) from error
     return conf.agent

@@ -105,7 +105,7 @@ def load_settings(arguments: Sequence[str]) -> Any:
             for option in options:
                 # Looked at only when it is asked for.
                 conf.pinning_exporter[option.dest]
-    except (cfg.Error, ValueError) as error:
+    except (cfg.Error, OSError, ValueError) as error:
         raise errors.InputError(
             str(error), errors.Location('[pinning_exporter]')) from error
     return conf

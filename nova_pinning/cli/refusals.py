@@ -100,7 +100,7 @@ def _configured(arguments: list[str]) -> str | None:
     try:
         conf(arguments, project='nova', prog='nova-pinning')
         directory: str | None = conf.pinning.metrics_directory
-    except (cfg.Error, ValueError) as error:
+    except (cfg.Error, OSError, ValueError) as error:
         raise errors.InputError(
             nova_conf_reader.message(error), errors.Location('nova.conf'),
             '--record names the directory without it') from error

@@ -71,6 +71,12 @@ class AgentCommandTestCase(cli_case.TestCase):
             self.assertEqual(2, done.status)
             self.assertIn(told, done.err)
 
+    def test_a_directory_for_a_file(self):
+        done = self.run_command('agent', '--config-file', str(self.dir),
+                                '--dry-run')
+        self.assertEqual(2, done.status)
+        self.assertIn(f'{self.dir}: ', done.err)
+
     def test_no_plan(self):
         host = self.write('host.yaml',
                           hostfile_writer.dump(fact_samples.machine()))

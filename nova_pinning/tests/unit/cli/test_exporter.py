@@ -72,6 +72,11 @@ class ExporterTestCase(cli_case.TestCase):
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn(said, done.err)
 
+    def test_a_directory_for_a_file(self):
+        done = self.run_command('exporter', '--config-file', str(self.dir))
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(str(self.dir), done.err)
+
     def test_defaults(self):
         """Nobody but this machine is served unless somebody says so."""
         settings = exporter.load_settings(

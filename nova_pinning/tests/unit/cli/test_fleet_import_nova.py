@@ -30,6 +30,13 @@ class ImportNovaTestCase(cli_case.TestCase):
         self.assertEqual(['cmp-1'], [host.name for host in fleet.hosts])
         self.assertEqual(['a'], [guest.name for guest in fleet.guests])
 
+    def test_a_directory_for_nova_conf(self):
+        done = self.run_command('fleet', 'import', 'nova', '--config-file',
+                                str(self.dir), '--output', str(self.output))
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('Is a directory', done.err)
+        self.assertIn('--config-file', done.err)
+
     def test_warnings(self):
         for number in range(30):
             self.nova.add_host(f'odd-{number}', numa_topology='{')

@@ -196,6 +196,7 @@ class TestWithoutFleet(TestCase):
     @ddt.data(
         ((), 'metrics_directory is not set in nova.conf'),
         (('--config-file', 'gone'), '--record names the directory'),
+        (('--config-file', '/'), '--record names the directory'),
         (('--record', 'gone'), 'gone: cannot be read: No such file'),
         (('--record', '/dev/null'), 'Not a directory'))
     @ddt.unpack
