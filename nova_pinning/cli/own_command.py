@@ -2,6 +2,7 @@
 """Commands for which cliff does not look through all installed packages."""
 
 import argparse
+import sys
 import typing
 
 from cliff import command
@@ -24,3 +25,14 @@ class OwnCommand(command.Command):
 
 class Help(OwnCommand, help.HelpCommand):
     """What ``--help`` behind a command's name runs."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        words = parsed_args.cmd
+        # cliff shows what begins like the first word; if nothing does, it
+        # ends with the status of findings.
+        if words and not any(name.startswith(words[0]) for name, _entry
+                             in self.app.command_manager):
+            print(f'error: there is no command {" ".join(words)!r}; '
+                  f'{self.app.NAME} --help lists them', file=sys.stderr)
+            return 2  # base_command.BAD_INPUT, which is imported later
+        return super().take_action(parsed_args)

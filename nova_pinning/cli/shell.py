@@ -58,6 +58,15 @@ class NovaPinning(app.App):
             deferred_help=True)
         self.command_manager.add_command('help', own_command.Help)
 
+    def configure_logging(self) -> None:
+        """As cliff does; a --log-file it cannot write is wrong usage."""
+        try:
+            super().configure_logging()
+        except OSError as error:
+            self.parser.error(
+                f'argument --log-file: {self.options.log_file} cannot be '
+                f'written: {error.strerror}')
+
     def interact(self) -> None:
         """Show the help; cliff would start its own shell."""
         with contextlib.suppress(SystemExit):

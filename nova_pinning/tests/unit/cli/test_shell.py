@@ -48,6 +48,22 @@ class TestMain(cli_case.TestCase):
                       ['flavor', 'show', '--nonsense', 'x']):
             self.assertEqual(2, self.run_command(*words).status, words)
 
+    def test_help_of_nothing(self):
+        for words in (['help', 'flavr'], ['flavr', '--help']):
+            done = self.run_command(*words)
+            self.assertEqual((2, ''), (done.status, done.out), words)
+            self.assertIn("no command 'flavr'", done.err)
+        done = self.run_command('help', 'flavor')
+        self.assertEqual(0, done.status)
+        self.assertIn('flavor show', done.out)
+
+    def test_log_file_that_cannot_be_written(self):
+        done = self.run_command('--log-file', str(self.dir), 'flavor', 'show',
+                                cli_case.CATALOGUE)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn(f'argument --log-file: {self.dir} cannot be written: '
+                      'Is a directory', done.err)
+
     def test_bug(self):
         with mock.patch.object(catalogue, 'load', side_effect=KeyError('x')):
             done = self.run_command('flavor', 'show', 'y')
