@@ -44,7 +44,7 @@ def baseline(text: str, source: str) -> frozenset[Mark]:
         return frozenset(
             (one['code'], one['kind'], one['name'] or one['subject'],
              one['host']) for one in told)
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise errors.InputError(
             'it is not what a check has written', errors.Location(source),
             'write it with --format json --output FILE') from error

@@ -50,7 +50,7 @@ class TestWaiver(unit_base.TestCase):
 
     def test_not_a_baseline(self):
         for text in ('', '[]', '{}', '{"findings": [1]}',
-                     '{"findings": [{"code": "X101"}]}'):
+                     '{"findings": [{"code": "X101"}]}', '[' * 100_000):
             error = self.assertRaises(errors.InputError, waiver.baseline,
                                       text, 'old.json')
             self.assertIn('old.json', str(error))
