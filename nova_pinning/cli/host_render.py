@@ -45,7 +45,7 @@ class RenderPlan(base_command.FileCommand):
         parser.add_argument('--out', required=True, metavar='DIR',
                             help='directory to write to')
         common_options.add_format(
-            parser, *options.RenderFormat,
+            parser, *map(str, options.RenderFormat),
             note=', which lie as they go on a host; the others are variables '
                  'and overrides for those who deploy with Ansible')
         parser.add_argument(

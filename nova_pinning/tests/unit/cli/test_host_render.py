@@ -107,6 +107,8 @@ class TestRender(cli_case.TestCase):
         done = self._render(*arguments)
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn(message, done.err)
+        # Choices are words that can be typed.
+        self.assertNotIn('RenderFormat', done.err)
         self.assertFalse(self.out.exists())
 
     def test_no_plan(self):
