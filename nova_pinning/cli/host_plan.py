@@ -108,6 +108,7 @@ class PlanHost(base_command.FileCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         request = _request(parsed_args)
+        atomic_file.check_all(parsed_args.svg, parsed_args.output)
         description = host_loader.load(parsed_args.host)
         planned = planner.plan(description, request)
         text = (hostfile_writer.dump_json(planned) if parsed_args.format

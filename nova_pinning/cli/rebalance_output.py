@@ -70,10 +70,8 @@ def check(parsed_args: argparse.Namespace) -> None:
         raise errors.InputError(
             'cannot be the standard output', errors.Location('--output'),
             '--format json prints the plan')
-    for path in (parsed_args.svg, output,
-                 getattr(parsed_args, 'fleet_after', None)):
-        if path is not None:
-            atomic_file.check(path)
+    atomic_file.check_all(parsed_args.svg, output,
+                          getattr(parsed_args, 'fleet_after', None))
 
 
 def made_for(

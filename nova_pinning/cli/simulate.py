@@ -139,9 +139,7 @@ class Simulate(base_command.FileCommand):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        for path in (parsed_args.svg, parsed_args.checkpoint):
-            if path is not None:
-                atomic_file.check(path)
+        atomic_file.check_all(parsed_args.svg, parsed_args.checkpoint)
         if parsed_args.svg is not None:
             chart_svg.check()
         study = _study(parsed_args)

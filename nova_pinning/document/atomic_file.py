@@ -65,6 +65,28 @@ def check(path: str | os.PathLike[str]) -> None:
                                 errors.Location(os.fspath(path)))
 
 
+def check_all(*paths: str | os.PathLike[str] | None) -> None:
+    """Make sure of several files, each of them another one.
+
+    :param paths: None for what is not to be written
+    :raises errors.InputError: naming the first that cannot be replaced, or
+        would take the place of one before it
+    """
+    files = set()
+    for path in paths:
+        if path is None:
+            continue
+        check(path)
+        if _is_stream(path):
+            continue
+        file = os.path.realpath(path)
+        if file in files:
+            raise errors.InputError(
+                'is to be written twice, so that one would be lost',
+                errors.Location(os.fspath(path)), 'name two files')
+        files.add(file)
+
+
 def _refuse_link(path: str | os.PathLike[str]) -> None:
     """Refuse a symbolic link that leads root to a file of others' choice.
 

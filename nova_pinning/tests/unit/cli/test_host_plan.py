@@ -153,5 +153,13 @@ class TestPlanHost(cli_case.TestCase):
         self.assertIn('x is not a number above 0',
                       self._plan('--cpu-allocation-ratio', 'x').err)
 
+    def test_all_files_or_none(self):
+        svg = self.dir / 'plan.svg'
+        for output in ('/nowhere/plan.yaml', str(svg)):
+            done = self._plan('--svg', str(svg), '-o', output)
+            self.assertEqual((2, ''), (done.status, done.out))
+            self.assertIn(f'{output}: ', done.err)
+            self.assertFalse(svg.exists())
+
     def test_no_host(self):
         self.assertEqual(2, self._plan(host=str(self.dir / 'a')).status)

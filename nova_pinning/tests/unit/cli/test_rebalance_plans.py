@@ -216,7 +216,9 @@ class TestDefragment(_PlanCase):
         (('--release', '1999.1'), '--release'),
         (('--output', '-'), '--output: cannot be the standard output'),
         (('--output', '/nowhere/plan.json'), '/nowhere/plan.json'),
-        (('--svg', '/nowhere/plan.svg'), '/nowhere/plan.svg'))
+        (('--svg', '/nowhere/plan.svg'), '/nowhere/plan.svg'),
+        (('--svg', 'one', '--output', 'one'), 'one: is to be written twice'),
+        (('--fleet-after', 'one', '--output', 'one'), 'twice'))
     @ddt.unpack
     def test_bad_input(self, argv, text):
         done = self._run('defragment', _EXAMPLE, '--for', '16', *argv)

@@ -244,6 +244,8 @@ class TestBadInput(_TestCase):
         (('--arrivals', 'mix=16 rate=1 count=9'),
          'no host of the fleet could hold any of the guests'),
         (('--arrivals', ARRIVALS, '--svg', ''), 'error: '),
+        (('--arrivals', ARRIVALS, '--svg', 'one', '--checkpoint', 'one'),
+         'one: is to be written twice'),
         (('--arrivals', ARRIVALS, '--checkpoint', ''), 'error: '),
     )
     @ddt.unpack

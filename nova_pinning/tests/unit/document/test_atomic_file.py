@@ -132,6 +132,17 @@ class TestReplace(base.BaseTestCase):
                                       path)
             self.assertIn(trouble, error.message)
 
+    def test_check_all(self):
+        other = os.path.join(self.directory, 'new')
+        atomic_file.check_all(self.path, None, other)
+        atomic_file.check_all(os.devnull, os.devnull)
+        error = self.assertRaises(
+            errors.InputError, atomic_file.check_all, self.path, None,
+            os.path.join(self.directory, '.', 'one.yaml'))
+        self.assertIn('one.yaml: is to be written twice', str(error))
+        self.assertRaises(errors.InputError, atomic_file.check_all, other,
+                          self.directory)
+
     def test_nowhere(self):
         path = os.path.join(self.directory, 'none', 'file')
         self.assertRaises(errors.InputError, atomic_file.replace, path, 'new')
