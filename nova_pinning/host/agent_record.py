@@ -138,7 +138,8 @@ def load(tree: machine_files.Tree, path: str = PATH) -> AgentRecord:
         return AgentRecord()
     try:
         return _decode(json.loads(text))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError,
+            RecursionError) as error:
         raise errors.InputError(
             f'this is no record of nova-pinning agent: {error}',
             errors.Location(path),

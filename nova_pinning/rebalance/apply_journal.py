@@ -143,7 +143,8 @@ class ApplyJournal:
                 if not isinstance(entry, dict):
                     raise ValueError('not an object')
                 entry['event'].split()
-            except (ValueError, LookupError, AttributeError) as error:
+            except (ValueError, LookupError, AttributeError,
+                    RecursionError) as error:
                 raise errors.InputError(
                     'is not a line of a journal',
                     errors.Location(self.path, number),

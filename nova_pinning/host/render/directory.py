@@ -194,7 +194,8 @@ def _parse(text: str, where: errors.Location) -> _Known:
             raise ValueError('another version')
         known = {path: frozenset(map(str, digests))
                  for path, digests in content['files'].items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError,
+            RecursionError):
         raise errors.InputError(
             'this is not what render writes', where,
             'name a directory that is new or empty') from None

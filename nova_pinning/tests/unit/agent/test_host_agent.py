@@ -299,7 +299,8 @@ class RecordTestCase(unit_base.TestCase):
         tree = machine_files.Tree(root)
         self.assertEqual(record, agent_record.load(tree, '/agent.json'))
         self.assertTrue(agent_record.load(tree, '/none').is_empty)
-        for text in ('[]', '{"version": 2}', '{', '{"version": 1}'):
+        for text in ('[]', '{"version": 2}', '{', '{"version": 1}',
+                     '[' * 100_000):
             (root / 'agent.json').write_text(text)
             self.assertRaises(errors.InputError, agent_record.load, tree,
                               '/agent.json')

@@ -75,7 +75,7 @@ class TestJournal(oslotest.BaseTestCase):
                 self.assertEqual(text[:second], self.text(), end)
 
     def test_odd_lines(self):
-        for line in ('x', '[]', '{}', '{"event": 3}'):
+        for line in ('x', '[]', '{}', '{"event": 3}', '[' * 100_000):
             with open(self.path, 'w', encoding='utf-8') as file:
                 file.write(f'{{"event": "begun", "version": 1, '
                            f'"plan": "sha256:1"}}\n{line}\n')

@@ -218,6 +218,11 @@ class TestRefused(_TestCase):
         (self.root / directory.MANIFEST).write_text(text)
         self.assertIn(directory.MANIFEST, self.refused(a='1'))
 
+    def test_manifest_nested_without_end(self):
+        self.write(a='1')
+        (self.root / directory.MANIFEST).write_text('[' * 100_000)
+        self.assertIn(directory.MANIFEST, self.refused(a='1'))
+
 
 _TEXTS = st.dictionaries(st.sampled_from(['a', 'x/b', 'x/y/c', 'run/d']),
                          st.sampled_from(['1\n', '2\n']))
