@@ -17,6 +17,8 @@ from nova_pinning.flavors import flavor_model
 #: openstack call it.
 _PROPERTIES = ('name', 'vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 _OPTION = '--flavor'
+_WRITTEN_OUT = (
+    "write it out, like 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
 _MAX_VCPUS = cpuset.MAX_CPU_ID + 1
 
 #: What a flavor is called that is written out without a name.
@@ -80,6 +82,9 @@ def flavor_and_catalogue(
     for flavor in among or ():
         if flavor.name == text:
             return flavor, None
+    if not text and not among:
+        raise errors.InputError('names no flavor', errors.Location(_OPTION),
+                                _WRITTEN_OUT)
     path, _colon, name = text.rpartition(':')
     if not os.path.exists(text) and path and os.path.exists(path):
         sold = catalogue.load(path)
@@ -90,9 +95,9 @@ def flavor_and_catalogue(
         raise errors.InputError(
             f'{source} has no flavor called {text!r}, and there is no such '
             'file', errors.Location(_OPTION),
-            _nearest(text, among) if among else
-            "write it out, like 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
-    sold = catalogue.load(text)
+            _nearest(text, among) if among else _WRITTEN_OUT)
+    # Of a file that is not there, what is said is its name, not the flavor's.
+    sold = catalogue.load(text if os.path.exists(text) else path or text)
     return _only(sold.flavors, '', text), sold
 
 

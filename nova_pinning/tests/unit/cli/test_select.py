@@ -61,6 +61,16 @@ class TestFile(cli_case.TestCase):
         self.assertIn('shared is a family', error.message)
         self.assertIn('shared.large', error.advice)
 
+    def test_no_such_file(self):
+        for text, path in (('none.yaml:a', 'none.yaml'), ('none', 'none')):
+            error = self.assertRaises(
+                errors.InputError, select.named_flavor, text)
+            self.assertEqual(f'{path}: cannot be read: '
+                             'No such file or directory', str(error))
+        error = self.assertRaises(errors.InputError, select.named_flavor, '')
+        self.assertEqual('--flavor', str(error.where))
+        self.assertIn('vcpus=8', error.advice)
+
     def test_unknown(self):
         error = self.assertRaises(
             errors.InputError, select.named_flavor,
