@@ -81,6 +81,7 @@ class LiveFleet(base.CloudCommand, fleets.FleetAnswer):
             self.app.client_manager.sdk_connection, self.cloud.name)
 
     def _of_exporter(self, url: str) -> snapshot.Fleet:
+        _check_url(url)
         shown = _without_password(url)
         session = self.app.client_manager.sdk_connection.session
         try:
@@ -106,6 +107,21 @@ _ADVICE = {
     401: 'write the URL with user and password; ',
     404: '[pinning_exporter] serve_snapshot is not set there; ',
     503: 'it has not read the fleet yet; '}
+
+
+def _check_url(url: str) -> None:
+    """Refuse what no exporter can be at, such as a host without http://.
+
+    :raises errors.InputError: if it is no URL
+    """
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:
+        parts = urllib.parse.SplitResult('', '', '', '', '')
+    if parts.scheme not in ('http', 'https') or not parts.hostname:
+        raise errors.InputError(
+            'is not a URL', errors.Location(f'--exporter, or {_VARIABLE}'),
+            'write it like http://controller:9896/')
 
 
 def _without_password(url: str) -> str:

@@ -110,6 +110,16 @@ class LiveFleetTestCase(cli_case.TestCase):
         header, = users.admit.call_args.args
         self.assertTrue(header.startswith('Basic '))
 
+    @ddt.data('controller', 'controller:9896', 'ftp://controller/',
+              'http://', 'http:controller', 'http://[::1', 'fleet.json.zst')
+    def test_no_url(self, text):
+        done = self.ask(live_fleet.ShowCloudCapacity, '--exporter', text)
+        self.assertEqual((2, ''), (done.status, done.out))
+        # It may hold a password.
+        self.assertEqual('error: --exporter, or OS_PINNING_EXPORTER: is not a '
+                         'URL; write it like http://controller:9896/\n',
+                         done.err)
+
     def test_nobody_there(self):
         done = self.ask(live_fleet.ShowCloudCapacity, '--exporter',
                         'http://reader:secret@127.0.0.1:1/')
