@@ -2,6 +2,7 @@
 """What all tests have in common: they boot servers and look at them."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import dataclasses
 import functools
 import json
@@ -201,8 +202,8 @@ class PinningTest(api_version_utils.BaseMicroversionTest,
         return seen
 
     @staticmethod
-    def specs_for(host: hosts.ComputeHost, specs: dict[str,
-                                                       str]) -> dict[str, str]:
+    def specs_for(host: hosts.ComputeHost,
+                  specs: Mapping[str, str]) -> dict[str, str]:
         """Extra specs with what a flavor needs to be let onto a host."""
         is_dedicated = specs.get('hw:cpu_policy') in ('dedicated', 'mixed')
         return {**hosts.class_specs(host, is_dedicated), **specs}
