@@ -455,15 +455,17 @@ class Cloud(fixtures.Fixture):
 
         return self._wait(f'{next(iter(action))} of {server.name}', done)
 
-    @staticmethod
-    def _moves_on(server_id: str, status: str) -> bool:
+    def _moves_on(self, server_id: str, status: str) -> bool:
         """Whether a migration of a server has not come to its end."""
         ended = {'completed', 'confirmed', 'reverted', 'done', 'error',
                  'failed', 'cancelled'}
         if status == 'VERIFY_RESIZE':
             ended.add('finished')
+        # What a guest had before a live migration is given back right after
+        # that is said to be completed.
         return any(
-            migration.status not in ended
+            migration.status not in ended or migration.status == 'completed'
+            and self.stage._get_allocations_by_server_uuid(migration.uuid)
             for migration in objects.MigrationList.get_by_filters(
                 _context(), {'instance_uuid': server_id}))
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The harness itself: hosts of any shape, each with its own nova.conf."""
 
+import threading
+from unittest import mock
 from xml.etree import ElementTree
 
+from nova.compute import manager
 from oslotest import base as oslotest
 
 from demo import cloud
@@ -145,6 +148,28 @@ class TestMoves(functional_base.TestCase):
         self.assertIn('vcpupin', self.nova.guest_xml(self.server))
         self.server = self.nova.migrate_live(self.server)
         self.assert_on('host-1')
+
+    def test_live_migration_gives_back_late(self):
+        """The old host has the CPUs until nova-compute comes to it."""
+        give_back = manager.ComputeManager._delete_allocation_after_move
+        moves_on = self.nova._moves_on
+        asked = threading.Event()
+
+        def late(*args, **kwargs):
+            asked.clear()
+            asked.wait(60)
+            return give_back(*args, **kwargs)
+
+        def ask(*args):
+            found = moves_on(*args)
+            asked.set()
+            return found
+
+        with (mock.patch.object(manager.ComputeManager,
+                                '_delete_allocation_after_move', late),
+              mock.patch.object(self.nova, '_moves_on', ask)):
+            self.server = self.nova.migrate_live(self.server)
+            self.assertEqual({}, self.nova.allocations('host-1'))
 
     def test_evacuation_to_where_it_moved_from(self):
         self.server = self.nova.migrate_live(self.server)
