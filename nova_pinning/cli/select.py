@@ -85,19 +85,20 @@ def flavor_and_catalogue(
     if not text and not among:
         raise errors.InputError('names no flavor', errors.Location(_OPTION),
                                 _WRITTEN_OUT)
+    is_file = os.path.exists(text)
     path, _colon, name = text.rpartition(':')
-    if not os.path.exists(text) and path and os.path.exists(path):
+    if not is_file and path and os.path.exists(path):
         sold = catalogue.load(path)
         return _only(sold.flavors, name, path), sold
-    if '=' in text and not os.path.exists(text):
+    if '=' in text and not is_file:
         return _written_out(text), None
-    if among is not None and not os.path.exists(text):
+    if among is not None and not is_file:
         raise errors.InputError(
             f'{source} has no flavor called {text!r}, and there is no such '
             'file', errors.Location(_OPTION),
             _nearest(text, among) if among else _WRITTEN_OUT)
     # Of a file that is not there, what is said is its name, not the flavor's.
-    sold = catalogue.load(text if os.path.exists(text) else path or text)
+    sold = catalogue.load(text if is_file else path or text)
     return _only(sold.flavors, '', text), sold
 
 

@@ -2,6 +2,7 @@
 """openstack pinning capacity and explain: questions about a cloud as it is."""
 
 import argparse
+import contextlib
 import functools
 import os
 import urllib.parse
@@ -81,8 +82,7 @@ class LiveFleet(base.CloudCommand, fleets.FleetAnswer):
             self.app.client_manager.sdk_connection, self.cloud.name)
 
     def _of_exporter(self, url: str) -> snapshot.Fleet:
-        _check_url(url)
-        shown = _without_password(url)
+        shown = _without_password(_parsed(url))
         session = self.app.client_manager.sdk_connection.session
         try:
             answer = session.get(
@@ -109,24 +109,22 @@ _ADVICE = {
     503: 'it has not read the fleet yet; '}
 
 
-def _check_url(url: str) -> None:
-    """Refuse what no exporter can be at, such as a host without http://.
+def _parsed(url: str) -> urllib.parse.SplitResult:
+    """A URL that an exporter can be at, unlike a host without http://.
 
-    :raises errors.InputError: if it is no URL
+    :raises errors.InputError: if it is none
     """
-    try:
+    with contextlib.suppress(ValueError):
         parts = urllib.parse.urlsplit(url)
-    except ValueError:
-        parts = urllib.parse.SplitResult('', '', '', '', '')
-    if parts.scheme not in ('http', 'https') or not parts.hostname:
-        raise errors.InputError(
-            'is not a URL', errors.Location(f'--exporter, or {_VARIABLE}'),
-            'write it like http://controller:9896/')
+        if parts.scheme in ('http', 'https') and parts.hostname:
+            return parts
+    raise errors.InputError(
+        'is not a URL', errors.Location(f'--exporter, or {_VARIABLE}'),
+        'write it like http://controller:9896/')
 
 
-def _without_password(url: str) -> str:
+def _without_password(parts: urllib.parse.SplitResult) -> str:
     """A URL as it may be shown."""
-    parts = urllib.parse.urlsplit(url)
     return parts._replace(
         netloc=parts.netloc.rpartition('@')[2]).geturl()
 

@@ -11,7 +11,7 @@ from nova.scheduler.filters import numa_topology_filter
 from sqlalchemy import pool
 
 from nova_pinning.scheduler import filters
-from nova_pinning.scheduler import traits_reader
+from nova_pinning.tests.unit.scheduler import scheduler_fakes
 
 #: The name by which nova's tests enable its filter.
 NAME = 'NUMATopologyFilter'
@@ -61,7 +61,9 @@ def install(choice: str) -> None:
     numa_topology_filter.NUMATopologyFilter = type(NAME, (_InPlace,), {})
     if choice == CLASSES:
         numa_topology_filter.HostClassFilter = filters.HostClassFilter
-        _read_no_traits()
+        # The Placement of nova's tests is within reach of nova's own client
+        # only, and no host has a trait of ours there.
+        scheduler_fakes.serve({})
 
 
 def enable(tests: Iterable[Any], choice: str) -> None:
@@ -89,24 +91,6 @@ def names(enabled: Iterable[str], choice: str) -> list[str]:
     if choice == CLASSES:
         found.insert(found.index(NAME), 'HostClassFilter')
     return found
-
-
-class _NoTraits:
-    """Stands in for the Placement of nova's tests.
-
-    That is within reach of nova's own client only, and no host has a trait of
-    ours there.
-    """
-
-    def traits_by_provider(self, _prefix: str) -> dict[str, frozenset[str]]:
-        return {}
-
-
-def _read_no_traits() -> None:
-    reader = traits_reader.TraitsReader(
-        _NoTraits, traits_reader.TraitsSettings(60, 0, 0))
-    reader.refresh()
-    traits_reader.use(reader)
 
 
 def _find_paste() -> None:

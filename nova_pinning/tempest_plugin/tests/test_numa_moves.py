@@ -126,13 +126,15 @@ class NumaMoveTest(pinning_test.PinningTest):
     def _shelve_and_unshelve_elsewhere(self, seen: pinning_test.ServerViews,
                                        ) -> pinning_test.ServerViews:
         """Unshelve a server on a host that it was not on."""
-        if not CONF.pinning.may_mark_hosts:
-            raise self.skipException('[pinning] may_mark_hosts is not set')
         self._shelve(seen.server_id)
         with cloud.disabled(self.os_admin, self.source):
             self.servers.unshelve_server(seen.server_id)
             self.wait(seen.server_id, 'ACTIVE')
         return self._assert_moved(seen)
+
+    def _need_marks(self) -> None:
+        if not CONF.pinning.may_mark_hosts:
+            raise self.skipException('[pinning] may_mark_hosts is not set')
 
     def _need_real_time(self) -> None:
         for host in (self.source, self.target):
@@ -141,6 +143,10 @@ class NumaMoveTest(pinning_test.PinningTest):
                 raise self.skipException(
                     'two hosts that let guests run in real time and lock '
                     'memory are needed')
+
+    def _assert_siblings(self, after: pinning_test.ServerViews) -> None:
+        self.assert_clean(checks.siblings(
+            after.kept, self.machine_of(self.target)))
 
     def _assert_real_time(self, before: pinning_test.ServerViews,
                           after: pinning_test.ServerViews) -> None:
@@ -156,10 +162,7 @@ class NumaMoveTest(pinning_test.PinningTest):
         self._assert_pages(after)
 
     def test_live_migration_of_siblings(self) -> None:
-        seen = self._boot(_SIBLINGS)
-        after = self._move_live(seen)
-        self.assert_clean(checks.siblings(
-            after.kept, self.machine_of(self.target)))
+        self._assert_siblings(self._move_live(self._boot(_SIBLINGS)))
 
     def test_live_migration_in_real_time(self) -> None:
         self._need_real_time()
@@ -175,9 +178,8 @@ class NumaMoveTest(pinning_test.PinningTest):
 
     def test_resize_of_siblings(self) -> None:
         """It keeps its size, and gets another core on another host."""
-        after = self._resize(self._boot(_SIBLINGS), 2, _SIBLINGS)
-        self.assert_clean(checks.siblings(
-            after.kept, self.machine_of(self.target)))
+        self._assert_siblings(
+            self._resize(self._boot(_SIBLINGS), 2, _SIBLINGS))
 
     def test_resize_in_real_time(self) -> None:
         self._need_real_time()
@@ -208,11 +210,12 @@ class NumaMoveTest(pinning_test.PinningTest):
         self._assert_pages(after)
 
     def test_shelve_and_unshelve_siblings(self) -> None:
-        after = self._shelve_and_unshelve_elsewhere(self._boot(_SIBLINGS))
-        self.assert_clean(checks.siblings(
-            after.kept, self.machine_of(self.target)))
+        self._need_marks()
+        self._assert_siblings(
+            self._shelve_and_unshelve_elsewhere(self._boot(_SIBLINGS)))
 
     def test_shelve_and_unshelve_in_real_time(self) -> None:
+        self._need_marks()
         self._need_real_time()
         seen = self._boot(_REAL_TIME)
         self._assert_real_time(
