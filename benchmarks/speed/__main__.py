@@ -20,8 +20,8 @@ from benchmarks.speed import measure
 from benchmarks.speed import report
 from benchmarks.speed import results
 
-QUICK = measure.Plan(processes=1, rounds=6, few_rounds=2, command_rounds=2,
-                     time_limit=2, passes=3)
+QUICK = measure.Plan(processes=2, rounds=7, few_rounds=2, command_rounds=2,
+                     time_limit=2)
 DEFAULT = measure.Plan(processes=3, rounds=7, few_rounds=4, command_rounds=7,
                        time_limit=10)
 RIGOROUS = measure.Plan(processes=8, rounds=20, few_rounds=10,

@@ -4,13 +4,10 @@
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
-import operator
 from typing import Any
 
 from nova_pinning.bridge import nova_objects
 from nova_pinning import model
-
-_SIZE = operator.attrgetter('_obj_size_kb')
 
 
 class BrokenTopology(Exception):
@@ -81,10 +78,13 @@ class NovaCell:
     @property
     def smallest_pages(self) -> model.PagePool | None:
         try:
-            # For so few this is faster than min(), and of two with the same
-            # size it takes the first, too.
-            pools = sorted(self._cell._obj_mempages, key=_SIZE)
-            return _page_pool(pools[0]) if pools else None
+            smallest = None
+            # For so few this is faster than min() or sorted().
+            for pool in self._cell._obj_mempages:
+                if (smallest is None
+                        or pool._obj_size_kb < smallest._obj_size_kb):
+                    smallest = pool
+            return None if smallest is None else _page_pool(smallest)
         except (AttributeError, TypeError) as error:
             raise _broken(self._cell, error) from error
 
