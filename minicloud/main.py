@@ -184,10 +184,10 @@ def _check_same(state: settings.State, there: settings.Settings,
             f'the cloud in {state.root} is of {before}, whose databases '
             f'{after} cannot read',
             'Take it down first: tools/minicloud down')
-    least = nova_version.oldest_supported(after)
+    least = nova_version.oldest_supported(after.name)
     for host in there.hosts:
         # Nova's services do not start while it is there.
-        if nova_release.of_name(host.release) < least:
+        if host.release < least:
             raise errors.MiniCloudError(
                 f'{host.name} is of {host.release}, and {after} supports '
                 f'nova-compute from {least} on',

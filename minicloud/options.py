@@ -185,8 +185,8 @@ def _host_release(host: str, name: str,
             f'{option}: {release} is newer than the cloud, which is of '
             f'{newest}',
             'Nova wants its conductor upgraded first: give --release')
-    least = nova_version.oldest_supported(newest)
-    if release < least:
+    least = nova_version.oldest_supported(newest.name)
+    if release.name < least:
         raise errors.MiniCloudError(
             f'{option}: {release} is too old for a cloud of {newest}, which '
             f'supports nova-compute from {least} on',

@@ -191,7 +191,8 @@ class _Cells:
             f'host {node.host.name}: {node.problem}'
             for node in nodes if node.problem] + [
             f'{cell}: {note}'
-            for note in fleet_import_hosts.too_new(nodes, services)], 0)
+            for note in fleet_import_hosts.unknown_releases(
+                nodes, services)], 0)
         homeless = done = 0
         for page in fleet_import_guests.pages(
                 self._database, cell, devices, self._page_rows):

@@ -158,26 +158,42 @@ def compute_services(
         for row in page}
 
 
-def too_new(nodes: Iterable[ComputeNode],
-            services: Mapping[str, ComputeService]) -> Iterator[str]:
-    """What is to be said of hosts whose release is not known yet.
+def unknown_releases(nodes: Iterable[ComputeNode],
+                     services: Mapping[str, ComputeService]) -> Iterator[str]:
+    """What is to be said of hosts whose service does not tell the release.
 
     :param services: from :func:`compute_services`
     """
+    hosts: dict[int, list[str]] = {}
+    for node in nodes:
+        service = services.get(node.host.name)
+        if service and service.version and _release_name(service) is None:
+            hosts.setdefault(service.version, []).append(node.host.name)
     newest = nova_release.NEWEST
-    versions = {
-        node.host.name: services[node.host.name].version for node in nodes
-        if node.host.name in services
-        and services[node.host.name].version > newest.service_version}
-    if not versions:
-        return
-    name, *others = versions
-    runs = (f'{len(versions):,} hosts, such as {name}, run' if others
-            else f'host {name} runs')
-    yield (f'{runs} a newer nova than {newest}, the newest that is known here '
-           f'(service version {max(versions.values())}, not '
-           f'{newest.service_version}), so the snapshot names no release for '
-           'it')
+    for version, names in sorted(hosts.items()):
+        releases = nova_release.of_service_version(version)
+        what = f'service version {version}'
+        if releases:
+            is_of = ' or '.join(map(str, releases))
+            what += ', as both report'
+        else:
+            is_newer = version > newest.service_version
+            is_of = (
+                f'a newer nova than {newest}, the newest that is known here'
+                if is_newer else f'a nova from before '
+                f'{nova_release.RELEASES[0]}, the oldest that is known here')
+            if is_newer:
+                what += f', not {newest.service_version}'
+        runs = (f'{len(names):,} hosts, such as {names[0]}, run'
+                if len(names) > 1 else f'host {names[0]} runs')
+        yield (f'{runs} {is_of} ({what}), so the snapshot names no release '
+               f'for {"them" if len(names) > 1 else "it"}')
+
+
+def _release_name(service: ComputeService) -> str | None:
+    """Of the release that it runs, None if there is not just one."""
+    releases = nova_release.of_service_version(service.version)
+    return releases[0].name if len(releases) == 1 else None
 
 
 def _disabled_reason(row: Any, now: datetime.datetime,
@@ -205,9 +221,7 @@ def with_service(
               else 'it has no compute service')
     if not cell.is_enabled:
         reason = reason or f'{cell} is disabled'
-    release = (nova_release.of_service_version(service.version)
-               if service else None)
-    name = release.name if release else None
+    name = _release_name(service) if service else None
     if (host.disabled_reason, host.nova_release) == (reason, name) and (
             host.is_enabled is not bool(reason)):
         return node

@@ -5,6 +5,7 @@ import argparse
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
+import sys
 
 from nova_pinning import cpuset
 from nova_pinning import errors
@@ -70,10 +71,20 @@ def add_release(parser: argparse.ArgumentParser, help_text: str) -> None:
 
 
 def _release(text: str) -> nova_release.NovaRelease:
+    """A type for argparse: a release; the newest for one that is later."""
+    # A tenth of a second that few commands need.
+    from nova_pinning.upgrade import register
     try:
-        return nova_release.of_name(text)
-    except nova_release.UnknownRelease as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+        version = register.shipped().version(text, '--release')
+    except errors.InputError as error:
+        raise argparse.ArgumentTypeError(
+            f'{error.message}; {error.advice}') from error
+    if version.release is None:
+        newest = nova_release.NEWEST
+        print(f'warning: --release: {version.doubt}; taken for {newest}',
+              file=sys.stderr)
+        return newest
+    return version.release
 
 
 def add_image_properties(parser: argparse.ArgumentParser) -> None:

@@ -12,17 +12,23 @@ from nova_pinning.cli import fleets
 from nova_pinning import errors
 from nova_pinning.fleet import gaps
 from nova_pinning.fleet import snapshot
+from nova_pinning.upgrade import register
 from nova_pinning.upgrade import upgrade_check
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what a check of an upgrade is told, wherever the fleet is from."""
+def add_options(parser: argparse.ArgumentParser,
+                tells_releases: bool = True) -> None:
+    """Add what a check of an upgrade is told, wherever the fleet is from.
+
+    :param tells_releases: whether the fleet may tell what hosts run
+    """
+    default = (' (default: the oldest release that any host runs)'
+               if tells_releases else '')
     parser.add_argument('--from', metavar='RELEASE', dest='before',
-                        default='',
+                        default='', required=not tells_releases,
                         help='what hosts run of which the fleet does not tell '
                         'it: 2025.1 for the newest nova of that release, or '
-                        'a version such as 31.0.0 (default: the oldest '
-                        'release that any host runs)')
+                        f'a version such as 31.0.0{default}')
     parser.add_argument('--to', metavar='RELEASE', dest='after',
                         required=True,
                         help='what is upgraded to, likewise')
@@ -74,10 +80,11 @@ def check_options(parsed_args: argparse.Namespace) -> None:
 
     :raises errors.InputError: for one that there is not
     """
+    _time(parsed_args.upgraded_at)
+    register.shipped().version(parsed_args.after, '--to')
     if parsed_args.before:
         upgrade_check.upgrade_of(
-            snapshot.Fleet(hosts=()), parsed_args.before, parsed_args.after,
-            _time(parsed_args.upgraded_at))
+            snapshot.Fleet(hosts=()), parsed_args.before, parsed_args.after)
 
 
 def _time(text: str) -> str:

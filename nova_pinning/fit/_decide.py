@@ -75,9 +75,11 @@ def decide(
        the first in order, which nova from 2025.1 on finds too.
     3. Where the claim comes to another answer that is valid, that counts.
 
-    Where nova-compute may try the host cells in two orders, both are looked
-    at: each has to come out right, and if they do not come out alike that is
-    a drawback.
+    Where a nova-compute may be of a release whose claims do not see which
+    pages are free, and they matter, that is a drawback: the nova that is
+    installed cannot tell what it does. Where it may try the host cells in two
+    orders, both are looked at: each has to come out right, and if they do not
+    come out alike that is a drawback.
 
     :param pack: nova's packing_host_numa_cells_allocation_strategy
     :param pci: the host's PCI devices, None if it has no tracker of them
@@ -90,8 +92,8 @@ def decide(
         host, guest, pack=pack, pci=pci, is_over=bounds.is_over)
     if isinstance(choice, model.Refusal):
         return choice
-    if bounds.ask_nova is None or (
-            choice.is_first and not bounds.forgets_pages):
+    if bounds.ask_nova is None or (choice.is_first and not (
+            bounds.forgets_pages or host.may_forget_pages)):
         return Decision(guest, choice.cells)
     attempt = known_defects.ClaimAttempt(host, guest, pci)
     claim = known_defects.known_claim(attempt, choice, bounds)
@@ -99,12 +101,20 @@ def decide(
         claim = bounds.ask_nova(attempt, choice, bounds)
     if isinstance(claim, model.Refusal):
         return claim
+    drawback = claim.drawback
+    if (drawback is None and host.may_forget_pages
+            and not bounds.forgets_pages
+            and known_defects.may_miss_pages(attempt, choice)):
+        # The nova that was asked does not forget them.
+        drawback = model.Refusal(
+            model.Reason.NOVA_UNKNOWN,
+            detail='before 2024.2 it does not see which pages are free')
     if claim.fit is None:
-        return Decision(guest, choice.cells, drawback=claim.drawback)
+        return Decision(guest, choice.cells, drawback=drawback)
     views = {cell.id: cell for cell in host.cells}
     return Decision(
         guest, tuple([views[cell.host_cell] for cell in claim.fit.cells]),
-        claim.fit, claim.drawback)
+        claim.fit, drawback)
 
 
 def _decide_either_way(

@@ -124,7 +124,7 @@ def known_claim(
 
     :returns: None if only nova itself can tell
     """
-    forgets_pages = bounds.forgets_pages and _forgets_pages(attempt, choice)
+    forgets_pages = bounds.forgets_pages and may_miss_pages(attempt, choice)
     if not forgets_pages:
         if choice.is_first:
             return Claim()
@@ -204,7 +204,9 @@ def _is_odd(attempt: ClaimAttempt) -> bool:
                cell.free_count for cell in attempt.host.cells)
 
 
-def _forgets_pages(attempt: ClaimAttempt, choice: _cells.CellChoice) -> bool:
+def may_miss_pages(
+    attempt: ClaimAttempt, choice: _cells.CellChoice,
+) -> bool:
     """Whether a claim that forgets pages may not come to this choice.
 
     It goes by the memory of a cell that nova has not counted as used, in the

@@ -30,6 +30,14 @@ _COLD_STATES = ('active', 'stopped')
 _EVACUATION_STATES = ('active', 'stopped', 'error')
 
 
+def is_in_state_for_live(guest: snapshot.FleetGuest) -> bool:
+    """Whether nova may migrate a guest live, as far as its state goes.
+
+    So it may where the state is not known.
+    """
+    return not guest.vm_state or guest.vm_state in _LIVE_STATES
+
+
 class MigrationRules:
     """What nova refuses to move, and where to.
 
@@ -86,7 +94,7 @@ class MigrationRules:
     def live_refusal(self, guest: snapshot.FleetGuest) -> str:
         """Why nova does not migrate a guest live at all."""
         specs = self.extra_specs(guest)
-        if guest.vm_state and guest.vm_state not in _LIVE_STATES:
+        if not is_in_state_for_live(guest):
             return f'is {guest.vm_state}'
         if guest.devices:
             # LiveMigrationTask._check_can_migrate_pci

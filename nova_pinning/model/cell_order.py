@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which host cells nova-compute's claim tries first, by release of nova.
+"""Which host cells nova-compute's claim comes to, by release of nova.
 
-Nova's fit is the same in all releases from 2025.1 to 2026.2. What differs is
+Nova's fit is the same in all releases from 2025.1 to 2026.2; that of 2024.1
+does not look at free pages. Besides, what differs is
 what nova.compute.claims.Claim gives it: before 2026.2 the host's PCI devices
 only for guests that ask for some, and so a claim has not kept other guests
 away from cells with devices, as the scheduler's fit always has (bug 2144660).
@@ -26,6 +27,7 @@ class CellOrder(enum.Enum):
 
 _FIXED_IN = nova_release.of_name('2026.2')
 _LAST_BEFORE = nova_release.of_name('2026.1')
+_LAST_THAT_FORGETS = nova_release.of_name('2024.1')
 
 #: Releases before that of which some point releases have the fix and others
 #: have not. There is none up to 31.3.1, 32.2.1 and 33.0.2. The service
@@ -45,9 +47,20 @@ def of_service_version(version: int | None) -> CellOrder:
     # Made while 2026.2 was developed: before the fix, or after it.
     if version > _LAST_BEFORE.service_version:
         return CellOrder.UNKNOWN
-    if nova_release.of_service_version(version) in PARTLY_FIXED:
+    if PARTLY_FIXED.intersection(nova_release.of_service_version(version)):
         return CellOrder.UNKNOWN
     return CellOrder.ANY_DEVICES
+
+
+def may_forget_pages(version: int | None) -> bool:
+    """Whether claims of a nova-compute may not see which pages are free.
+
+    Those of 2024.1 do not (bug 1811886). 2024.2, whose claims do, reports the
+    same service version.
+
+    :param version: None if it is not known
+    """
+    return version is None or version <= _LAST_THAT_FORGETS.service_version
 
 
 def of_release(name: str | None) -> CellOrder:

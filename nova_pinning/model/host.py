@@ -208,9 +208,12 @@ class Host(NamedTuple):
     :param ram_allocation_ratio: floating guests' memory per host memory, None
         for no limit
     :param claim_order: in which nova-compute there tries the cells
+    :param may_forget_pages: whether nova-compute there may be of a release
+        whose claims do not see which pages are free
     """
 
     cells: tuple[CellView, ...]
     cpu_allocation_ratio: float | None = None
     ram_allocation_ratio: float | None = None
     claim_order: cell_order.CellOrder = cell_order.CellOrder.FEWEST_DEVICES
+    may_forget_pages: bool = False

@@ -5,6 +5,7 @@ Operators speak of 2025.1, Python packages of nova 31, and the services of a
 cloud of the service version that they report.
 """
 
+from collections.abc import Callable
 import dataclasses
 
 
@@ -20,7 +21,8 @@ class NovaRelease:
     :param name: of the coordinated release of OpenStack: '2025.1'
     :param code_name: what nova.objects.service calls it: 'Epoxy'
     :param service_version: the highest one that its nova-compute reports,
-        from nova.objects.service.SERVICE_VERSION
+        from nova.objects.service.SERVICE_VERSION; two releases can have the
+        same
     :param microversion: the highest of its compute API is 2.N, from
         nova.api.openstack.api_version_request
     """
@@ -42,7 +44,8 @@ class NovaRelease:
 
 #: From the oldest to the newest that is known.
 RELEASES = (
-    NovaRelease(29, '2024.1', 'Caracal', 66, 96),
+    # Nova's own SERVICE_VERSION_ALIASES say 66 of Caracal, which is Bobcat's.
+    NovaRelease(29, '2024.1', 'Caracal', 67, 96),
     NovaRelease(30, '2024.2', 'Dalmatian', 67, 96),
     NovaRelease(31, '2025.1', 'Epoxy', 68, 100),
     NovaRelease(32, '2025.2', 'Flamingo', 70, 100),
@@ -86,21 +89,13 @@ def of_nova_version(version: str) -> NovaRelease | None:
                  if first == str(release.major)), None)
 
 
-def of_service_version(version: int) -> NovaRelease | None:
-    """The release of a service that reports this version.
-
-    Between two releases it rises with what is developed, so a version that
-    no release has is of the one that came next.
+def of_service_version(version: int) -> tuple[NovaRelease, ...]:
+    """The releases that a service may be of that reports this version.
 
     :param version: Service.version of nova's API of objects
-    :returns: None if it is newer than all that are known, or not of those
+    :returns: as :func:`of_microversion`
     """
-    # 2023.1 and 2023.2 report what 2024.1 does, and later versions of 2024.1
-    # what 2024.2 does.
-    if version < RELEASES[0].service_version:
-        return None
-    return next((release for release in RELEASES
-                 if version <= release.service_version), None)
+    return _with(version, lambda release: release.service_version)
 
 
 def of_microversion(microversion: int) -> tuple[NovaRelease, ...]:
@@ -113,9 +108,14 @@ def of_microversion(microversion: int) -> tuple[NovaRelease, ...]:
     :returns: from the oldest on; empty if it is newer or older than all that
         are known
     """
-    if microversion < RELEASES[0].microversion:
+    return _with(microversion, lambda release: release.microversion)
+
+
+def _with(number: int,
+          number_of: Callable[[NovaRelease], int]) -> tuple[NovaRelease, ...]:
+    if number < number_of(RELEASES[0]):
         return ()
     same = tuple(release for release in RELEASES
-                 if release.microversion == microversion)
+                 if number_of(release) == number)
     return same or tuple(release for release in RELEASES
-                         if release.microversion > microversion)[:1]
+                         if number_of(release) > number)[:1]

@@ -31,7 +31,7 @@ class CheckUpgrade(fleet_import.CloudFleetCommand):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        upgrade_check.add_options(parser)
+        upgrade_check.add_options(parser, tells_releases=False)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

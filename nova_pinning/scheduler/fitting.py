@@ -12,6 +12,7 @@ from nova_pinning.bridge import pci
 from nova_pinning.bridge import topology
 from nova_pinning import fit
 from nova_pinning import model
+from nova_pinning.model import cell_order
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
 from nova_pinning.placement import inventory
@@ -198,6 +199,9 @@ def _place(
     try:
         packs_cells = layout.packs_cells(host_state, request.packs_cells)
         engine_host = topology.host_from_nova(host.topology, *ratios)
+        version = _service_version(host_state)
+        if cell_order.may_forget_pages(version):
+            engine_host = engine_host._replace(may_forget_pages=True)
         stats = host.pci_stats
         if request.pci_requests:
             good, first = _decide_each(
@@ -206,7 +210,7 @@ def _place(
         else:
             if stats is not None and stats.pools:
                 engine_host = engine_host._replace(
-                    claim_order=_claim_order(host_state))
+                    claim_order=nova_claim.order_of_compute(version))
             # Candidates differ in the devices they allot, so without a
             # request for devices they all fare alike.
             good, first = candidates, _decide(
@@ -309,10 +313,11 @@ def _being_freed(
                'needed')
 
 
-def _claim_order(host_state: Any) -> model.CellOrder:
-    """By the service version of its nova-compute, as it stands in nova's
-    database since that was started last.
+def _service_version(host_state: Any) -> int | None:
+    """That of its nova-compute, as it stands in nova's database since that was
+    started last.
     """
     # A HostState that was never updated has none.
     service = getattr(host_state, 'service', None) or {}
-    return nova_claim.order_of_compute(service.get('version'))
+    version: int | None = service.get('version')
+    return version

@@ -46,6 +46,11 @@ class ProofKind(enum.StrEnum):
     COMMIT = 'commit'
 
 
+#: The first version of each of several releases.
+FirstVersions = tuple[tuple[nova_release.NovaRelease,
+                            nova_version.Numbers], ...]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
     """A defect of nova.
@@ -56,16 +61,18 @@ class Defect:
     :param why: what comes of it
     :param hits: name of the function in nova_pinning.upgrade.hits that tells
         whom
-    :param since: the first version that has it, None if all that are known
-        have
-    :param fixed: the first version of each release that has not; a release
-        that is newer than all of these has not either, an older one has
+    :param since: the first version of each release that has it; a release
+        that is newer than all of these has it too, an older one has not;
+        empty if all that are known have it
+    :param fixed: likewise, the first versions that have it no more
     :param started_before: hits guests only that were last started on an older
         release than this; None if that does not matter
     :param beside: hits only guests on hosts that run this release or a newer
         one, while others have the defect; None if that does not matter
     :param before: what to do before the upgrade
     :param after: what to do after it, '' if it is the same
+    :param on_the_way_out: what to do where the old version has it and the new
+        one has not, '' if it is the same
     :param commands: for each guest or host, with {guest} and {host}
     :param proof: name of a test, or id of the commit
     :param where: in the register
@@ -82,12 +89,12 @@ class Defect:
     before: str
     proof_kind: ProofKind
     proof: str
-    since: nova_version.Numbers | None = None
-    fixed: tuple[tuple[nova_release.NovaRelease,
-                       nova_version.Numbers], ...] = ()
+    since: FirstVersions = ()
+    fixed: FirstVersions = ()
     started_before: nova_release.NovaRelease | None = None
     beside: nova_release.NovaRelease | None = None
     after: str = ''
+    on_the_way_out: str = ''
     commands: tuple[str, ...] = ()
     where: errors.Location = dataclasses.field(
         default=errors.Location(''), compare=False)
@@ -97,6 +104,11 @@ class Defect:
         """How people are told which it is."""
         return f'bug {self.bug}' if self.bug else self.code
 
+    @property
+    def is_of_live_migration(self) -> bool:
+        """Whether nothing else goes wrong."""
+        return set(self.operations) == {Operation.LIVE_MIGRATION}
+
     def affects(self, version: nova_version.NovaVersion) -> bool:
         """Whether a version has it.
 
@@ -104,24 +116,21 @@ class Defect:
         """
         if version.numbers is None or version.release is None:
             return not self.fixed
-        if self.since is not None and version.numbers < self.since:
+        if self.since and not _has_reached(version, self.since):
             return False
-        for release, first in self.fixed:
-            if release == version.release:
-                return version.numbers < first
-        return not self.fixed or version.release < max(
-            release for release, _first in self.fixed)
+        return not (self.fixed and _has_reached(version, self.fixed))
 
     @property
     def fixed_text(self) -> str:
         """Where it is mended: 'nova 29.2.1, 30.1.0, and from 31.0.0 on'."""
         if not self.fixed:
             return 'no release that is known here'
-        *older, newest = ['.'.join(map(str, first))
-                          for _release, first in sorted(self.fixed)]
-        text = f'from {newest} on' if not older else (
-            f'{", ".join(older)}, and from {newest} on')
-        return f'nova {text}'
+        return _in_words(self.fixed)
+
+    @property
+    def since_text(self) -> str:
+        """Where it came in, likewise; '' if all that are known have it."""
+        return _in_words(self.since) if self.since else ''
 
     @property
     def in_releases(self) -> tuple[nova_release.NovaRelease, ...]:
@@ -137,5 +146,23 @@ class Defect:
     ) -> tuple[nova_version.Numbers, ...]:
         """Versions of a release that tell: the first, and that of since."""
         first = (release.major, 0, 0)
-        return ((first, self.since) if self.since is not None
-                and self.since[0] == release.major else (first,))
+        since = dict(self.since).get(release)
+        return (first,) if since is None else (first, since)
+
+
+def _in_words(firsts: FirstVersions) -> str:
+    *older, newest = ['.'.join(map(str, first))
+                      for _release, first in sorted(firsts)]
+    text = f'from {newest} on' if not older else (
+        f'{", ".join(older)}, and from {newest} on')
+    return f'nova {text}'
+
+
+def _has_reached(version: nova_version.NovaVersion,
+                 firsts: FirstVersions) -> bool:
+    """Whether a version is one of these or a later one."""
+    assert version.release is not None and version.numbers is not None
+    first = dict(firsts).get(version.release)
+    if first is not None:
+        return version.numbers >= first
+    return version.release > max(release for release, _first in firsts)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import dataclasses
 
 from nova_pinning.checks import check_rule
+from nova_pinning.fleet import migration
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
@@ -80,10 +81,13 @@ class KnownDefects:
         """What goes wrong with an operation on a guest where it is.
 
         Defects of what only two releases side by side have are left out, and
-        none is told where the version is not known.
+        none is told where the version is not known, nor of a live migration
+        that nova refuses as the guest is stopped.
         """
         version = self.version_of(guest_on_host.host)
-        if version is None:
+        if version is None or (
+                operation is defect_model.Operation.LIVE_MIGRATION
+                and not migration.is_in_state_for_live(guest_on_host.guest)):
             return
         for defect in self._register.defects:
             if (operation not in defect.operations or defect.beside

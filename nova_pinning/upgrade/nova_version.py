@@ -35,16 +35,19 @@ class NovaVersion:
         release that is known
     :param numbers: None if it is not known, and newer than all that are
     :param release: None if it is newer than all that are known
+    :param newer_than: the newest version of its release that is known, if
+        this one is newer
     """
 
     name: str
     numbers: Numbers | None
     release: nova_release.NovaRelease | None
+    newer_than: Numbers | None = None
 
     @property
     def is_tested(self) -> bool:
         """Whether all that is told of it was tried with its release."""
-        return self.release in nova_release.TESTED
+        return self.release in nova_release.TESTED and self.newer_than is None
 
     @property
     def is_newer_than_known(self) -> bool:
@@ -58,6 +61,10 @@ class NovaVersion:
         """
         if self.is_tested:
             return ''
+        if self.newer_than is not None:
+            return (f'{self} is newer than nova {_joined(self.newer_than)}, '
+                    'the newest of its release that is known here: what was '
+                    'mended since is told of it too')
         newest = nova_release.TESTED[-1]
         how = (f'newer than {newest}, the newest' if self.is_newer_than_known
                else 'not among the releases')
@@ -68,14 +75,31 @@ class NovaVersion:
         """Whether one is of an earlier version; False if nobody can tell."""
         if self.numbers is not None and other.numbers is not None:
             return self.numbers < other.numbers
-        if self.numbers is None and other.numbers is None:
-            return self.name < other.name
-        return other.numbers is None
+        return self.release_name < other.release_name
+
+    @property
+    def release_name(self) -> str:
+        """Of its release, known or not: '2027.1'."""
+        if self.release is not None:
+            return self.release.name
+        return self.name if self.numbers is None else _release_name(
+            self.numbers[0])
 
     def __str__(self) -> str:
         if self.release is None or self.numbers is None:
             return self.name
-        return f'{self.name} (nova {".".join(map(str, self.numbers))})'
+        return f'{self.name} (nova {_joined(self.numbers)})'
+
+
+def _joined(version: Numbers) -> str:
+    return '.'.join(map(str, version))
+
+
+def _release_name(major: int) -> str:
+    """Of the release with such a first number: two came out each year."""
+    first = nova_release.RELEASES[0]
+    years, half = divmod(major - first.major, 2)
+    return f'{int(first.name[:4]) + years}.{half + 1}'
 
 
 def parse(text: str, newest: Mapping[str, Numbers],
@@ -97,7 +121,9 @@ def parse(text: str, newest: Mapping[str, Numbers],
             raise errors.InputError(
                 f'nova {text} is older than all releases that are known '
                 'here', where, _known())
-        return NovaVersion(release.name, own, release)
+        known = newest[release.name]
+        return NovaVersion(release.name, own, release,
+                           known if own > known else None)
     try:
         release = nova_release.of_name(text)
     except nova_release.UnknownRelease:
@@ -114,19 +140,19 @@ def _known() -> str:
     return f'known are {names}, and versions of nova such as 33.0.2'
 
 
-def oldest_supported(
-    release: nova_release.NovaRelease,
-) -> nova_release.NovaRelease:
+def oldest_supported(release_name: str) -> str:
     """The oldest release whose computes a release's other services suffer.
 
     Nova's services do not start while there are older ones
     (nova.utils.raise_if_old_compute): of two SLURP releases in a row none may
     be left out, nor one on the way to a release between them
     (nova.objects.service.OLDEST_SUPPORTED_SERVICE_VERSION).
+
+    :param release_name: '2026.2'; one that is not known yet will do
+    :returns: the name of the last SLURP release before, those that end in .1
     """
-    older = [known for known in nova_release.RELEASES
-             if known < release and known.is_slurp]
-    return older[-1] if older else nova_release.RELEASES[0]
+    year, half = map(int, release_name.split('.'))
+    return f'{year}.1' if half > 1 else f'{year - 1}.1'
 
 
 def check_path(before: NovaVersion, after: NovaVersion) -> None:
@@ -139,12 +165,10 @@ def check_path(before: NovaVersion, after: NovaVersion) -> None:
         raise errors.InputError(
             f'{after} is older than {before}, which is to be upgraded; nova '
             'cannot be downgraded', where)
-    if before.release is None or after.release is None:
-        return
-    least = oldest_supported(after.release)
-    if before.release < least:
+    least = oldest_supported(after.release_name)
+    if before.release_name < least:
         raise errors.InputError(
-            f'nova does not support an upgrade from {before.release} to '
-            f'{after.release}: its services do not start while any '
+            f'nova does not support an upgrade from {before.release_name} to '
+            f'{after.release_name}: its services do not start while any '
             f'nova-compute is older than {least}', where,
             f'upgrade to {least} first')

@@ -105,14 +105,6 @@ def _defect(document: source.YamlDocument, entry: Mapping[str, Any],
             f'there is no function {entry["hits"]}', (*path, 'hits'),
             schema.nearest(entry['hits'], hits.GUEST_HITS | hits.HOST_HITS))
     [(proof_kind, proof)] = entry['shown_by'].items()
-    fixed = []
-    for name, first in entry.get('fixed', {}).items():
-        release = _release(document, name, (*path, 'fixed', name))
-        numbers = nova_version.numbers(first)
-        if numbers[0] != release.major:
-            raise document.error(
-                f'{first} is not a version of {name}', (*path, 'fixed', name))
-        fixed.append((release, numbers))
 
     def release_of(key: str) -> nova_release.NovaRelease | None:
         if key not in entry:
@@ -127,13 +119,26 @@ def _defect(document: source.YamlDocument, entry: Mapping[str, Any],
         service=defect_model.NovaService(entry['service']),
         hits=entry['hits'], before=entry['before'],
         proof_kind=defect_model.ProofKind(proof_kind), proof=proof,
-        since=(nova_version.numbers(entry['since'])
-               if 'since' in entry else None),
-        fixed=tuple(sorted(fixed)),
+        since=_first_versions(document, entry, (*path, 'since')),
+        fixed=_first_versions(document, entry, (*path, 'fixed')),
         started_before=release_of('started_before'),
         beside=release_of('beside'), after=entry.get('after', ''),
+        on_the_way_out=entry.get('on_the_way_out', ''),
         commands=tuple(entry.get('commands', ())),
         where=document.locate(path))
+
+
+def _first_versions(document: source.YamlDocument, entry: Mapping[str, Any],
+                    path: source.Path) -> defect_model.FirstVersions:
+    firsts = []
+    for name, first in entry.get(str(path[-1]), {}).items():
+        release = _release(document, name, (*path, name))
+        numbers = nova_version.numbers(first)
+        if numbers[0] != release.major:
+            raise document.error(
+                f'{first} is not a version of {name}', (*path, name))
+        firsts.append((release, numbers))
+    return tuple(sorted(firsts))
 
 
 def _release(document: source.YamlDocument, name: str,

@@ -70,6 +70,9 @@ def _lines(defects: register.DefectRegister) -> Iterator[str]:
                               else 'Remedy: ', f'{defect.before}.')
         if defect.after:
             yield from _paragraph('After it: ', f'{defect.after}.')
+        if defect.on_the_way_out:
+            yield from _paragraph('Where the new version is right: ',
+                                  f'{defect.on_the_way_out}.')
 
 
 def _fields(defect: defect_model.Defect) -> Iterator[str]:
@@ -78,6 +81,8 @@ def _fields(defect: defect_model.Defect) -> Iterator[str]:
         yield f':bug: `{defect.bug} <{_LAUNCHPAD}/{defect.bug}>`__'
     releases = ', '.join(map(str, defect.in_releases))
     yield f':releases that have it: {releases or "older than all known ones"}'
+    if defect.since:
+        yield f':wrong in: {defect.since_text}'
     yield f':right in: {defect.fixed_text}'
     yield f':concerns: {", ".join(defect.operations)}'
     yield f':whose code: {defect.service}'

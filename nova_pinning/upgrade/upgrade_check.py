@@ -18,6 +18,7 @@ from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning import errors
 from nova_pinning.fleet import gaps
+from nova_pinning.fleet import migration
 from nova_pinning.fleet import snapshot
 from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import hits
@@ -60,6 +61,13 @@ class UpgradedFleet:
     fleet: snapshot.Fleet
     upgrade: NovaUpgrade
     defects: register.DefectRegister
+
+    @functools.cached_property
+    def homeless(self) -> Sequence[snapshot.FleetGuest]:
+        """Guests on hosts that the fleet has not got."""
+        names = {host.name for host in self.fleet.hosts}
+        return [guest for guest in self.fleet.guests
+                if guest.host not in names]
 
     @functools.cached_property
     def hosts(self) -> Sequence[hits.HostWithGuests]:
@@ -120,12 +128,21 @@ def _find(defect: defect_model.Defect,
             continue
         hit = hits.GUEST_HITS[defect.hits]
         for guest in occupied.guests:
+            if _is_spared(defect, guest):
+                continue
             reason = hit(hits.GuestOnHost(guest, occupied.host))
             if reason:
                 reason = _as_started(defect, upgrade, own, guest, reason)
             if reason:
                 yield _violation(defect, upgrade, reason, own, occupied.host,
                                  guest)
+
+
+def _is_spared(defect: defect_model.Defect,
+               guest: snapshot.FleetGuest) -> bool:
+    """Whether nova does nothing with a guest, as it is, that goes wrong."""
+    return (defect.is_of_live_migration
+            and not migration.is_in_state_for_live(guest))
 
 
 def _as_started(
@@ -153,6 +170,8 @@ def _violation(
 ) -> check_rule.Violation:
     when = phases(defect, upgrade, own)
     is_old = defect.affects(upgrade.before) and defect.beside is None
+    is_on_the_way_out = is_old and not defect.affects(upgrade.after)
+    advice = defect.on_the_way_out if is_on_the_way_out else ''
     message = f'{reason}; hit {" and ".join(when)}'
     if is_old:
         message += f', as on {upgrade.before.name}'
@@ -167,7 +186,8 @@ def _violation(
         id=guest.uuid if guest else '',
         name=(guest.name or guest.uuid) if guest else host.name,
         host=host.name, message=message, severity=severity,
-        remediation=tuple(
+        advice=advice,
+        remediation=() if advice else tuple(
             command.format(guest=guest.uuid if guest else '', host=host.name)
             for command in defect.commands
             if _helps_now(defect, own)),
@@ -211,18 +231,16 @@ def _of_defect(
         'not start while any nova-compute is so old',
     advice='upgrade the host, or delete its compute service if it is gone')
 def too_old(subject: UpgradedFleet) -> check_rule.Violations:
-    after = subject.upgrade.after
-    if after.release is None:
-        return
-    least = nova_version.oldest_supported(after.release)
+    after = subject.upgrade.after.release_name
+    least = nova_version.oldest_supported(after)
     for occupied in subject.hosts:
         host = occupied.host
-        own = subject.versions[host.name]
-        if own.release is not None and own.release < least:
+        own = subject.versions[host.name].release_name
+        if own < least:
             yield check_rule.Violation(
                 subject=f'host {host.name}', kind='host', name=host.name,
-                host=host.name, message=f'runs {own.release}; '
-                f'{after.release} takes no older than {least}')
+                host=host.name,
+                message=f'runs {own}; {after} takes no older than {least}')
 
 
 @check_rule.rule(
@@ -335,6 +353,15 @@ def remarks(subject: UpgradedFleet) -> Iterator[str]:
         yield (f'{gaps.NAMES[kind]}, of {number:,} '
                f'{"host" if number == 1 else "hosts"} ({example}): what '
                'defects need of it hits nobody here')
+    if subject.homeless:
+        yield (f'nothing is told of {_guests(len(subject.homeless))} on '
+               'hosts that are not in the fleet, such as '
+               f'{subject.homeless[0].host}')
+    stopped = sum(not migration.is_in_state_for_live(guest)
+                  for occupied in subject.hosts for guest in occupied.guests)
+    if stopped:
+        yield (f'nothing of live migration is told of {_guests(stopped)} in '
+               'a state in which nova moves none live, such as stopped')
     undated = sum(not guest.launched_at for guest in fleet.guests)
     if undated and any(
             defect.hits in hits.NEED_LAUNCHED_AT and phases(
@@ -343,6 +370,10 @@ def remarks(subject: UpgradedFleet) -> Iterator[str]:
         yield (f'the snapshot does not tell when {undated:,} '
                f'{"guest was" if undated == 1 else "guests were"} launched; '
                'taken for younger than Victoria (2020)')
+
+
+def _guests(count: int) -> str:
+    return '1 guest' if count == 1 else f'{count:,} guests'
 
 
 def _listed(names: Sequence[str]) -> str:

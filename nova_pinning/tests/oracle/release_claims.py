@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+from importlib import metadata
 import itertools
 import json
 import os
@@ -27,7 +28,6 @@ import typing as ty
 
 from nova import conf
 from nova import objects
-from nova.objects import service
 
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import pci
@@ -106,7 +106,7 @@ class Release:
 
 def installed_release() -> nova_release.NovaRelease:
     """The release of the nova that runs this."""
-    release = nova_release.of_service_version(service.SERVICE_VERSION)
+    release = nova_release.of_nova_version(metadata.version('nova'))
     return release or nova_release.NEWEST
 
 

@@ -177,19 +177,30 @@ class HostTestCase(TestCase):
         self.nova.add_host('cmp-1', service={'version': version})
         self.assertEqual(release, self.host().nova_release)
 
-    @ddt.data((('cmp-1',), 'host cmp-1 runs'),
-              (('cmp-1', 'cmp-2'), '2 hosts, such as cmp-1, run'))
+    @ddt.data(
+        (('cmp-1',), 1000,
+         'host cmp-1 runs a newer nova than 2026.2, the newest that is known '
+         'here (service version 1000, not 74), so the snapshot names no '
+         'release for it'),
+        (('cmp-1', 'cmp-2'), 1000,
+         '2 hosts, such as cmp-1, run a newer nova than 2026.2, the newest '
+         'that is known here (service version 1000, not 74), so the snapshot '
+         'names no release for them'),
+        (('cmp-1',), 67,
+         'host cmp-1 runs 2024.1 or 2024.2 (service version 67, as both '
+         'report), so the snapshot names no release for it'),
+        (('cmp-1',), 66,
+         'host cmp-1 runs a nova from before 2024.1, the oldest that is known '
+         'here (service version 66), so the snapshot names no release for '
+         'it'))
     @ddt.unpack
-    def test_release_that_is_not_known_yet(self, names, told):
+    def test_release_that_is_not_known(self, names, version, told):
         for name in names:
-            self.nova.add_host(name, service={'version': 1000})
+            self.nova.add_host(name, service={'version': version})
         imported = self.import_()
         self.assertEqual({None}, {
             host.nova_release for host in imported.fleet.hosts})
-        self.assertEqual((
-            f'cell north: {told} a newer nova than 2026.2, the newest that is '
-            'known here (service version 1000, not 74), so the snapshot names '
-            'no release for it',), imported.notes)
+        self.assertEqual((f'cell north: {told}',), imported.notes)
 
     def test_release_without_a_service(self):
         self.nova.add_host('cmp-1', service={'deleted': 1})

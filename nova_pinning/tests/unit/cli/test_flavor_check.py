@@ -177,6 +177,19 @@ class TestCheckFlavors(cli_case.TestCase):
         self.assertIn('says, which is installed here',
                       ' '.join(done.out.split()))
 
+    def test_version(self):
+        for version in '31.0.0', '31.3.1':
+            self.assertEqual(self.check('--release', '2025.1').out,
+                             self.check('--release', version).out)
+
+    @ddt.data('2027.1', '35.0.0')
+    def test_newer_release(self, release):
+        done = self.check('--release', release)
+        self.assertEqual(self.check('--release', '2026.2').out, done.out)
+        self.assertIn(f'warning: --release: {release} is newer than 2026.2',
+                      done.err)
+        self.assertIn('; taken for 2026.2', done.err)
+
     @ddt.data(['--release', '2025.3'], ['--release', '31'])
     def test_unknown_release(self, arguments):
         done = self.check(*arguments)

@@ -80,9 +80,10 @@ class TestCheckUpgrade(cli_case.TestCase):
                       ' '.join(done.out.split()))
 
     def test_options_before_the_file(self):
-        done = self.run_check('missing.json', '--from', 'foo', '--to',
-                              '2026.1')
-        self.assertIn("'foo'", done.err)
+        for options in (('--from', 'foo', '--to', '2026.1'),
+                        ('--to', 'foo')):
+            done = self.run_check('missing.json', *options)
+            self.assertIn("'foo'", done.err)
 
     def test_versions_not_told(self):
         done = self.run_check(self.fleet(None), '--to', '2026.1')
@@ -97,6 +98,12 @@ class TestCheckUpgrade(cli_case.TestCase):
         done = self.run_check(path, '--from', '2025.1', '--to', '2026.1')
         self.assertEqual(2, done.status)
         self.assertIn('hosts[0] (h).nova_release', done.err)
+
+    def test_newer_point_release(self):
+        done = self.run_check(self.fleet(), '--from', '2025.1',
+                              '--to', '33.9.9')
+        self.assertIn('2026.1 (nova 33.9.9) is newer than nova 33.0.2',
+                      ' '.join(done.out.split()))
 
     def test_newer_than_tested(self):
         done = self.run_check(self.fleet('2026.2'), '--to', '2027.1')

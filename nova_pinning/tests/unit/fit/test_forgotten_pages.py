@@ -87,6 +87,33 @@ class TestForgottenPages(oslotest.BaseTestCase):
         self._decide(full, builders.floating_guest((2, 1024)))
         self.assertEqual([], self.asked)
 
+    def test_of_a_compute_that_may_forget_them(self):
+        """The nova that could be asked sees them: it is not asked."""
+        may = {'may_forget_pages': True}
+        guest = builders.guest((2, 1024))
+        full = dataclasses.replace(_host(2048).cells[0], memory_used_mib=3584)
+        for host, cell_id in ((_host(512, 2048), 1),
+                              (builders.host(full), 0)):
+            decision = self._decide(
+                host._replace(**may), guest, forgets_pages=False)
+            self.assertEqual([cell_id], [cell.id for cell in decision.cells])
+            self.assertIs(Reason.NOVA_UNKNOWN, decision.drawback.reason)
+            self.assertEqual([], self.asked)
+            self.assertIs(_WRONG, self._decide(host._replace(**may), guest))
+        for host, others in ((_host(2048, 512), guest),
+                             (_host(512, 2048), builders.guest((2, 1024, 4))),
+                             (_host(512, 2048),
+                              builders.floating_guest((0, 1024)))):
+            self.assertIsNone(self._decide(
+                host._replace(**may), others, forgets_pages=False).drawback)
+
+    def test_what_all_releases_get_wrong(self):
+        """It counts on hosts that may forget pages, too."""
+        host = _host(512, 2048, 2048)._replace(may_forget_pages=True)
+        unlike = builders.guest((2, 1024), (4, 1024))
+        self.assertIs(_WRONG, self._decide(host, unlike, forgets_pages=False))
+        self.assertEqual([[1, 2]], self.asked)
+
     def test_not_the_first_choice(self):
         """The first cell lacks pages, the second memory, by nova's records."""
         first, second, third = _host(512, 2048, 2048).cells

@@ -21,7 +21,8 @@ class TestNovaRelease(base.BaseTestCase):
         self.assertEqual(service.SERVICE_VERSION, release.service_version)
         aliases = service.SERVICE_VERSION_ALIASES
         for known in nova_release.RELEASES:
-            if known.code_name in aliases:
+            # Of Caracal nova has had it wrong from the start.
+            if known.code_name in aliases and known.code_name != 'Caracal':
                 self.assertEqual(
                     aliases[known.code_name], known.service_version)
 
@@ -31,7 +32,7 @@ class TestNovaRelease(base.BaseTestCase):
         release = nova_release.of_nova_version(metadata.version('nova'))
         self.assertEqual(release >= nova_release.MOVES_TPMS, bool(least))
         if least:
-            self.assertEqual(nova_release.MOVES_TPMS,
+            self.assertEqual((nova_release.MOVES_TPMS,),
                              nova_release.of_service_version(least))
 
     def test_order(self):
@@ -39,7 +40,7 @@ class TestNovaRelease(base.BaseTestCase):
             self.assertLess(older, newer)
             self.assertLess(older.name, newer.name)
             self.assertEqual(1, newer.major - older.major)
-            self.assertLess(older.service_version, newer.service_version)
+            self.assertLessEqual(older.service_version, newer.service_version)
             self.assertNotEqual(older.is_slurp, newer.is_slurp)
 
     @ddt.data('2025.1', 'epoxy', 'Epoxy')
@@ -60,12 +61,12 @@ class TestNovaRelease(base.BaseTestCase):
         release = nova_release.of_nova_version(version)
         self.assertEqual(expected, release and release.name)
 
-    @ddt.data((65, None), (66, '2024.1'), (68, '2025.1'), (69, '2025.2'),
-              (70, '2025.2'), (74, '2026.2'), (75, None))
+    @ddt.data((66, ''), (67, '2024.1 2024.2'), (68, '2025.1'),
+              (69, '2025.2'), (70, '2025.2'), (74, '2026.2'), (75, ''))
     @ddt.unpack
     def test_of_service_version(self, version, expected):
-        release = nova_release.of_service_version(version)
-        self.assertEqual(expected, release and release.name)
+        self.assertEqual(expected, ' '.join(
+            map(str, nova_release.of_service_version(version))))
 
     @ddt.data((95, ''), (96, '2024.1 2024.2'), (97, '2025.1'),
               (100, '2025.1 2025.2'), (101, '2026.1'), (104, '2026.2'),

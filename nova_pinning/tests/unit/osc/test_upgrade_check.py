@@ -60,11 +60,19 @@ class UpgradeCheckTestCase(oslotest.BaseTestCase):
                          (finding['id'], finding['launched_at']))
 
     def test_api_does_not_tell_versions(self):
-        status, _out, err = self.run_command('--to', '2026.1')
-        self.assertEqual(2, status)
-        self.assertIn('say it with --from', err)
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            ended = self.assertRaises(
+                SystemExit, self.command.get_parser('check').parse_args,
+                ['--to', '2026.1'])
+        self.assertEqual(2, ended.code)
+        self.assertIn('required: --from', err.getvalue())
 
     def test_bad_release(self):
-        status, _out, err = self.run_command('--from', 'x', '--to', '2026.1')
-        self.assertEqual(2, status)
-        self.assertIn("'x' is not a release", err)
+        """Told before the cloud is read."""
+        del self.command.__dict__['fleet_cloud']
+        for told in (('x', '2026.1'), ('2025.1', 'x')):
+            status, _out, err = self.run_command(
+                '--from', told[0], '--to', told[1])
+            self.assertEqual(2, status)
+            self.assertIn("'x' is not a release", err)

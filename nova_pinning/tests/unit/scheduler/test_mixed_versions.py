@@ -4,10 +4,12 @@
 from unittest import mock
 import uuid
 
+from nova.objects import service
 from nova.scheduler import filters as nova_filters
 
 from nova_pinning.bridge import nova_claim
 from nova_pinning import model
+from nova_pinning.model import cell_order
 from nova_pinning.model import CellOrder
 from nova_pinning.model import nova_release
 from nova_pinning.model import Reason
@@ -106,6 +108,39 @@ class TestMixedVersions(unit_base.TestCase, oracle_cases.TestCase):
                 # The emptier one each time.
                 cells = [0, 1, 0]
             self.assertEqual(cells, taken, version)
+
+
+class TestForgottenPages(unit_base.TestCase, oracle_cases.TestCase):
+    """Computes of 2024.1, which do not see which pages are free."""
+
+    def _drawback(self, version):
+        # All small pages of the emptier cell are taken.
+        case = oracle_cases.case([
+            oracle_cases.host_cell(0, range(4), pages=[[4, 65536, 65536, 0]]),
+            oracle_cases.host_cell(1, range(8, 10))],
+            oracle_cases.guest((1, 256)))
+        fitted = fitting.fit_on_host(
+            builders.host_state('h', case.host(),
+                                service={'version': version}),
+            requests.read(builders.spec(builders.guest_topology((1, 256)))))
+        self.assertEqual([1], [cell.id for cell in fitted.cells])
+        return fitted.drawback
+
+    def test_by_the_table(self):
+        """The table and nova's own code have to agree."""
+        self.assertEqual(
+            nova_claim.forgets_pages(),
+            cell_order.may_forget_pages(service.SERVICE_VERSION))
+
+    def test_second_choice(self):
+        if nova_claim.forgets_pages():
+            self.skipTest('the nova that is installed is asked')
+        for version in 66, 67:
+            drawback = self._drawback(version)
+            self.assertIs(Reason.NOVA_UNKNOWN, drawback.reason)
+            self.assertIn('before 2024.2', drawback.detail)
+        for version in _OLD, _NEW:
+            self.assertIsNone(self._drawback(version))
 
 
 class TestAgainstClaims(unit_base.TestCase, oracle_cases.TestCase):

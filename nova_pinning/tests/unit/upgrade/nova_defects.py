@@ -650,38 +650,6 @@ def record_too_old():
     return cell.VERSION == '1.3' and 'pcpuset' not in cell
 
 
-# Mended before 2024.1.
-
-@shows
-def socket_of_cells():
-    host = host_of(host_cell(0, dedicated={0, 1}))
-    used = hardware.numa_usage_from_instance_numa(
-        host, fit(host, guest_of(guest_cell(0, pinned={0}))))
-    return 'socket' not in used.cells[0] or used.cells[0].socket is None
-
-
-@shows
-def cell_without_dedicated_vcpus():
-    host = host_of(*(host_cell(cell, dedicated={4 * cell, 4 * cell + 1},
-                               shared={4 * cell + 2, 4 * cell + 3})
-                     for cell in range(2)))
-    policy = fields.CPUAllocationPolicy.MIXED
-    try:
-        return fit(host, guest_of(
-            guest_cell(0, pinned={0}, floating={1}, policy=policy),
-            guest_cell(1, floating={2, 3}, policy=policy))) is None
-    except Exception:
-        return True
-
-
-@shows
-def mixed_without_shared_cpus():
-    host = host_of(host_cell(0, dedicated={0, 1, 2, 3}))
-    return fit(host, guest_of(guest_cell(
-        0, pinned={0}, floating={1},
-        policy=fields.CPUAllocationPolicy.MIXED))) is not None
-
-
 def main():
     logging.disable(logging.CRITICAL)
     objects.register_all()

@@ -85,6 +85,10 @@ class TestUpgradeCheck(unit_base.TestCase):
         """While hosts run the old one, guests cannot leave them."""
         finding, = self.one('2026.1', '2026.2')
         self.assertEqual(['during'], finding.details['phases'])
+        self.assertEqual((), finding.remediation)
+        self.assertIn('upgrade nova-compute with these guests on its host',
+                      finding.advice)
+        self.assertNotIn('still the old one', finding.advice)
 
     def test_started_by_the_new_release(self):
         launched, upgraded = '2026-06-02T00:00:00Z', '2026-06-01T00:00:00Z'
@@ -201,8 +205,39 @@ class TestUpgradeCheck(unit_base.TestCase):
         self.assertIn('when 1 guest was launched', remark)
 
     def test_guest_on_no_host(self):
-        found = fleet(host('a', '2025.1'), guests=[guest('g', 'b', 1)])
-        self.assertEqual((), check(found, '', '2026.1').findings)
+        dated = {'launched_at': '2026-01-01T00:00:00Z'}
+        found = fleet(host('a', '2025.1'), guests=[
+            guest('g', 'b', 1, **dated), guest('i', 'c', 1, **dated)])
+        report = check(found, '', '2026.1')
+        self.assertEqual((), report.findings)
+        self.assertEqual(
+            ['nothing is told of 2 guests on hosts that are not in the fleet, '
+             'such as b'], report.head['remarks'])
+
+    def test_stopped(self):
+        """Nova live-migrates no such guest, and starts it from new XML."""
+        dated = {'launched_at': '2026-01-01T00:00:00Z'}
+        for state, codes in (
+                ('', ['U101']), ('active', ['U101']), ('paused', ['U101']),
+                ('stopped', []), ('shelved', [])):
+            found = fleet(host('a', '2025.1'), guests=[
+                guest('g', 'a', 1, vm_state=state, **dated)])
+            report = check(found, '', '2026.1')
+            self.assertEqual(
+                codes, [finding.code for finding in report.findings
+                        if finding.code == 'U101'], state)
+            self.assertEqual(
+                [] if codes else [
+                    'nothing of live migration is told of 1 guest in a state '
+                    'in which nova moves none live, such as stopped'],
+                report.head['remarks'])
+
+    def test_stopped_guest_of_other_defects(self):
+        """What other operations do wrong too hits it as well."""
+        found = fleet(host('h', pci_pools=test_hits.near(2)), guests=[
+            guest('g', 'h', 2, vm_state='stopped')])
+        self.assertEqual(1, len(of_code(
+            check(found, '2025.1', '2026.1'), 'U201')))
 
     def test_nothing(self):
         found = fleet(host('a', '2025.1'), guests=[])
@@ -269,6 +304,11 @@ class TestKnownDefects(unit_base.TestCase):
         self.assertEqual({}, self.told(place))
         self.assertEqual({'U101': 1}, self.told(place, '33.0.2'))
         self.assertEqual({}, self.told(place, '2026.2'))
+
+    def test_stopped(self):
+        place = hits.GuestOnHost(
+            guest('g', 'h', 2, vm_state='stopped'), host('h', '2026.1'))
+        self.assertEqual({}, self.told(place))
 
     def test_unknown_place(self):
         for host_class, expected in (
