@@ -6,6 +6,7 @@ This module imports nothing of nova, so that it can be asked first.
 
 import contextlib
 from importlib import metadata
+import logging
 import os
 import warnings
 
@@ -23,6 +24,8 @@ def prepare() -> None:
     os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
     for module in ('futurist._utils', 'nova.monkey_patch'):
         warnings.filterwarnings('ignore', module=module)
+    # 2025.2 warns services that run on threads, which this is not.
+    logging.getLogger('nova.monkey_patch').setLevel(logging.ERROR)
     # Releases whose oslo.service has no such hook have nothing to settle.
     with contextlib.suppress(ImportError, AttributeError):
         from oslo_service import backend
