@@ -2,10 +2,10 @@
 """Which host cells nova-compute's claim comes to, by release of nova.
 
 Nova's fit is the same in all releases from 2025.1 to 2026.2; that of 2024.1
-does not look at free pages. Besides, what differs is
-what nova.compute.claims.Claim gives it: before 2026.2 the host's PCI devices
-only for guests that ask for some, and so a claim has not kept other guests
-away from cells with devices, as the scheduler's fit always has (bug 2144660).
+does not look at free pages. Besides, what differs is what
+nova.compute.claims.Claim gives it: before 2026.2 the host's PCI devices only
+for guests that ask for some, and so a claim has not kept other guests away
+from cells with devices, as the scheduler's fit always has (bug 2144660).
 """
 
 import enum
