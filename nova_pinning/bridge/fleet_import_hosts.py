@@ -172,22 +172,22 @@ def unknown_releases(nodes: Iterable[ComputeNode],
     newest = nova_release.NEWEST
     for version, names in sorted(hosts.items()):
         releases = nova_release.of_service_version(version)
-        what = f'service version {version}'
         if releases:
             is_of = ' or '.join(map(str, releases))
-            what += ', as both report'
+            beside = ', as both report'
+        elif version > newest.service_version:
+            is_of = (f'a newer nova than {newest}, the newest that is known '
+                     'here')
+            beside = f', not {newest.service_version}'
         else:
-            is_newer = version > newest.service_version
-            is_of = (
-                f'a newer nova than {newest}, the newest that is known here'
-                if is_newer else f'a nova from before '
-                f'{nova_release.RELEASES[0]}, the oldest that is known here')
-            if is_newer:
-                what += f', not {newest.service_version}'
+            is_of = (f'a nova from before {nova_release.RELEASES[0]}, the '
+                     'oldest that is known here')
+            beside = ''
         runs = (f'{len(names):,} hosts, such as {names[0]}, run'
                 if len(names) > 1 else f'host {names[0]} runs')
-        yield (f'{runs} {is_of} ({what}), so the snapshot names no release '
-               f'for {"them" if len(names) > 1 else "it"}')
+        yield (f'{runs} {is_of} (service version {version}{beside}), so the '
+               'snapshot names no release for '
+               f'{"them" if len(names) > 1 else "it"}')
 
 
 def _release_name(service: ComputeService) -> str | None:

@@ -81,10 +81,11 @@ def check_options(parsed_args: argparse.Namespace) -> None:
     :raises errors.InputError: for one that there is not
     """
     _time(parsed_args.upgraded_at)
-    register.shipped().version(parsed_args.after, '--to')
     if parsed_args.before:
         upgrade_check.upgrade_of(
             snapshot.Fleet(hosts=()), parsed_args.before, parsed_args.after)
+    else:
+        register.shipped().version(parsed_args.after, '--to')
 
 
 def _time(text: str) -> str:

@@ -99,21 +99,15 @@ class TestIssue(unit_base.TestCase):
         ('2103636', '31.0.1', False), ('2103636', '30.3.0', False),
         ('2097359', '30.0.0', True),
         ('2097359', '30.1.0', False), ('1869804', '29.4.0', True),
-        ('1869804', '30.0.0', False))
+        ('1869804', '30.0.0', False), ('U403', '29.2.0', False),
+        ('U403', '29.2.1', True), ('U403', '30.0.0', False),
+        ('U403', '30.1.0', True), ('U403', '34.0.0', True))
     @ddt.unpack
-    def test_affects(self, bug, version, expected):
-        defects = register.shipped()
-        defect, = (defect for defect in defects.defects if defect.bug == bug)
-        self.assertIs(
-            expected, defect.affects(defects.version(version, 'test')))
-
-    @ddt.data(('29.2.0', False), ('29.2.1', True), ('30.0.0', False),
-              ('30.1.0', True), ('34.0.0', True))
-    @ddt.unpack
-    def test_since_by_release(self, version, expected):
+    def test_affects(self, name, version, expected):
+        """By the number of the bug, or the code where there is none."""
         defects = register.shipped()
         defect, = (defect for defect in defects.defects
-                   if defect.code == 'U403')
+                   if (defect.bug or defect.code) == name)
         self.assertIs(
             expected, defect.affects(defects.version(version, 'test')))
 
