@@ -128,6 +128,12 @@ class Defect:
         return _in_words(self.fixed)
 
     @property
+    def fixed_by_release(self) -> dict[str, str]:
+        """The first version of each release that is right, for JSON."""
+        return {str(release): nova_version.joined(first)
+                for release, first in self.fixed}
+
+    @property
     def since_text(self) -> str:
         """Where it came in, likewise; '' if all that are known have it."""
         return _in_words(self.since) if self.since else ''
@@ -151,7 +157,7 @@ class Defect:
 
 
 def _in_words(firsts: FirstVersions) -> str:
-    *older, newest = ['.'.join(map(str, first))
+    *older, newest = [nova_version.joined(first)
                       for _release, first in sorted(firsts)]
     text = f'from {newest} on' if not older else (
         f'{", ".join(older)}, and from {newest} on')

@@ -49,8 +49,7 @@ class DefectHit:
             'title': defect.title, 'severity': str(defect.severity),
             'reason': self.reason, 'is_sure': self.is_sure,
             'advice': defect.after or defect.before,
-            'fixed': {str(release): '.'.join(map(str, first))
-                      for release, first in defect.fixed}}
+            'fixed': defect.fixed_by_release}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

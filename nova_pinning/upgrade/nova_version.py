@@ -62,7 +62,7 @@ class NovaVersion:
         if self.is_tested:
             return ''
         if self.newer_than is not None:
-            return (f'{self} is newer than nova {_joined(self.newer_than)}, '
+            return (f'{self} is newer than nova {joined(self.newer_than)}, '
                     'the newest of its release that is known here: what was '
                     'mended since is told of it too')
         newest = nova_release.TESTED[-1]
@@ -88,10 +88,11 @@ class NovaVersion:
     def __str__(self) -> str:
         if self.release is None or self.numbers is None:
             return self.name
-        return f'{self.name} (nova {_joined(self.numbers)})'
+        return f'{self.name} (nova {joined(self.numbers)})'
 
 
-def _joined(version: Numbers) -> str:
+def joined(version: Numbers) -> str:
+    """The numbers as people write them: '33.0.2'."""
     return '.'.join(map(str, version))
 
 

@@ -196,8 +196,7 @@ def _violation(
             'phases': [phase.name.lower() for phase in when],
             'operations': list(map(str, defect.operations)),
             'in_releases': list(map(str, defect.in_releases)),
-            'fixed': {str(release): '.'.join(map(str, first))
-                      for release, first in defect.fixed},
+            'fixed': defect.fixed_by_release,
             'launched_at': guest.launched_at if guest else ''})
 
 
@@ -329,7 +328,7 @@ def check(fleet: snapshot.Fleet, upgrade: NovaUpgrade,
 
 def _as_dict(version: nova_version.NovaVersion) -> dict[str, Any]:
     return {'release': version.name,
-            'nova': '.'.join(map(str, version.numbers))
+            'nova': nova_version.joined(version.numbers)
             if version.numbers else None}
 
 
