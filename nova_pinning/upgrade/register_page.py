@@ -39,7 +39,7 @@ def _rows(defects: register.DefectRegister) -> Iterator[str]:
     yield from ('', '.. list-table::', '   :header-rows: 1', '   :widths: '
                 + ' '.join(['40', '20', *['8'] * len(releases)]), '')
     yield from _row(['', 'Moves', *(
-        f'{version.name} ({".".join(map(str, version.numbers or ()))})'
+        f'{version.name} ({nova_version.joined(defects.newest[version.name])})'
         for version in releases)])
     for defect in sorted(defects.defects, key=lambda one: one.code):
         moves = [str(operation) for operation in defect.operations
