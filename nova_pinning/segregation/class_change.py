@@ -13,16 +13,20 @@ looked for again afterwards, among those on the host and those for which
 Placement already holds some of it. What slips through even then, the audit
 finds.
 
-Each step can be repeated. Whatever was cut off half way is finished by doing
-all of it again.
+If the cloud does not take a step, what was done before it is taken back, in
+the opposite order. Each step can be repeated. What was cut off half way is
+finished by doing all of it again, and until then takes no servers.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import difflib
 import enum
+import functools
 from typing import Protocol
 
 from nova_pinning import errors
@@ -333,17 +337,47 @@ def apply(cloud: ClassService, change: ClassChange, *,
 
 
 def _take_steps(cloud: ClassService, change: ClassChange) -> None:
-    name = change.host.name
+    """Take all steps, or none as far as that is up to us.
+
+    :raises errors.CloudError: if one failed, and says what could not be
+        taken back
+    """
+    undo = contextlib.ExitStack()
+    try:
+        # A step that failed may have been taken all the same, so it is taken
+        # back as well.
+        for step, step_back in _steps(cloud, change):
+            undo.callback(step_back)
+            step()
+    except errors.CloudError as error:
+        try:
+            undo.close()
+        except errors.CloudError as second:
+            raise errors.CloudError(
+                f'{error}; and what was done before could not be taken back, '
+                f'so that it takes no servers until this is run again: '
+                f'{second}') from error
+        raise
+
+
+def _steps(cloud: ClassService, change: ClassChange,
+           ) -> Iterator[tuple[Callable[[], object], Callable[[], object]]]:
+    """What is to be done, each with what takes it back."""
+    host = change.host
     if change.add or change.remove:
-        if change.host.traits is None:
+        if host.traits is None:
             raise errors.RefusedError(
                 'Placement has no resource provider for it; nova-compute '
                 'creates that when it starts')
+        change_traits = functools.partial(cloud.placement.change_traits,
+                                          host.provider)
         # All of them, whatever others have done since the change was planned.
-        cloud.placement.change_traits(
-            change.host.provider,
-            *placement_traits.class_traits(change.host_class))
+        yield (functools.partial(change_traits, *placement_traits.class_traits(
+                   change.host_class)),
+               functools.partial(change_traits, change.remove, change.add))
     for aggregate in change.joins:
-        cloud.add_host(aggregate, name)
+        yield (functools.partial(cloud.add_host, aggregate, host.name),
+               functools.partial(cloud.remove_host, aggregate, host.name))
     for aggregate in change.leaves:
-        cloud.remove_host(aggregate, name)
+        yield (functools.partial(cloud.remove_host, aggregate, host.name),
+               functools.partial(cloud.add_host, aggregate, host.name))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts turned to a class, with a cloud in memory."""
 
+import copy
 import itertools
 import shlex
 
@@ -277,6 +278,7 @@ class TestFaults(oslotest.BaseTestCase):
     @ddt.data(errors.CloudError, errors.RefusedError, errors.UnsettledError)
     def test_each_call_fails_once(self, kind):
         wanted = shared_cloud()
+        before = copy.deepcopy(wanted.state)
         turn(wanted, DEDICATED, 'd')
         for number, is_lost in itertools.product(
                 range(len(wanted.calls)), (False, True)):
@@ -299,8 +301,41 @@ class TestFaults(oslotest.BaseTestCase):
                 self.assertEqual(bool(failed), (
                     result.status is class_change.ChangeStatus.FAILED))
                 self.assertEqual('a fault' if failed else '', result.message)
+                self.assertIn(cloud.state, (before, wanted.state))
             self.assertTrue(turn(cloud, DEDICATED, 'd').is_fine)
             self.assertEqual(wanted.state, cloud.state)
+
+    @ddt.data('change_traits', 'add_host', 'remove_host')
+    def test_what_is_always_refused_changes_nothing(self, name):
+        cloud = shared_cloud()
+        before = copy.deepcopy(cloud.state)
+        # Only the first way: what takes a step back is the opposite one.
+        self._refuse(cloud, lambda number: cloud.calls[number][0] == name
+                     and name not in cloud.changes[:-1])
+        result = turn(cloud, DEDICATED, 'd')
+        self.assertIs(class_change.ChangeStatus.FAILED, result.status)
+        self.assertEqual('no', result.message)
+        self.assertEqual(before, cloud.state)
+
+    def test_what_cannot_be_taken_back_is_told(self):
+        cloud = shared_cloud()
+        self._refuse(cloud, lambda _number: len(cloud.changes) > 1)
+        result = turn(cloud, DEDICATED, 'd')
+        self.assertIs(class_change.ChangeStatus.FAILED, result.status)
+        self.assertIn('could not be taken back', result.message)
+        cloud.on_call = lambda number, is_done: None
+        [host] = class_change.find_hosts(['h'], cloud.hosts())
+        # Which nobody gets into.
+        self.assertLessEqual({DEDICATED, SHARED}, {
+            mark.host_class for mark in segregation_model.marks(host)})
+
+    @staticmethod
+    def _refuse(cloud, is_refused):
+        def refuse(number, is_done):
+            if not is_done and is_refused(number):
+                raise errors.RefusedError('no')
+
+        cloud.on_call = refuse
 
     @unit_base.settings(200)
     @hypothesis.given(
