@@ -252,7 +252,7 @@ def _swap(made: pathlib.Path, output: pathlib.Path, old: pathlib.Path) -> None:
         output.rename(old)
     try:
         made.rename(output)
-    except OSError:
+    except BaseException:
         if old.exists():
             old.rename(output)
         raise

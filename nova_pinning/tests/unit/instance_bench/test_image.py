@@ -195,6 +195,20 @@ class BuildTestCase(testtools.TestCase):
             self.assertEqual(['image'], self.names(self.home))
             self.assertEqual('old', (self.output / 'initrd').read_text())
 
+    def test_interrupted_between_the_two_renames(self):
+        self.build()
+        (self.output / 'initrd').write_text('old')
+        rename = pathlib.Path.rename
+
+        def interrupt(path, target):
+            if path.name == 'image' and target == self.output:
+                raise KeyboardInterrupt
+            return rename(path, target)
+
+        with mock.patch.object(pathlib.Path, 'rename', interrupt):
+            self.assertRaises(KeyboardInterrupt, self.build)
+        self.assertEqual('old', (self.output / 'initrd').read_text())
+
     def test_what_was_left_is_cleared_away(self):
         draft = workspace.Workspace(self.home)
         (draft.path / 'root').mkdir()
