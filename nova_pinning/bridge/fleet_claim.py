@@ -66,11 +66,6 @@ def _guest(guest: model.Guest, cpu_ratio: float | None,
     return claim.NovaGuest(guest, limits)
 
 
-def is_of_this_nova(host: model.Host) -> bool:
-    """Whether claims on a host try its cells as the installed nova does."""
-    return host.claim_order is nova_claim.installed_order()
-
-
 def claimed_fit(
     occupancy: host_occupancy.HostOccupancy,
     request: guest_request.GuestRequest,

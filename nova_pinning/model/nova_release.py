@@ -33,11 +33,6 @@ class NovaRelease:
     service_version: int
     microversion: int
 
-    @property
-    def is_slurp(self) -> bool:
-        """Whether the next such release can be upgraded to from this one."""
-        return self.name.endswith('.1')
-
     def __str__(self) -> str:
         return self.name
 

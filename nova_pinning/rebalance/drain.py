@@ -51,32 +51,6 @@ def plan_drain(
     return plan
 
 
-def plan_batches(
-    fleet: snapshot.Fleet,
-    batches: Sequence[Sequence[str]],
-    limits: move_rules.MoveLimits,
-    *,
-    settings: solver_settings.SolverSettings = (
-        solver_settings.SolverSettings()),
-    tell: solver_settings.Tell = solver_settings.tell_nobody,
-) -> Iterator[plan_model.RebalancePlan]:
-    """Plans that empty one batch of hosts after the other.
-
-    Each is for the fleet as the one before it has left it, and hosts of
-    earlier batches take guests again. The last is the first that is stuck.
-
-    :param limits: of each batch
-    :raises errors.InputError: as :func:`plan_drain` does
-    """
-    for number, hosts in enumerate(batches):
-        plan = plan_drain(fleet, hosts, limits, settings=settings)
-        tell((number + 1) / len(batches))
-        yield plan
-        if plan.stuck:
-            return
-        fleet = replay.fleet_after(fleet, plan.moves)
-
-
 def _check_hosts(fleet: snapshot.Fleet, hosts: Sequence[str]) -> None:
     where = errors.Location('--host')
     if not hosts:

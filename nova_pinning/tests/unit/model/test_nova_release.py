@@ -41,7 +41,6 @@ class TestNovaRelease(base.BaseTestCase):
             self.assertLess(older.name, newer.name)
             self.assertEqual(1, newer.major - older.major)
             self.assertLessEqual(older.service_version, newer.service_version)
-            self.assertNotEqual(older.is_slurp, newer.is_slurp)
 
     @ddt.data('2025.1', 'epoxy', 'Epoxy')
     def test_of_name(self, name):

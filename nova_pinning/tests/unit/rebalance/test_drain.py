@@ -9,10 +9,8 @@ import hypothesis
 from hypothesis import strategies
 
 from nova_pinning import errors
-from nova_pinning.fleet import generate
 from nova_pinning.rebalance import drain
 from nova_pinning.rebalance import move_rules
-from nova_pinning.rebalance import replay
 from nova_pinning.rebalance import solver_settings
 from nova_pinning.tests.unit.rebalance import small_fleets
 from nova_pinning.tests.unit.rebalance import test_defragment
@@ -164,22 +162,3 @@ class TestDrain(test_defragment._Case):
             self.assertGreaterEqual(len(plan.moves), best[1])
         if plan.is_optimal and len(plan.moves) <= 3:
             self.assertEqual(best[1], len(plan.moves))
-
-    def test_batches(self):
-        fleet = generate.generate_fleet(6, 'two-socket-88', seed=3,
-                                        filled=0.5)
-        names = [host.name for host in fleet.hosts]
-        batches = [names[:2], names[2:4], names[4:]]
-        plans = list(drain.plan_batches(
-            fleet, batches, move_rules.MoveLimits(), settings=_PATIENT))
-        self.assertEqual(3, len(plans))
-        for hosts, plan in zip(batches, plans):
-            self.assert_drained(fleet, plan, *hosts)
-            fleet = replay.fleet_after(fleet, plan.moves)
-
-    def test_batches_end(self):
-        fleet = self._fleet((0, [0], 4), (1, [0], 4))
-        plans = list(drain.plan_batches(
-            fleet, [['host0'], ['host1']], move_rules.MoveLimits()))
-        self.assertEqual(1, len(plans))
-        self.assertEqual(1, len(plans[0].stuck))
