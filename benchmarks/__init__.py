@@ -3,10 +3,10 @@
 
 Each part is named by what it measures: ``speed`` how long filters, weighers
 and commands take, beside nova's own; ``scheduling`` how much weighers sell;
-``hotspots`` how often schedulers choose the same host; ``rebalance`` how much
-room plans of moves make, and in which time. ``instances`` judges the claims
-about isolation on this machine: what instances get is measured by
-``nova-pinning bench``, which is installed, for operators to run on theirs.
+``rebalance`` how much room plans of moves make, and in which time.
+``instances`` judges the claims about isolation on this machine: what instances
+get is measured by ``nova-pinning bench``, which is installed, for operators to
+run on theirs.
 
 ``bytedance`` reads a public data set that some of them work on.
 """
