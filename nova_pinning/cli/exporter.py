@@ -63,8 +63,10 @@ class Exporter(base_command.FileCommand):
         prometheus_client.disable_created_metrics()
         settings = load_settings(
             nova_conf_options.arguments(parsed_args)).pinning_exporter
-        # Only here, for it takes seconds.
+        # Only here, for it takes seconds. Nova's part here and not in the
+        # thread that reads: the first to import eventlet would never end.
         standalone.prepare()
+        from nova_pinning.bridge import flavor_request  # noqa: F401
         from nova_pinning.exporter import exporter_service
         from nova_pinning.exporter import fleet_page_process
         from nova_pinning.exporter import fleet_sources
