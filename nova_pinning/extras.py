@@ -12,11 +12,11 @@ from typing import NoReturn
 from nova_pinning import errors
 
 _EXTRAS = {
-    'bcrypt': 'exporter',
     'jinja2': 'bench',
     'libvirt': 'agent',
     'matplotlib': 'plots',
     'prometheus_client': 'metrics',
+    'tornado': 'exporter',
     'watcher': 'watcher',
 }
 

@@ -127,9 +127,9 @@ def _measure(source: Any, change: Callable[[], None]) -> dict[str, Any]:
     from nova_pinning.exporter import web_server
     tasks = task_metrics.TaskMetrics()
     watch = fleet_watch.FleetWatch(source, tasks=tasks)
-    server = web_server.WebServer(web_server.WebApp({
+    server = web_server.WebServer({
         '/metrics': lambda: web_server.WebPage(
-            (watch.text() + tasks.text()).encode(), 'text/plain')}),
+            (watch.text() + tasks.text()).encode(), 'text/plain')},
         '127.0.0.1', 0)
     server.start()
     first = _timed(watch.refresh)

@@ -107,31 +107,13 @@ count_opts = [
 web_opts = [
     cfg.HostAddressOpt(
         'listen_address', default='127.0.0.1',
-        help='Address to serve on. Before it is set to another one, set '
-             'tls_certificate and basic_auth_file or tls_client_ca: who can '
-             'read the figures knows what the cloud has left, and the '
-             'snapshot names guests and projects.'),
+        help='Address to serve on, over plain HTTP and without a password. '
+             'Leave it, and have a web server with both in front, where '
+             'others than this machine read: the figures tell what the cloud '
+             'has left, and the snapshot names guests and projects.'),
     cfg.PortOpt(
         'listen_port', default=9896,
         help='Port to serve on. Change it if something else has it.'),
-    cfg.StrOpt(
-        'tls_certificate', metavar='FILE',
-        help='Certificate to serve HTTPS with, PEM, with those that lead to '
-             'the root. Set it where others than this machine connect.'),
-    cfg.StrOpt(
-        'tls_key', metavar='FILE',
-        help='Key of tls_certificate, PEM. Set it with that.'),
-    cfg.StrOpt(
-        'tls_client_ca', metavar='FILE',
-        help='Certificates of authorities, PEM. If set, only clients with a '
-             'certificate of one of them are served. Set it where Prometheus '
-             'has one.'),
-    cfg.StrOpt(
-        'basic_auth_file', metavar='FILE',
-        help='Users who are served, with bcrypt hashes of their passwords, '
-             'as htpasswd -B writes them; needs the Python package bcrypt. '
-             'The file is read again when it has changed. Set it where '
-             'others than this machine connect.'),
     cfg.BoolOpt(
         'serve_snapshot', default=True,
         help='Serve the fleet as it was read last under /fleet.json.zst, '
@@ -139,6 +121,10 @@ web_opts = [
              'and projects; unset it where those who read the figures '
              'should not know them.'),
 ]
+
+#: Options that protected what is served. While one is set, what served it
+#: openly would break a promise.
+REMOVED = ('tls_certificate', 'tls_key', 'tls_client_ca', 'basic_auth_file')
 
 _OPTS = read_opts + count_opts + web_opts
 

@@ -99,19 +99,11 @@ class ExporterService:
         """Serve, and begin to read.
 
         :returns: the URL that is served
-        :raises errors.InputError: if the address cannot be had, or a file
-            for TLS or users cannot be read
+        :raises errors.InputError: if the address cannot be had
         """
-        settings = self._settings
-        users = None
-        if settings.basic_auth_file:
-            users = web_server.Users(settings.basic_auth_file)
         self._server = web_server.WebServer(
-            web_server.WebApp(self.pages(), users),
-            str(settings.listen_address), settings.listen_port,
-            web_server.tls_context(
-                settings.tls_certificate, settings.tls_key,
-                settings.tls_client_ca))
+            self.pages(), str(self._settings.listen_address),
+            self._settings.listen_port)
         self._server.start()
         for thread in self._threads:
             thread.start()
@@ -153,7 +145,7 @@ class ExporterService:
             text = self._page.of(self.watch.fleet)
             # The document has a policy of its own.
             return None if text is None else web_server.WebPage(
-                text.encode(), 'text/html; charset=utf-8', ())
+                text.encode(), 'text/html; charset=utf-8', policy='')
         return web_server.WebPage(
             b'<!DOCTYPE html><html lang="en"><title>nova-pinning exporter'
             b'</title><h1>nova-pinning exporter</h1>'

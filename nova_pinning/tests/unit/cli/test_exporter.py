@@ -11,6 +11,7 @@ import urllib.request
 import ddt
 
 from nova_pinning.cli import exporter
+from nova_pinning.conf import exporter as conf_exporter
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.tests.unit.cli import cli_case
@@ -71,8 +72,8 @@ class ExporterTestCase(cli_case.TestCase):
         ('snapshot = x\nread_interval_seconds = 0', 'read_interval_seconds'),
         ('snapshot = x\nlisten_port = 70000', 'listen_port'),
         ('snapshot = x\nhost_files = /none', '/none'),
-        ('snapshot = x\nbasic_auth_file = /none', '/none'),
-        ('snapshot = x\ntls_key = /none', 'tls_certificate'))
+        *((f'snapshot = x\n{name} = /none', f'{name}: is not an option any '
+          'more') for name in conf_exporter.REMOVED))
     @ddt.unpack
     def test_bad_options(self, text, said):
         path = self.write('x.conf', f'[pinning_exporter]\n{text}\n')

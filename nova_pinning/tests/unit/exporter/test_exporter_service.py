@@ -57,7 +57,7 @@ class ServiceTestCase(unit_base.TestCase):
             page = service.pages()['/']()
         self.assertEqual(b'<p>page</p>', page.content)
         # It has its own, which a second one would only narrow.
-        self.assertEqual((), page.headers)
+        self.assertEqual('', page.policy)
         self.assertEqual([self.source.fleet], made)
         self.assertFalse(service.watch.nova_lock.locked())
 

@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import base64
-import datetime
+import contextlib
 import http.client
-import ipaddress
-import pathlib
+import os
+import select
 import socket
-import ssl
+import threading
 
-import bcrypt
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives import serialization
-from cryptography import x509
 import ddt
 import fixtures
 
@@ -20,227 +14,232 @@ from nova_pinning import errors
 from nova_pinning.exporter import web_server
 from nova_pinning.tests.unit import unit_base
 
-_HASH = bcrypt.hashpw(b'right', bcrypt.gensalt(4)).decode()
+#: Long for a machine that is busy; nothing waits for it otherwise.
+_PATIENCE_SECONDS = 60
+#: What no kernel keeps for a client that does not read.
+_LARGE = 32 << 20
 
 
-def basic(text):
-    return {'Authorization':
-            f'Basic {base64.b64encode(text.encode()).decode()}'}
+def _sent(text):
+    return text.replace('\n', '\r\n').encode()
 
 
 class TestCase(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.dir = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.page = web_server.WebPage(b'hello', 'text/plain')
+        self.serve({'/': lambda: self.page})
 
-    def write(self, name, text):
-        path = self.dir / name
-        path.write_text(text)
-        return str(path)
+    def serve(self, pages, address='127.0.0.1'):
+        self.server = web_server.WebServer(pages, address, 0)
+        self.server.start()
+        self.addCleanup(self.server.stop)
 
-    def serve(self, users=None, tls=None):
-        def broken():
-            raise ZeroDivisionError('secret')
-
-        server = web_server.WebServer(web_server.WebApp({
-            '/': lambda: self.page, '/broken': broken}, users),
-            '127.0.0.1', 0, tls)
-        server.start()
-        self.addCleanup(server.stop)
-        self.port = server._server.server_port
-        return server
-
-    def get(self, path='/', method='GET', headers=None, tls=None):
+    def get(self, path='/', method='GET'):
         """Status, headers and content."""
         connection = http.client.HTTPConnection(
-            '127.0.0.1', self.port, timeout=30)
-        if tls is not None:
-            connection = http.client.HTTPSConnection(
-                '127.0.0.1', self.port, timeout=30, context=tls)
-        try:
-            connection.request(method, path, headers=headers or {})
+            '127.0.0.1', self.server.port, timeout=_PATIENCE_SECONDS)
+        with contextlib.closing(connection):
+            connection.request(method, path)
             answer = connection.getresponse()
             return answer.status, answer.headers, answer.read()
-        finally:
-            connection.close()
+
+    def connect(self, sent=b''):
+        """A client that has sent something, and lets it rest there."""
+        client = self.enterContext(socket.create_connection(
+            ('127.0.0.1', self.server.port), _PATIENCE_SECONDS))
+        client.sendall(sent)
+        return client
+
+    def limit(self, name, value):
+        self.useFixture(fixtures.MonkeyPatch(
+            f'nova_pinning.exporter.web_server.{name}', value))
 
 
 @ddt.ddt
 class ServerTestCase(TestCase):
 
     def test_page(self):
-        server = self.serve()
-        self.assertEqual(f'http://127.0.0.1:{self.port}/', server.url)
-        status, headers, content = self.get()
+        self.assertEqual(f'http://127.0.0.1:{self.server.port}/',
+                         self.server.url)
+        status, _headers, content = self.get('/?x=1')
         self.assertEqual((200, b'hello'), (status, content))
-        self.assertEqual("default-src 'none'",
-                         headers['Content-Security-Policy'])
-        self.assertEqual('nosniff', headers['X-Content-Type-Options'])
 
     def test_head(self):
-        self.serve()
         status, headers, content = self.get(method='HEAD')
         self.assertEqual((200, '5', b''),
                          (status, headers['Content-Length'], content))
 
-    @ddt.data('POST', 'PUT', 'DELETE', 'OPTIONS')
-    def test_other_methods(self, method):
-        self.serve()
-        self.assertEqual(405, self.get(method=method)[0])
+    @ddt.data(('GET', '/'), ('HEAD', '/'), ('GET', '/none'), ('POST', '/'),
+              ('GET', '/later'), ('GET', '/broken'))
+    @ddt.unpack
+    def test_headers(self, method, path):
+        """No browser is to make more of any answer than it is."""
+        self.serve({'/': lambda: self.page, '/later': lambda: None,
+                    '/broken': lambda: 1 / 0})
+        _status, headers, _content = self.get(path, method)
+        self.assertEqual("default-src 'none'; frame-ancestors 'none'",
+                         headers['Content-Security-Policy'])
+        self.assertEqual('nosniff', headers['X-Content-Type-Options'])
+        self.assertEqual('no-referrer', headers['Referrer-Policy'])
+        self.assertIsNone(headers['Server'])
 
-    @ddt.data('/nothing', '/../etc/passwd', '/metrics/', '/%2e%2e/x')
+    @ddt.data('POST', 'PUT', 'DELETE', 'OPTIONS', 'BREW')
+    def test_other_methods(self, method):
+        status, headers, _content = self.get(method=method)
+        self.assertEqual((405, 'GET, HEAD'), (status, headers['Allow']))
+
+    @ddt.data('/nothing', '/../etc/passwd', '/metrics/', '/%2e%2e/x', '*')
     def test_no_such_page(self, path):
-        self.serve()
         self.assertEqual(404, self.get(path)[0])
 
     def test_not_yet(self):
         self.page = None
-        self.serve()
         status, headers, _content = self.get()
         self.assertEqual((503, '10'), (status, headers['Retry-After']))
 
     def test_fault(self):
         """It is in the log, and nowhere else."""
-        self.serve()
+        def broken():
+            raise ValueError('secret')
+
+        self.serve({'/': broken})
         with unit_base.log_records() as logged:
-            status, _headers, content = self.get('/broken')
+            status, _headers, content = self.get()
         self.assertEqual(500, status)
         self.assertNotIn(b'secret', content)
         self.assertIn('a page could not be made',
                       [one.getMessage() for one in logged])
 
-    def test_silent_client(self):
-        """Others are served meanwhile."""
-        self.serve()
-        with socket.create_connection(('127.0.0.1', self.port)):
-            self.assertEqual(200, self.get()[0])
-
     def test_port_is_taken(self):
-        self.serve()
         error = self.assertRaises(
-            errors.InputError, web_server.WebServer,
-            web_server.WebApp({}), '127.0.0.1', self.port)
-        self.assertIn(f'port {self.port} cannot be served on', str(error))
+            errors.InputError, web_server.WebServer, {}, '127.0.0.1',
+            self.server.port)
+        self.assertIn(f'port {self.server.port} cannot be served on',
+                      str(error))
+
+    @ddt.data('192.0.2.1', 'none.invalid')
+    def test_no_such_address(self, address):
+        error = self.assertRaises(
+            errors.InputError, web_server.WebServer, {}, address, 0)
+        self.assertIn(address, str(error))
 
     def test_ipv6(self):
         try:
-            server = web_server.WebServer(
-                web_server.WebApp({'/': lambda: self.page}), '::1', 0)
+            self.serve({}, '::1')
         except errors.InputError as error:
             self.skipTest(str(error))
-        server.start()
-        self.addCleanup(server.stop)
-        self.assertIn('[::1]', server.url)
+        self.assertIn('[::1]', self.server.url)
+
+    def test_slow_page(self):
+        """It is made once at a time, and others are served meanwhile."""
+        begun, ready = threading.Semaphore(0), threading.Event()
+        self.addCleanup(ready.set)
+
+        def slow():
+            begun.release()
+            ready.wait(_PATIENCE_SECONDS)
+            return self.page
+
+        self.serve({'/slow': slow, '/': lambda: self.page})
+        slow_clients = [self.connect(_sent('GET /slow HTTP/1.0\n\n'))
+                        for _client in range(3)]
+        self.assertTrue(begun.acquire(timeout=_PATIENCE_SECONDS))
+        self.assertEqual(200, self.get()[0])
+        self.assertFalse(begun.acquire(blocking=False))
+        ready.set()
+        for client in slow_clients:
+            self.assertTrue(client.recv(100).startswith(b'HTTP/1.1 200 OK'))
+
+    def test_stop(self):
+        """Whoever is connected is hung up on."""
+        ready = threading.Event()
+        self.addCleanup(ready.set)
+
+        def slow():
+            ready.wait(_PATIENCE_SECONDS)
+
+        self.serve({'/': lambda: self.page, '/slow': slow})
+        clients = [self.connect(), self.connect(b'GET /'),
+                   self.connect(_sent('GET /slow HTTP/1.0\n\n'))]
+        self.assertEqual(200, self.get()[0])
+        with unit_base.log_records() as logged:
+            self.server.stop()
+        self.assertEqual([], logged)
+        for client in clients:
+            self.assertEqual(b'', client.recv(100))
 
 
 @ddt.ddt
-class UsersTestCase(TestCase):
-
-    def users(self, text=f'reader:{_HASH}\n# nobody else\n\n'):
-        return web_server.Users(self.write('users', text))
-
-    def test_admitted(self):
-        self.serve(self.users())
-        for _time in range(2):
-            self.assertEqual(200, self.get(headers=basic('reader:right'))[0])
-
-    @ddt.data(
-        {}, basic('reader:wrong'), basic('other:right'), basic('reader'),
-        basic(''), {'Authorization': 'Basic %%%'},
-        {'Authorization': 'Basic /w=='}, {'Authorization': 'Bearer x'},
-        basic(f'reader:{_HASH}'))
-    def test_refused(self, headers):
-        self.serve(self.users())
-        for path in ('/', '/broken', '/nothing'):
-            status, answer, _content = self.get(path, headers=headers)
-            self.assertEqual(401, status)
-            self.assertIn('Basic', answer['WWW-Authenticate'])
-
-    def test_changed_file(self):
-        users = self.users()
-        header = basic('reader:right')['Authorization']
-        self.assertTrue(users.admit(header))
-        other = bcrypt.hashpw(b'other', bcrypt.gensalt(4)).decode()
-        self.write('users', f'reader:{other}\nlonger:{_HASH}\n')
-        self.assertFalse(users.admit(header))
-        self.assertTrue(users.admit(basic('longer:right')['Authorization']))
-        # What is damaged later locks nobody out.
-        self.write('users', 'reader:plain')
-        self.assertTrue(users.admit(basic('longer:right')['Authorization']))
-
-    @ddt.data('reader:right', 'reader', ':' + _HASH, 'a:{SHA}xxx')
-    def test_bad_file(self, text):
-        error = self.assertRaises(errors.InputError, self.users, text)
-        self.assertIn('users', str(error))
-        self.assertNotIn('right', str(error))
-
-    def test_no_file(self):
-        self.assertRaises(errors.InputError, web_server.Users,
-                          str(self.dir / 'none'))
-
-
-class TlsTestCase(TestCase):
+class HostileClientsTestCase(TestCase):
+    """More of them than there may be connections."""
 
     def setUp(self):
         super().setUp()
-        self.certificate, self.key = self.make_certificate('server')
+        self.large = web_server.WebPage(b'x' * _LARGE, 'text/plain')
+        # As many descriptors for the server as there would be under a limit
+        # of 32, on any machine.
+        self.useFixture(fixtures.MonkeyPatch(
+            'resource.getrlimit', lambda which: (32, 32)))
+        self.serve({'/': lambda: self.page, '/large': lambda: self.large})
 
-    def make_certificate(self, name):
-        """One that is its own authority."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(
-            x509.NameOID.COMMON_NAME, name)])
-        start = datetime.datetime(2020, 1, 1)
-        certificate = x509.CertificateBuilder().subject_name(
-            subject).issuer_name(subject).public_key(
-            key.public_key()).serial_number(1).not_valid_before(
-            start).not_valid_after(
-            start + datetime.timedelta(days=36500)).add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(
-                ipaddress.ip_address('127.0.0.1'))]), False).sign(
-            key, hashes.SHA256())
-        return (
-            self.write(f'{name}.pem', certificate.public_bytes(
-                serialization.Encoding.PEM).decode()),
-            self.write(f'{name}.key', key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption()).decode()))
+    @ddt.data(
+        '', 'G', 'GET / HTTP/1.1\nHost: x\n', 'GET /large HTTP/1.1\nHost: x'
+        '\n\n', 'POST / HTTP/1.1\nHost: x\nContent-Length: 999\n\nx')
+    def test_many(self, text):
+        before = len(os.listdir('/proc/self/fd'))
+        clients = [self.connect(_sent(text))]
+        for _client in range(50):
+            clients.append(self.connect())
+            with contextlib.suppress(OSError):
+                clients[-1].sendall(_sent(text))
+            self.assertEqual(b'hello', self.get()[2])
+        self.assertLessEqual(len(os.listdir('/proc/self/fd')) - before,
+                             len(clients) + 16)
 
-    def client(self, *own):
-        context = ssl.create_default_context(cafile=self.certificate)
-        if own:
-            context.load_cert_chain(*own)
-        return context
+    def test_who_waits_longest_goes(self):
+        """Who has asked waits for another thing."""
+        asked, first = self.connect(), self.connect()
+        asked.sendall(_sent('GET /large HTTP/1.0\n\n'))
+        content = asked.recv(1)
+        for _client in range(14):
+            self.connect()
+        self.get()
+        self.assertEqual(b'', first.recv(1))
+        while got := asked.recv(1 << 20):
+            content += got
+        self.assertEqual(_LARGE, len(content.partition(b'\r\n\r\n')[2]))
 
-    def test_https(self):
-        server = self.serve(tls=web_server.tls_context(
-            self.certificate, self.key, None))
-        self.assertTrue(server.url.startswith('https://'))
-        self.assertEqual(200, self.get(tls=self.client())[0])
+    def test_a_request_takes_too_long(self):
+        """However often something of it comes."""
+        self.limit('_REQUEST_SECONDS', 0.01)
+        self.serve({'/': lambda: self.page})
+        client = self.connect(b'GET / HTTP/1.1')
+        with contextlib.suppress(ConnectionError):
+            while not select.select([client], [], [], 0.001)[0]:
+                client.send(b'x')
+            self.assertEqual(b'', client.recv(1))
 
-    def test_silent_and_odd_clients(self):
-        self.serve(tls=web_server.tls_context(
-            self.certificate, self.key, None))
-        with (socket.create_connection(('127.0.0.1', self.port)),
-              socket.create_connection(('127.0.0.1', self.port)) as odd):
-            odd.sendall(b'GET / HTTP/1.0\r\n\r\n')
-            self.assertEqual(200, self.get(tls=self.client())[0])
+    def test_an_answer_takes_too_long(self):
+        self.limit('_ANSWER_SECONDS', 1e-9)
+        client = self.connect(_sent('GET /large HTTP/1.0\n\n'))
+        total = 0
+        with contextlib.suppress(ConnectionError):
+            while got := client.recv(1 << 20):
+                total += len(got)
+        self.assertLess(total, _LARGE)
 
-    def test_client_certificates(self):
-        own = self.make_certificate('client')
-        self.serve(tls=web_server.tls_context(
-            self.certificate, self.key, own[0]))
-        self.assertEqual(200, self.get(tls=self.client(*own))[0])
-        self.assertRaises(OSError, self.get, tls=self.client())
-
-    def test_wrong_options(self):
-        for options in ((self.certificate, None, None),
-                        (None, self.key, None), (None, None, 'ca'),
-                        (self.key, self.certificate, None),
-                        (self.certificate, self.key, 'none')):
-            self.assertRaises(errors.InputError, web_server.tls_context,
-                              *options)
-        self.assertIsNone(web_server.tls_context(None, None, None))
+    @ddt.data(b'\r\n\r\n', b'\x16\x03\x01\x02\x00\x01' * 99 + b'\r\n\r\n',
+              b'GET\r\n\r\n', b'GET / HTTP/1.0\r\nX\r\n\r\n',
+              b'GET / HTTP/1.1\r\nX: ' + b'x' * (1 << 20))
+    def test_no_request(self, sent):
+        """It is hung up on, and nothing is logged."""
+        with unit_base.log_records() as logged:
+            client = socket.create_connection(
+                ('127.0.0.1', self.server.port), _PATIENCE_SECONDS)
+            with client, contextlib.suppress(ConnectionError):
+                client.sendall(sent)
+                self.assertIn(client.recv(1000)[9:12], (b'400', b''))
+        self.assertEqual(200, self.get()[0])
+        self.assertEqual([], [one for one in logged if one.levelno > 20])
