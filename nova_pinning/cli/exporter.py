@@ -68,14 +68,10 @@ class Exporter(base_command.FileCommand):
         standalone.prepare()
         from nova_pinning.bridge import flavor_request  # noqa: F401
         from nova_pinning.exporter import exporter_service
-        from nova_pinning.exporter import fleet_page_process
         from nova_pinning.exporter import fleet_sources
         service = exporter_service.ExporterService(
             settings, fleet_sources.SnapshotFile(parsed_args.snapshot)
-            if parsed_args.snapshot else fleet_sources.configured(settings),
-            # It names guests, as the snapshot does.
-            fleet_page_process.FleetPageMaker() if settings.serve_snapshot
-            else None)
+            if parsed_args.snapshot else fleet_sources.configured(settings))
         if parsed_args.once:
             service.watch.refresh()
             print(service.metrics(), end='')

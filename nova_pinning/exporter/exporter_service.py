@@ -9,6 +9,7 @@ from typing import Generic
 from typing import TypeVar
 
 from nova_pinning.document import packed
+from nova_pinning.exporter import child_commands
 from nova_pinning.exporter import fleet_sources
 from nova_pinning.exporter import fleet_watch
 from nova_pinning.exporter import periodic
@@ -20,15 +21,14 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.importers import snapshot_limits
 
 _METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
-#: How long a page is served; to make one of a large fleet takes seconds.
-_PAGE_SECONDS = 60.0
+#: How long a page is served, whatever changes, and may be in the making: one
+#: of thousands of hosts takes minutes.
+_PAGE_SECONDS = 120.0
+_PAGE_LIMIT_SECONDS = 1800.0
 #: How often it is looked whether the fleet has been read.
 _PATIENCE_SECONDS = 1.0
 SNAPSHOT_PATH = '/fleet.json.zst'
 
-#: Makes a self-contained HTML document of a fleet, with its own content
-#: security policy. It may ask nova's code: nobody else does meanwhile.
-MakeFleetPage = Callable[[snapshot.Fleet], str]
 _T = TypeVar('_T')
 
 
@@ -68,14 +68,11 @@ class ExporterService:
 
     :param settings: the group of nova_pinning.conf.exporter
     :param source: what is read
-    :param make_page: makes the page that is served; without, it is only
-        where the figures are
     :raises errors.InputError: if one of them is wrong
     """
 
     def __init__(self, settings: Any,
-                 source: fleet_sources.FleetSource,
-                 make_page: MakeFleetPage | None = None) -> None:
+                 source: fleet_sources.FleetSource) -> None:
         self._tasks = task_metrics.TaskMetrics()
         self.watch = fleet_watch.FleetWatch(
             source, fleet_watch.FlavorChoice(
@@ -86,14 +83,14 @@ class ExporterService:
         self._threads = [periodic.PeriodicThread(
             'read', self.watch.refresh, settings.read_interval_seconds)]
         self._packed = _Made(packed_snapshot)
+        self._page = _Made(self._made_page, _PAGE_SECONDS)
+        self._commands = child_commands.ChildCommands()
         self._planned = planned_figures.PlannedFigures(
-            settings, lambda: self._packed.of(self.watch.fleet), self._tasks)
+            settings, lambda: self._packed.of(self.watch.fleet), self._tasks,
+            self._commands)
         if self._planned.is_wanted:
             self._threads.append(periodic.PeriodicThread(
                 'plan', self._plan, settings.plan_interval_seconds))
-        self._make_page = make_page
-        self._page = (None if make_page is None
-                      else _Made(self._made_page, _PAGE_SECONDS))
 
     def start(self) -> str:
         """Serve, and begin to read.
@@ -114,7 +111,7 @@ class ExporterService:
         self._ended.set()
         if self._server is not None:
             self._server.stop()
-        self._planned.stop()
+        self._commands.stop()
         for thread in self._threads:
             thread.stop()
 
@@ -141,7 +138,8 @@ class ExporterService:
 
     def _front_page(self) -> web_server.WebPage | None:
         """The fleet as a page, or where the figures are."""
-        if self._page is not None:
+        # It names guests, as the snapshot does.
+        if self._settings.serve_snapshot:
             text = self._page.of(self.watch.fleet)
             # The document has a policy of its own.
             return None if text is None else web_server.WebPage(
@@ -153,9 +151,9 @@ class ExporterService:
             'text/html; charset=utf-8')
 
     def _made_page(self, fleet: snapshot.Fleet) -> str:
-        assert self._make_page is not None
-        with self.watch.nova_lock:
-            return self._make_page(fleet)
+        return self._commands.run(
+            packed_snapshot(fleet), 'fleet', 'report', '-', '-o',
+            '/dev/stdout', limit_seconds=_PAGE_LIMIT_SECONDS)
 
     def _snapshot_page(self) -> web_server.WebPage | None:
         content = self._packed.of(self.watch.fleet)

@@ -9,7 +9,6 @@ import datetime
 import fnmatch
 import gc
 import logging
-import threading
 from typing import NamedTuple
 
 from nova_pinning.capacity import capacity
@@ -67,9 +66,6 @@ class FleetWatch:
         self._requests = _Requests((), {}, (), 0)
         self._fleet: snapshot.Fleet | None = None
         self._text = ''
-        #: To be held while nova's code reads flavors: it changes options
-        #: that the whole process shares.
-        self.nova_lock = threading.Lock()
         for task in (READ, COUNT):
             self._tasks.expect(task)
 
@@ -112,9 +108,8 @@ class FleetWatch:
         chosen = self._chosen(fleet)
         known = self._requests
         if (known.flavors, known.aliases) != (chosen, fleet.pci_aliases):
-            with self.nova_lock:
-                known = self._requests = _read_flavors(
-                    chosen, dict(fleet.pci_aliases))
+            known = self._requests = _read_flavors(
+                chosen, dict(fleet.pci_aliases))
         self._tasks.flavors_left_out.set(
             len(self._matching(fleet)) - len(known.requests))
         return known.requests

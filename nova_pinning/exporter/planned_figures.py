@@ -1,32 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures that take long: a mix, what moves would gain, lost hosts.
 
-Each is worked out by one of nova-pinning's own commands in a process of its
-own, on the fleet as it was read last. So it has its own memory, can be ended
-when it takes too long, and takes nothing from what answers scrapes.
+Each is worked out by one of nova-pinning's own commands, on the fleet as it
+was read last.
 """
 
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
-import contextlib
 import json
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
-import threading
 from typing import Any
 
 from nova_pinning.checks import metrics
-from nova_pinning import errors
+from nova_pinning.exporter import child_commands
 from nova_pinning.exporter import task_metrics
 
 MIX, DEFRAGMENT, FAILOVER = 'mix', 'defragment', 'failover'
-_NICE = 19
-#: Of a program that did not end as it should: the end of what it said.
-_LAST_CHARACTERS = 500
 
 
 class PlannedFigures:
@@ -35,18 +24,18 @@ class PlannedFigures:
     :param settings: the group of nova_pinning.conf.exporter
     :param snapshot: gives the fleet as it was read last, as a packed
         snapshot; None if it never could be
+    :param commands: runs the commands
     """
 
     def __init__(self, settings: Any, snapshot: Callable[[], bytes | None],
-                 tasks: task_metrics.TaskMetrics) -> None:
+                 tasks: task_metrics.TaskMetrics,
+                 commands: child_commands.ChildCommands) -> None:
         self._settings = settings
+        self._commands = commands
         self._snapshot = snapshot
         self._tasks = tasks
         self._texts: dict[str, str] = {}
-        self._process: subprocess.Popen[str] | None = None
-        self._is_stopping = False
-        self._lock = threading.Lock()
-        self._wanted: dict[str, Callable[[str], str]] = {}
+        self._wanted: dict[str, Callable[[bytes], str]] = {}
         if settings.mix:
             self._wanted[MIX] = self._mix
         if settings.defragment:
@@ -73,31 +62,16 @@ class PlannedFigures:
         content = self._snapshot()
         if content is None:
             return False
-        with tempfile.TemporaryDirectory(
-                prefix='nova-pinning-exporter-',
-                ignore_cleanup_errors=True) as directory:
-            path = pathlib.Path(directory) / 'fleet.json.zst'
-            path.write_bytes(content)
-            for task, work_out in self._wanted.items():
-                if self._is_stopping:
-                    break
-                text = self._tasks.run(task, lambda: work_out(str(path)))
-                if text is not None:
-                    self._texts[task] = text
+        for task, work_out in self._wanted.items():
+            text = self._tasks.run(task, lambda: work_out(content))
+            if text is not None:
+                self._texts[task] = text
         return True
 
-    def stop(self) -> None:
-        """End what is being worked out."""
-        with self._lock:
-            self._is_stopping = True
-            if self._process is not None:
-                with contextlib.suppress(OSError):
-                    self._process.kill()
+    def _mix(self, content: bytes) -> str:
+        return _mix_text(self._run(content, 'capacity', '-', '--mix'))
 
-    def _mix(self, path: str) -> str:
-        return _mix_text(self._run('capacity', path, '--mix'))
-
-    def _defragment(self, path: str) -> str:
+    def _defragment(self, content: bytes) -> str:
         made = metrics.Gauges('nova_pinning_defragmentation')
         before = made.add('guests_before', 'Guests of a size that fit as it '
                           'is', 'size')
@@ -107,56 +81,29 @@ class PlannedFigures:
                          'size')
         for size in self._settings.defragment:
             plan = self._run(
-                'rebalance', 'defragment', path, '--for', size, '--moves',
-                str(self._settings.defragment_moves))
+                content, 'rebalance', 'defragment', '-', '--for', size,
+                '--moves', str(self._settings.defragment_moves))
             for gain in plan['gains']:
                 before.labels(size).set(gain['before'])
                 after.labels(size).set(gain['after'])
             moves.labels(size).set(len(plan['moves']))
         return made.text()
 
-    def _failover(self, path: str) -> str:
+    def _failover(self, content: bytes) -> str:
         return _failover_text(self._run(
-            'rebalance', 'failover', path, '--by', self._settings.failover_by,
-            statuses=(0, 1)))
+            content, 'rebalance', 'failover', '-', '--by',
+            self._settings.failover_by, statuses=(0, 1)))
 
-    def _run(self, *arguments: str,
+    def _run(self, content: bytes, *arguments: str,
              statuses: Collection[int] = (0,)) -> Mapping[str, Any]:
         """What a command says as JSON.
 
-        :raises errors.InputError: if it ends with another status, or takes
-            too long
+        :raises errors.InputError: as :meth:`child_commands.ChildCommands.run`
         """
-        where = errors.Location(f'nova-pinning {" ".join(arguments[:2])}')
-        with self._lock:
-            if self._is_stopping:
-                raise errors.InputError('the exporter is ended', where)
-            process = self._process = subprocess.Popen(
-                [sys.executable, '-m', 'nova_pinning.cli.shell', *arguments,
-                 '--format', 'json'],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, text=True, errors='replace',
-                # Eventlet warns about itself, and whoever imports it.
-                env={**os.environ, 'PYTHONWARNINGS': 'ignore'})
-        try:
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
-            out, said = process.communicate(
-                timeout=self._settings.plan_max_seconds)
-        except subprocess.TimeoutExpired as error:
-            raise errors.InputError(
-                f'it took more than {self._settings.plan_max_seconds:g} s',
-                where, 'raise [pinning_exporter] plan_max_seconds') from error
-        finally:
-            process.kill()
-            process.communicate()
-            with self._lock:
-                self._process = None
-        if process.returncode not in statuses:
-            raise errors.InputError(
-                said.strip().removeprefix('error: ')[-_LAST_CHARACTERS:]
-                or f'it ended with status {process.returncode}', where)
-        found: Mapping[str, Any] = json.loads(out)
+        found: Mapping[str, Any] = json.loads(self._commands.run(
+            content, *arguments, '--format', 'json', statuses=statuses,
+            limit_seconds=self._settings.plan_max_seconds,
+            advice='raise [pinning_exporter] plan_max_seconds'))
         return found
 
 

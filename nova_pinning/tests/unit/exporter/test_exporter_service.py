@@ -3,6 +3,7 @@
 import dataclasses
 import gc
 
+from nova_pinning import errors
 from nova_pinning.exporter import exporter_service
 from nova_pinning.fleet import document
 from nova_pinning.tests.unit.exporter import test_fleet_tally
@@ -18,13 +19,12 @@ class ServiceTestCase(unit_base.TestCase):
         self.addCleanup(gc.unfreeze)
         self.source = test_fleet_watch.Source(test_fleet_tally.make_fleet(2))
 
-    def service(self, make_page=None, **values):
+    def service(self, **values):
         return exporter_service.ExporterService(
-            test_planned_figures.settings_of(self, **values), self.source,
-            make_page)
+            test_planned_figures.settings_of(self, **values), self.source)
 
     def test_before_the_fleet_is_known(self):
-        pages = self.service(lambda fleet: 'page').pages()
+        pages = self.service().pages()
         self.assertIsNone(pages['/']())
         self.assertIsNone(pages['/fleet.json.zst']())
         self.assertIn(b'nova_pinning_exporter_', pages['/metrics']().content)
@@ -43,23 +43,33 @@ class ServiceTestCase(unit_base.TestCase):
         self.assertEqual({'/', '/metrics'}, set(pages))
 
     def test_page(self):
-        made = []
-
-        def make_page(fleet):
-            # Nova's code is asked by one thread at a time.
-            self.assertTrue(service.watch.nova_lock.locked())
-            made.append(fleet)
-            return '<p>page</p>'
-
-        service = self.service(make_page)
+        """As the command makes it, and kept while it is young."""
+        service = self.service()
         service.watch.refresh()
-        for _time in range(2):
-            page = service.pages()['/']()
-        self.assertEqual(b'<p>page</p>', page.content)
+        page = service.pages()['/']()
+        self.assertIn(self.source.fleet.hosts[0].name.encode(), page.content)
         # It has its own, which a second one would only narrow.
         self.assertEqual('', page.policy)
-        self.assertEqual([self.source.fleet], made)
-        self.assertFalse(service.watch.nova_lock.locked())
+        self.assertIn(b'Content-Security-Policy', page.content)
+        self.source.fleet = dataclasses.replace(self.source.fleet, guests=())
+        service.watch.refresh()
+        self.assertEqual(page, service.pages()['/']())
+
+    def test_no_page(self):
+        """It is told, and tried again the next time."""
+        fleet = self.source.fleet
+        service = self.service()
+        self.source.fleet = dataclasses.replace(fleet, hosts=(), guests=())
+        service.watch.refresh()
+        error = self.assertRaises(errors.InputError, service.pages()['/'])
+        self.assertIn('has no hosts', str(error))
+        self.source.fleet = fleet
+        service.watch.refresh()
+        self.assertIsNotNone(service.pages()['/']())
+
+    def test_page_of_figures_only(self):
+        page = self.service(serve_snapshot=False).pages()['/']()
+        self.assertIn(b'"metrics"', page.content)
 
     def test_page_is_kept_for_a_while(self):
         now = 0.0

@@ -10,6 +10,7 @@ import fixtures
 from oslo_config import cfg
 
 from nova_pinning.conf import exporter
+from nova_pinning.exporter import child_commands
 from nova_pinning.exporter import exporter_service
 from nova_pinning.exporter import planned_figures
 from nova_pinning.exporter import task_metrics
@@ -17,6 +18,7 @@ from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.exporter import test_fleet_tally
+from nova_pinning.tests.unit import unit_base
 
 
 def settings_of(test, **values):
@@ -42,10 +44,12 @@ class PlannedTestCase(cli_case.TestCase):
         self.path = str(self.dir / 'fleet.json.zst')
         pathlib.Path(self.path).write_bytes(self.content)
         self.tasks = task_metrics.TaskMetrics(lambda: 7.0)
+        self.commands = child_commands.ChildCommands()
 
     def planned(self, **values):
         return planned_figures.PlannedFigures(
-            settings_of(self, **values), lambda: self.content, self.tasks)
+            settings_of(self, **values), lambda: self.content, self.tasks,
+            self.commands)
 
     def said(self, *arguments):
         return json.loads(self.run_command(
@@ -118,44 +122,35 @@ class PlannedTestCase(cli_case.TestCase):
 
     def test_takes_too_long(self):
         planned = self.planned(mix=True, plan_max_seconds=1.0)
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova_pinning.exporter.planned_figures.sys.executable',
-            self.script('sleep 600')))
-        planned.refresh()
+        self.useFixture(fixtures.MonkeyPatch('sys.executable', self.sleeper()))
+        with unit_base.log_records() as logged:
+            planned.refresh()
         self.assertIn('task="mix"} 1.0', self.tasks.text())
+        self.assertIn('plan_max_seconds', logged[0].getMessage())
 
-    def script(self, text):
+    def sleeper(self):
         path = self.dir / 'program'
-        path.write_text(f'#!/bin/sh\nexec {text}\n')
+        path.write_text('#!/bin/sh\nexec sleep 600\n')
         path.chmod(0o755)
         return str(path)
 
     def test_stopped(self):
         """What is under way is ended, and nothing else begun."""
         planned = self.planned(mix=True, failover=True)
+        self.useFixture(fixtures.MonkeyPatch('sys.executable', self.sleeper()))
+        communicate = subprocess.Popen.communicate
         started = []
 
-        def popen(*arguments, **options):
-            process = subprocess.Popen(
-                ['sleep', '600'], stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, text=True)
-            started.append(process)
-            return process
-
-        communicate = subprocess.Popen.communicate
-
         def stopping(process, *arguments, **options):
-            planned.stop()
+            started.append(process)
+            self.commands.stop()
             return communicate(process, *arguments, **options)
 
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_pinning.exporter.planned_figures.subprocess', type(
-                'Stub', (), {**vars(subprocess), 'Popen': popen})))
-        self.useFixture(fixtures.MonkeyPatch(
             'subprocess.Popen.communicate', stopping))
         planned.refresh()
-        process, = started
-        self.assertEqual(-9, process.wait())
+        self.assertEqual([-9], list({one.wait() for one in started}))
+        self.assertEqual(1, len(set(started)))
 
     def test_no_fleet_yet(self):
         self.content = None

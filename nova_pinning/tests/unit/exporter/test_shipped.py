@@ -15,6 +15,7 @@ import nova_pinning
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import metrics
 from nova_pinning.checks import report
+from nova_pinning.exporter import child_commands
 from nova_pinning.exporter import fleet_watch
 from nova_pinning.exporter import planned_figures
 from nova_pinning.exporter import task_metrics
@@ -72,7 +73,7 @@ class TestCase(unit_base.TestCase):
         settings = test_planned_figures.settings_of(
             self, defragment=['16'], mix=True, failover=True)
         planned = planned_figures.PlannedFigures(
-            settings, lambda: b'', tasks)
+            settings, lambda: b'', tasks, child_commands.ChildCommands())
         planned._run = lambda *_arguments, **_options: {
             'flavors': [{'name': 'x', 'class': 'dedicated'}],
             'mixes': [{'flavors': [{'name': 'x', 'fits': 1}], 'bound': 2}],
