@@ -21,9 +21,9 @@ class OneCpuTest(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        # Clouds of other tests may run at the same time.
+        # Clouds of other tests may run at the same time, and these tests.
         self.useFixture(fixtures.MonkeyPatch(
-            'demo.one_cpu._NAME', self.id()[-60:]))
+            'demo.one_cpu._NAME', f'{self.id()[-60:]}-{os.getpid()}'))
         self.before = os.sched_getaffinity(0)
 
     def test_this_thread_and_what_it_starts(self):

@@ -163,7 +163,8 @@ class TestChecks(minicloud_case.DirectoryTestCase):
         self.root = self.directory
         self.state = settings.State(self.root / 'a' / 'b')
         for target, name, value in (
-                (checks.os, 'geteuid', 0), (checks.packages, 'missing', [])):
+                (checks.os, 'geteuid', 0), (checks.packages, 'missing', []),
+                (checks.shutil, 'disk_usage', mock.Mock(free=4 << 30))):
             setattr(self, name, self.patch(target, name, return_value=value))
 
     def test_machine(self):
@@ -197,11 +198,9 @@ class TestChecks(minicloud_case.DirectoryTestCase):
                       str(error))
 
     def test_no_space(self):
-        usage = mock.Mock(free=7 << 20)
-        with mock.patch.object(checks.shutil, 'disk_usage',
-                               return_value=usage):
-            error = self.assertRaises(
-                errors.MiniCloudError, checks.machine, self.state)
+        self.disk_usage.return_value = mock.Mock(free=7 << 20)
+        error = self.assertRaises(
+            errors.MiniCloudError, checks.machine, self.state)
         self.assertIn('has 7 MiB of free space, 2048 MiB are needed',
                       str(error))
 
@@ -244,18 +243,25 @@ class TestChecks(minicloud_case.DirectoryTestCase):
 
     def test_port_in_use(self):
         wanted = settings.Settings(hosts=HOSTS, base_port=61800)
+        taken = set()
+        self.patch(checks, '_is_free',
+                   side_effect=lambda *where: where not in taken)
         checks.ports(wanted)
         for address, name in (('127.0.0.1', 'glance'),
                               ('127.0.0.11', 'libvirt')):
-            with socket.create_server((address, wanted.port(name))):
-                error = self.assertRaises(
-                    errors.MiniCloudError, checks.ports, wanted)
+            taken = {(address, wanted.port(name))}
+            error = self.assertRaises(
+                errors.MiniCloudError, checks.ports, wanted)
             self.assertIn(f'port {wanted.port(name)} of {address}, for '
                           f'{name}, is in use', str(error))
             # Which another cloud could have.
             base, = re.findall(r'--base-port (\d+)', str(error))
             checks.ports(dataclasses.replace(wanted, base_port=int(base)))
             self.assertNotEqual(61800, int(base))
+
+    def test_somebody_listens(self):
+        with socket.create_server(('127.0.0.11', 0)) as server:
+            self.assertFalse(checks._is_free(*server.getsockname()))
 
     def test_bases_are_far_enough_apart(self):
         last = libvirt.last_port_offset(2)

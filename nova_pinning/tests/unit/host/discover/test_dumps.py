@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import ddt
 from oslotest import base
+import yaml
 
 from nova_pinning import cpuset
 from nova_pinning.document import source
@@ -96,12 +97,13 @@ class TestDumps(base.BaseTestCase):
     @ddt.data(MACHINE, *machine_dumps.NAMES)
     def test_what_is_written_is_short(self, name):
         lines = hostfile_writer.dump(found(self, name)).splitlines()
-        self.assertLess(len(lines), 200)
-        # What the kernel says in one piece cannot be broken.
-        self.assertEqual([], [
-            line for line in lines if len(line) > 79 and not any(
-                word in line for word in (
-                    'command_line:', 'description:', 'Mitigation'))])
+        if name != MACHINE:
+            self.assertLess(len(lines), 200)
+        # What the kernel says in one piece is one value, on its own line.
+        for line in lines:
+            if len(line) > 79:
+                (value,) = yaml.safe_load(line).values()
+                self.assertIsInstance(value, str, line)
 
     @ddt.data(*machine_dumps.NAMES)
     def test_the_engine_takes_it(self, name):
@@ -152,7 +154,11 @@ class TestDumps(base.BaseTestCase):
 
 @ddt.ddt
 class TestHwloc(base.BaseTestCase):
-    """Field by field, what lstopo says of the same files."""
+    """Field by field, what lstopo says of the same files.
+
+    Of the machine itself that is but its CPUs: memory and devices come and go
+    while it runs, and of some CPUs hwloc has views of its own.
+    """
 
     def setUp(self):
         super().setUp()
@@ -162,11 +168,10 @@ class TestHwloc(base.BaseTestCase):
     def look(self, name):
         """The host, and hwloc's objects, each with those it is in."""
         host = found(self, name)
-        options = [] if name == MACHINE else [
-            '--input', machine_dumps.root(self, name)]
+        root = MACHINE if name == MACHINE else machine_dumps.root(self, name)
         objects = []
         waiting = [(one, ()) for one in ElementTree.fromstring(
-            _lstopo(*options)).findall('object')]
+            _lstopo('--input', root)).findall('object')]
         while waiting:
             one, parents = waiting.pop()
             objects.append((one, parents))
@@ -180,7 +185,7 @@ class TestHwloc(base.BaseTestCase):
         self.assertEqual(host.cpus, cpuset.CpuSet(
             int(one.get('os_index')) for one, _in in of(objects, 'PU')))
 
-    @ddt.data(MACHINE, *machine_dumps.NAMES)
+    @ddt.data(*machine_dumps.NAMES)
     def test_cores(self, name):
         host, objects = self.look(name)
         ours = {cpuset.CpuSet(core)
@@ -192,7 +197,7 @@ class TestHwloc(base.BaseTestCase):
                           their for their in theirs if their.issubset(core))}
         self.assertEqual(theirs, ours)
 
-    @ddt.data(MACHINE, *machine_dumps.NAMES)
+    @ddt.data(*machine_dumps.NAMES)
     def test_sockets(self, name):
         host, objects = self.look(name)
         theirs = {int(one.get('os_index')): cpus_of(one)
@@ -205,7 +210,7 @@ class TestHwloc(base.BaseTestCase):
                 ours[socket] = ours.get(socket, cpuset.CpuSet()) | cpus
         self.assertEqual(theirs, ours)
 
-    @ddt.data(MACHINE, *machine_dumps.NAMES)
+    @ddt.data(*machine_dumps.NAMES)
     def test_dies(self, name):
         host, objects = self.look(name)
         theirs = sets(objects, 'Die')
@@ -214,7 +219,7 @@ class TestHwloc(base.BaseTestCase):
         ours = {die.cpus for die in host.dies}
         self.assertEqual(theirs - packages, ours - packages)
 
-    @ddt.data(MACHINE, *machine_dumps.NAMES)
+    @ddt.data(*machine_dumps.NAMES)
     def test_nodes(self, name):
         host, objects = self.look(name)
         theirs = {
@@ -228,7 +233,7 @@ class TestHwloc(base.BaseTestCase):
             node.id: (node.cpus, node.memory_mib, dict(node.huge_pages))
             for node in host.nodes if node.memory_mib})
 
-    @ddt.data(MACHINE, *machine_dumps.NAMES)
+    @ddt.data(*machine_dumps.NAMES)
     def test_caches(self, name):
         host, objects = self.look(name)
         theirs = {
@@ -239,7 +244,7 @@ class TestHwloc(base.BaseTestCase):
             (caches.level, str(caches.kind), caches.size_kib, domain)
             for caches in host.caches for domain in caches.domains})
 
-    @ddt.data(MACHINE, *machine_dumps.NAMES)
+    @ddt.data(*machine_dumps.NAMES)
     def test_devices(self, name):
         host, objects = self.look(name)
         theirs = {}
@@ -270,7 +275,7 @@ class TestHwloc(base.BaseTestCase):
                 self.assertEqual(nodes, {device.numa_node} - {None},
                                  device.address)
 
-    @ddt.data(MACHINE, *machine_dumps.NAMES)
+    @ddt.data(*machine_dumps.NAMES)
     def test_names_of_devices(self, name):
         host, objects = self.look(name)
         # 0 are disks, 2 are network interfaces.
