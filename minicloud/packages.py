@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What has to be installed: Debian packages and a virtual environment."""
 
+from collections.abc import Iterable
 import hashlib
 import json
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import subprocess
@@ -19,7 +21,7 @@ from nova_pinning import kvm
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 
-# A program that each package brings; libvirt-dev brings a pkg-config file.
+# A program or file that each package brings.
 DEBIAN = {
     'mariadb-server': 'mariadbd',
     'rabbitmq-server': '/usr/lib/rabbitmq/bin/rabbitmq-server',
@@ -36,12 +38,27 @@ DEBIAN = {
     'libvirt-dev': '/usr/include/libvirt/libvirt.h',
 }
 
+# Users without whom a program does nothing that may be there without its
+# package: libvirtd comes with libvirt-daemon as well. Any of them will do;
+# other distributions call QEMU's qemu.
+USERS = {'libvirt-daemon-system': {'libvirt-qemu', 'qemu'}}
 
-def missing() -> list[str]:
-    """Return the Debian packages that are not installed."""
-    return [package for package, program in DEBIAN.items()
-            if not (os.path.exists(program) if program.startswith('/')
-                    else shutil.which(program, path=_path()))]
+
+def missing(wanted: Iterable[str] = tuple(DEBIAN)) -> list[str]:
+    """Return the Debian packages that are not here with what they bring.
+
+    :param wanted: keys of DEBIAN
+    """
+    users = {entry.pw_name for entry in pwd.getpwall()}
+    return [package for package in wanted if not (
+        _brings(DEBIAN[package])
+        and (package not in USERS or users & USERS[package]))]
+
+
+def _brings(program: str) -> bool:
+    if program.startswith('/'):
+        return os.path.exists(program)
+    return shutil.which(program, path=_path()) is not None
 
 
 def _path() -> str:

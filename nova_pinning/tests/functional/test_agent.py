@@ -6,7 +6,6 @@ import importlib.util
 import os
 import pathlib
 import select
-import shutil
 import socket
 import subprocess
 import sys
@@ -52,11 +51,9 @@ cat /run/libvirt/pid
 '''
 
 
-@test_host_check.needs_qemu
-@unittest.skipUnless(
-    os.geteuid() == 0 and importlib.util.find_spec('libvirt') and all(
-        map(shutil.which, ('libvirtd', 'virsh', 'unshare', 'nsenter'))),
-    'needs root, libvirt-python, libvirtd, virsh, unshare and nsenter')
+@test_host_check.needs_libvirt
+@unittest.skipUnless(importlib.util.find_spec('libvirt'),
+                     'libvirt-python is not installed')
 class AgentTestCase(test_host_check.HostCheckTestCase):
 
     def setUp(self):
@@ -106,11 +103,8 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
             os.close(descriptor)
 
     def virsh(self, *arguments):
-        return subprocess.run(
-            ['nsenter', '-t', str(self.holder.pid), '-m', '--', 'virsh',
-             '-q', '-c', 'qemu:///system', *arguments], check=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True).stdout
+        return test_host_check.virsh(
+            ('nsenter', '-t', str(self.holder.pid), '-m', '--'), *arguments)
 
     def boot(self, number, metadata='', cpus=DEDICATED):
         """Start a guest as nova does without a policy for emulator threads.

@@ -19,6 +19,7 @@ import unittest
 
 import fixtures
 
+from minicloud import packages
 from nova_pinning import cpuset
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import gathering
@@ -48,6 +49,12 @@ FIRST = cpuset.CpuSet(_cpus[:1])
 DEDICATED = cpuset.CpuSet(_cpus[-1:])
 
 needs_qemu = unittest.skipUnless(QEMU, 'qemu-system-x86_64 is not installed')
+_missing = packages.missing((
+    'libvirt-daemon-system', 'libvirt-clients', 'qemu-system-x86',
+    'util-linux'))
+needs_libvirt = unittest.skipIf(
+    os.geteuid() or _missing, f'needs root, and {", ".join(_missing)}'
+    if _missing else 'needs root')
 
 
 @unittest.skipIf(len(_cpus) < 2, 'needs two CPUs')
@@ -326,6 +333,20 @@ class QemuTestCase(IsolatedTestCase):
         self.assertEqual([], self.check('H6'))
 
 
+def virsh(inside, *arguments):
+    """Run virsh.
+
+    :param inside: words that bring it to where libvirtd is
+    :returns: what it says
+    """
+    done = subprocess.run(
+        [*inside, 'virsh', '-q', '-c', 'qemu:///system', *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise AssertionError(f'virsh {" ".join(arguments)}: {done.stdout}')
+    return done.stdout
+
+
 LIBVIRT = textwrap.dedent('''
     set -e
     for directory in /run /var/lib /var/cache /var/log /etc; do
@@ -361,11 +382,8 @@ DOMAIN = '''
 '''
 
 
-@needs_qemu
-@unittest.skipUnless(
-    os.geteuid() == 0 and all(map(shutil.which, (
-        'libvirtd', 'virsh', 'unshare', 'nsenter', 'taskset'))),
-    'needs root, libvirtd, virsh, taskset, unshare and nsenter')
+@needs_libvirt
+@unittest.skipUnless(shutil.which('taskset'), 'taskset is not installed')
 class LibvirtTestCase(IsolatedTestCase):
     """A libvirt with directories and its own network, and its QEMU."""
 
@@ -398,9 +416,7 @@ class LibvirtTestCase(IsolatedTestCase):
         return str(file)
 
     def virsh(self, *arguments):
-        subprocess.run(
-            [*self.inside, 'virsh', '-q', '-c', 'qemu:///system', *arguments],
-            check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return virsh(self.inside, *arguments)
 
     def end(self, pid):
         """End a process that is nobody's child, and wait for that."""
