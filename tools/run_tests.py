@@ -9,6 +9,7 @@ that failed.
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import io
 import json
@@ -18,6 +19,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 import subunit
 import testtools
@@ -57,6 +60,10 @@ OUTCOMES = {
 
 #: Lines of a failure that are shown again in the end, where its cause is.
 LAST_LINES = 20
+
+#: How often a suite tells how far it is, in a log and on a terminal.
+LOG_SECONDS = 20
+TERMINAL_SECONDS = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,23 +109,37 @@ class Results:
                 print(f'    {line}')
         if self.failed:
             print('\nfailed:', *self.failed, sep='\n  ')
-        print('\n' + ', '.join(
-            f'{self.counts[word]} {word}'
-            for word in ('passed', 'failed', 'skipped')))
+        print(f'\n{self.totals()}')
+
+    def totals(self):
+        return ', '.join(f'{self.counts[word]} {word}'
+                         for word in ('passed', 'failed', 'skipped'))
 
 
-def replay(stestr, take):
-    """Go through the last run in a stestr repository.
+class Other(testtools.StreamResult):
+    """Prints what comes with the tests of a stream but belongs to none."""
+
+    def status(self, test_id=None, file_bytes=None, **_values):
+        if test_id is None and file_bytes:
+            print(bytes(file_bytes).decode(errors='replace'), end='')
+
+
+def read(stream, take):
+    """Go through the tests of a subunit stream as they come.
 
     :param take: called with each test, as testtools.StreamToDict has it
     """
+    result = testtools.CopyStreamResult([testtools.StreamToDict(take), Other()])
+    result.startTestRun()
+    subunit.ByteStreamToStreamResult(stream, 'stdout').run(result)
+    result.stopTestRun()
+
+
+def replay(stestr, take):
+    """Go through the last run in a stestr repository, as read() does."""
     last = subprocess.run(
         [*stestr, 'last', '--subunit'], cwd=ROOT, stdout=subprocess.PIPE)
-    result = testtools.StreamToDict(take)
-    result.startTestRun()
-    subunit.ByteStreamToStreamResult(
-        io.BytesIO(last.stdout), 'stdout').run(result)
-    result.stopTestRun()
+    read(io.BytesIO(last.stdout), take)
 
 
 def results(stestr):
@@ -128,26 +149,72 @@ def results(stestr):
     return found
 
 
+@contextlib.contextmanager
+def status(title, say):
+    """Tell now and then how far something is, as long as it lasts.
+
+    A terminal has one line of it, which is written over.
+
+    :param say: returns what to tell
+    """
+    start, end = ('\r\033[K', '') if sys.stdout.isatty() else ('', '\n')
+    over = threading.Event()
+    began = time.monotonic()
+
+    def tell():
+        while not over.wait(LOG_SECONDS if end else TERMINAL_SECONDS):
+            seconds = time.monotonic() - began
+            print(f'{start}{title}: {seconds:.0f} s, {say()}', end=end,
+                  flush=True)
+
+    teller = threading.Thread(target=tell)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+        print(start, end='', flush=True)
+
+
 def _announce(title, command):
     print(f'\n{title}: {shlex.join(command)}', flush=True)
 
 
-def run_stestr(title, test_path, scratch):
+def run_stestr(title, test_path, scratch, *options, before=(), **values):
     """Run a suite.
 
-    :returns: its Results, and whether stestr was content
+    :param options: of stestr run
+    :param before: words before the command
+    :param values: of subprocess.Popen
+    :returns: its Results, and whether there are any
     """
-    # A repository of its own, so that only this run is counted.
+    # A repository of its own: what others run at the same time is not here.
     repository = scratch / title.replace(' ', '-')
     repository.mkdir()
-    stestr = ['stestr', '--repo-url', str(repository)]
-    command = [*stestr, '--test-path', test_path, 'run', '--abbreviate']
+    # It may be another user who runs them.
+    repository.chmod(0o777)
+    command = ['stestr', '--repo-url', str(repository),
+               '--test-path', test_path, 'run', '--subunit', *options]
     _announce(title, command)
-    good = subprocess.run(command, cwd=ROOT).returncode == 0
-    found = results(stestr)
-    if not found.counts:
-        print(f'{title}: nothing ran', flush=True)
-    return found, good and bool(found.counts)
+    found = Results()
+
+    def take(test):
+        found.add(test)
+        if OUTCOMES.get(test['status']) == 'failed':
+            print(f'\n{title}: {test["id"]} failed')
+            for name, detail in test['details'].items():
+                print(f'{name}:\n{detail.as_text()}', flush=True)
+
+    with (subprocess.Popen([*before, *command], cwd=ROOT,
+                           stdout=subprocess.PIPE, **values) as process,
+          status(title, lambda: found.totals() if found.counts
+                 else 'loading the tests')):
+        read(process.stdout, take)
+    print(f'{title}: {found.totals() if found.counts else "nothing ran"}',
+          flush=True)
+    # stestr counts a process that ends badly as a test that failed.
+    return found, bool(found.counts) and not found.failed
 
 
 def run_other(title, command):
@@ -156,8 +223,9 @@ def run_other(title, command):
     :returns: whether it did
     """
     _announce(title, command)
-    done = subprocess.run(command, cwd=ROOT, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    with status(title, lambda: 'running'):
+        done = subprocess.run(command, cwd=ROOT, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
         print(done.stdout)
         print(f'{title}: failed', flush=True)

@@ -43,8 +43,14 @@ class RunTest(base.BaseTestCase):
             (directory / '.tox-info.json').write_text('{}')
 
     def _says(self, *arguments):
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with (contextlib.redirect_stdout(io.StringIO()) as said,
+              contextlib.redirect_stderr(io.StringIO()) as status):
             self.assertEqual(0, self.tool.main(arguments))
+        # One or the other comes at once, and only one of them.
+        self.assertNotEqual(
+            _INSTALLS in said.getvalue(),
+            f'bringing .tox up to date for {arguments[0]}' in
+            status.getvalue())
         return said.getvalue()
 
     def test_what_is_there_is_not_installed(self):

@@ -7,9 +7,13 @@ import importlib
 import io
 import os
 import pathlib
+import re
 import sys
+import threading
 from unittest import mock
 
+import ddt
+import fixtures
 from oslotest import base
 from testtools import content
 
@@ -18,6 +22,7 @@ import nova_pinning
 TOOLS = pathlib.Path(nova_pinning.__file__).resolve().parent.parent / 'tools'
 
 
+@ddt.ddt
 class RunTestsTest(base.BaseTestCase):
 
     def setUp(self):
@@ -64,6 +69,67 @@ class RunTestsTest(base.BaseTestCase):
         self.assertTrue(self.output.getvalue().endswith('last\n'))
         self.assertFalse(run(1))
         self.assertIn('first\nlast\n', self.output.getvalue())
+
+    def run_stestr(self, *lines):
+        """Run a suite with a program of such lines in the place of stestr."""
+        program = '\n'.join([
+            'import subunit, sys',
+            'stream = subunit.StreamResultToBytes(sys.stdout.buffer)', *lines])
+        scratch = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        with contextlib.redirect_stdout(self.output):
+            return self.tool.run_stestr(
+                'unit', 'tests', scratch, 'a regex',
+                before=(sys.executable, '-c', program))
+
+    def test_a_suite(self):
+        results, is_good = self.run_stestr(
+            'assert sys.argv[-2:] == ["--subunit", "a regex"], sys.argv',
+            'stream.status("good", "inprogress")',
+            'stream.status("good", "success")',
+            'stream.status("left out", "skip")')
+        self.assertTrue(is_good)
+        self.assertEqual('1 passed, 0 failed, 1 skipped', results.totals())
+        self.assertEqual('unit: 1 passed, 0 failed, 1 skipped',
+                         self.output.getvalue().splitlines()[-1])
+
+    def test_a_failure_is_shown_at_once_and_whole(self):
+        results, is_good = self.run_stestr(
+            'stream.status("bad", "inprogress")',
+            'stream.status("bad", file_name="traceback", file_bytes=b"why",'
+            ' mime_type="text/plain", eof=True)',
+            'stream.status("bad", file_name="log", file_bytes=b"INFO",'
+            ' mime_type="text/plain", eof=True)',
+            'stream.status("bad", "fail")',
+            'stream.status("cut off", "inprogress")')
+        self.assertFalse(is_good)
+        self.assertEqual('0 passed, 2 failed, 0 skipped', results.totals())
+        self.assertIn('unit: bad failed\ntraceback:\nwhy\nlog:\nINFO\n',
+                      self.output.getvalue())
+
+    def test_tests_that_cannot_be_loaded(self):
+        _results, is_good = self.run_stestr(
+            'print("SyntaxError: why"); sys.exit(100)')
+        self.assertFalse(is_good)
+        self.assertIn('SyntaxError: why\n', self.output.getvalue())
+        self.assertTrue(self.output.getvalue().endswith('nothing ran\n'))
+
+    @ddt.data((False, ''), (True, '\r\033[K'))
+    @ddt.unpack
+    def test_how_far_it_is(self, is_terminal, begins):
+        said = threading.Event()
+
+        def say():
+            said.set()
+            return '7 passed'
+
+        output = io.StringIO()
+        output.isatty = lambda: is_terminal
+        with (mock.patch.multiple(self.tool, LOG_SECONDS=0,
+                                  TERMINAL_SECONDS=0),
+              contextlib.redirect_stdout(output), self.tool.status('x', say)):
+            self.assertTrue(said.wait(60))
+        self.assertRegex(output.getvalue(),
+                         rf'^{re.escape(begins)}x: \d+ s, 7 passed')
 
     def main(self, *suites, passed=0):
         """Run suites, of which programs succeed.
