@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import pty
-import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from nova_pinning.host import hostfile_writer
 from nova_pinning.host import machine_files
 from nova_pinning.host import qemu_process
 from nova_pinning.tests.functional import test_host_check
+from nova_pinning.tests import namespaces
 from nova_pinning.tests.unit.host.check import fact_samples
 
 DEDICATED, HOST = test_host_check.DEDICATED, test_host_check.HOST
@@ -47,12 +47,6 @@ print('ready', flush=True)
 sys.stdin.read()
 ended.set()
 """
-
-
-def _can_have_namespace():
-    return os.geteuid() == 0 and shutil.which('unshare') and not (
-        subprocess.run([*NAMESPACE, 'true'],
-                       stderr=subprocess.DEVNULL).returncode)
 
 
 class _Busy:
@@ -244,8 +238,9 @@ class WatchTestCase(test_host_check.HostCheckTestCase):
 
     def inside(self, has_loop):
         """What tell_unseen tells in a PID namespace of its own."""
-        if not _can_have_namespace():
-            self.skipTest('needs root, and leave to make a PID namespace')
+        missing = namespaces.missing(*NAMESPACE[1:])
+        if missing:
+            self.skipTest(missing)
         done = subprocess.run(
             [*NAMESPACE, sys.executable, '-W', 'ignore', '-c',
              'from nova_pinning.tests.functional import test_host_watch\n'

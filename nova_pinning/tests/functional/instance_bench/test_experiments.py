@@ -17,6 +17,7 @@ import testtools
 
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench import results_file
+from nova_pinning.tests import namespaces
 
 #: Runs what follows with a /var/tmp, the first word, of its own: the lock that
 #: is there is held while anything else measures on this host.
@@ -29,8 +30,8 @@ class ExperimentTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        if os.geteuid():
-            self.skipTest('only root may give processes a namespace')
+        if namespaces.missing('--mount'):
+            self.skipTest(namespaces.missing('--mount'))
         for program in ('gcc', 'socat'):
             if shutil.which(program) is None:
                 self.skipTest(f'{program} is not installed: apt-get install '

@@ -10,6 +10,7 @@ import fixtures
 from nova_pinning import errors
 from nova_pinning.instance_bench import exclusive_run
 from nova_pinning.instance_bench import workspace
+from nova_pinning.tests import namespaces
 from nova_pinning.tests.unit import unit_base
 
 _HOLDER = '''
@@ -70,15 +71,15 @@ class ExclusiveRunTestCase(unit_base.TestCase):
             pass
 
     def test_whatever_the_network(self):
-        if os.geteuid():
-            self.skipTest('needs root, to make a namespace')
+        if namespaces.missing('--net'):
+            self.skipTest(namespaces.missing('--net'))
         self.hold('unshare', '--net')
         self.refused()
 
     def test_whatever_is_mounted(self):
         """A host of the minicloud has a /run of its own."""
-        if os.geteuid():
-            self.skipTest('needs root, to make a namespace')
+        if namespaces.missing('--mount'):
+            self.skipTest(namespaces.missing('--mount'))
         # Where it is is what matters here.
         name = f'nova-pinning-bench-test-{os.getpid()}.lock'
         self.useFixture(fixtures.MockPatchObject(
