@@ -177,6 +177,7 @@ class BuildTestCase(testtools.TestCase):
         return sorted(one.name for one in path.iterdir())
 
     def test_build_and_replace(self):
+        self.addCleanup(os.umask, os.umask(0o022))
         for _time in range(2):
             self.assertEqual(MADE, self.build())
             self.assertEqual(

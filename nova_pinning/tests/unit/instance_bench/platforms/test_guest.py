@@ -116,6 +116,11 @@ class DomainTestCase(testtools.TestCase):
 @ddt.ddt
 class CheckTestCase(testtools.TestCase):
 
+    def setUp(self):
+        super().setUp()
+        self.user = self.useFixture(fixtures.MockPatch(
+            'os.geteuid', return_value=0)).mock
+
     def check(self, *requests, image=IMAGE, **how):
         guest._check_requests(requests, image,
                               settings.PlatformSettings(**how))
@@ -127,6 +132,12 @@ class CheckTestCase(testtools.TestCase):
         error = self.assertRaises(
             errors.InputError, self.check, request('mutex-up'))
         self.assertIn('--workload mutex-up --workload stream', error.advice)
+
+    def test_not_root(self):
+        self.user.return_value = 1000
+        error = self.assertRaises(
+            errors.InputError, self.check, request('mutex-up'))
+        self.assertEqual('run it with sudo', error.advice)
 
     def test_memory(self):
         self.assertRaises(errors.InputError, self.check,
