@@ -71,12 +71,14 @@ class Results:
     """What became of the tests of a run.
 
     :param counts: how many 'passed', 'failed' and were 'skipped'
+    :param by_test: 'passed', 'failed' or 'skipped' by its name
     :param failed: the tracebacks of those that failed, by their names
     :param skipped: why others were skipped, by their names
     """
 
     counts: collections.Counter = dataclasses.field(
         default_factory=collections.Counter)
+    by_test: dict[str, str] = dataclasses.field(default_factory=dict)
     failed: dict[str, str] = dataclasses.field(default_factory=dict)
     skipped: dict[str, str] = dataclasses.field(default_factory=dict)
 
@@ -87,6 +89,7 @@ class Results:
             return
         outcome = OUTCOMES[test['status']]
         self.counts[outcome] += 1
+        self.by_test[test['id']] = outcome
         details = test['details']
         if outcome == 'failed':
             self.failed[test['id']] = '\n'.join(
@@ -98,6 +101,7 @@ class Results:
 
     def update(self, other):
         self.counts.update(other.counts)
+        self.by_test.update(other.by_test)
         self.failed.update(other.failed)
         self.skipped.update(other.skipped)
 
@@ -129,7 +133,8 @@ def read(stream, take):
 
     :param take: called with each test, as testtools.StreamToDict has it
     """
-    result = testtools.CopyStreamResult([testtools.StreamToDict(take), Other()])
+    result = testtools.CopyStreamResult(
+        [testtools.StreamToDict(take), Other()])
     result.startTestRun()
     subunit.ByteStreamToStreamResult(stream, 'stdout').run(result)
     result.stopTestRun()
