@@ -42,11 +42,12 @@ def root(test, name):
     if not archive.is_file():
         test.skipTest(f'there is no {archive}; NOVA_PINNING_DATA says where '
                       'the dumps of real machines are')
-    return _unpacked(archive) / NAMES[name]
+    return unpacked(archive) / NAMES[name]
 
 
 @functools.cache
-def _unpacked(archive):
+def unpacked(archive):
+    """Where its files are, until this process ends."""
     target = tempfile.mkdtemp(prefix='nova-pinning-', dir=_TEMPORARY)
     atexit.register(shutil.rmtree, target, ignore_errors=True)
     with tarfile.open(archive) as files:
