@@ -21,6 +21,7 @@ from nova_pinning.flavors import export
 from nova_pinning.flavors import host_separation
 from nova_pinning.flavors import release_support
 from nova_pinning.flavors import sync
+from nova_pinning.flavors import sync_apply
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
 from nova_pinning.osc import show
@@ -141,7 +142,7 @@ class ApplyFlavors(_SyncCommand):
         try:
             with applying.interruptible(results, len(to_do), 'flavors'):
                 for result in applying.with_progress(
-                        sync.apply(to_do, self.cloud, sold.name),
+                        sync_apply.apply(to_do, self.cloud, sold.name),
                         len(to_do), 'flavors'):
                     results.append(result)
                     if form == 'text':

@@ -9,6 +9,7 @@ from nova_pinning.flavors import flavor_cloud
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import names
 from nova_pinning.flavors import sync
+from nova_pinning.flavors import sync_apply
 from nova_pinning.tests.functional import apiserver
 from nova_pinning.tests.functional import flavorsync
 
@@ -73,7 +74,7 @@ class TestEveryRequest(flavorsync.SyncTestCase):
         changes = sync.plan(wanted, sync.read(nova, wanted, catalogue),
                             catalogue, **options)
         return [(result.status, result.change.name)
-                for result in sync.apply(
+                for result in sync_apply.apply(
                     changes, nova, catalogue, waits_s=waits_s,
                     sleep=lambda seconds: None)
                 if result.change.action != 'unchanged']

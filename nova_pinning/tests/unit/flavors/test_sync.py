@@ -2,11 +2,8 @@
 """A cloud comes in step with a catalogue, whatever happens on the way."""
 
 import dataclasses
-import threading
 
 import ddt
-import hypothesis
-from hypothesis import strategies as st
 from oslotest import base as oslotest
 
 from nova_pinning import errors
@@ -14,8 +11,8 @@ from nova_pinning.flavors import difference
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import names
 from nova_pinning.flavors import sync
+from nova_pinning.flavors import sync_apply
 from nova_pinning.tests.unit.flavors import fake_flavor_cloud
-from nova_pinning.tests.unit import unit_base
 
 OURS = 'ours'
 
@@ -43,7 +40,8 @@ def apply(wanted, cloud, catalogue=OURS, **options):
     """Plan and apply, without waiting."""
     live = sync.read(cloud, wanted, catalogue)
     changes = sync.plan(wanted, live, catalogue, **options)
-    return list(sync.apply(changes, cloud, catalogue, sleep=lambda s: None))
+    return list(sync_apply.apply(changes, cloud, catalogue,
+                                 sleep=lambda s: None))
 
 
 @ddt.ddt
@@ -239,12 +237,13 @@ class TestApply(oslotest.BaseTestCase):
         cloud.create = create_unless_bad
         changes = sync.plan([flavor('bad'), flavor('good')], (), OURS)
 
-        results = list(sync.apply(changes, cloud, OURS, sleep=waits.append))
+        results = list(sync_apply.apply(changes, cloud, OURS,
+                                        sleep=waits.append))
 
         self.assertEqual([('failed', '500'), ('done', '')],
                          [(result.status, result.message)
                           for result in results])
-        self.assertEqual(list(sync.WAITS_S), waits)
+        self.assertEqual(list(sync_apply.WAITS_S), waits)
 
     def test_an_ill_cloud_is_left_alone(self):
         cloud = fake_flavor_cloud.FakeCloud()
@@ -258,7 +257,7 @@ class TestApply(oslotest.BaseTestCase):
         results = []
 
         error = self.assertRaises(
-            errors.CloudError, results.extend, sync.apply(
+            errors.CloudError, results.extend, sync_apply.apply(
                 changes, cloud, OURS, waits_s=(1,), sleep=lambda s: None))
 
         self.assertIn('3 flavors in a row', str(error))
@@ -297,206 +296,3 @@ class TestApply(oslotest.BaseTestCase):
 
         self.assertEqual('skipped', result.status)
         self.assertEqual({other.name: other}, cloud.state())
-
-
-class Stop(BaseException):
-    """The power fails."""
-
-
-NAMES = ('one', 'two', 'three')
-PROJECTS = ('p1', 'p2', 'p3')
-
-
-@st.composite
-def any_flavor(draw, name, catalogue=OURS):
-    is_public = draw(st.booleans())
-    return flavor(
-        name, catalogue, vcpus=draw(st.integers(1, 2)), is_public=is_public,
-        projects=() if is_public else tuple(sorted(draw(
-            st.sets(st.sampled_from(PROJECTS))))),
-        description=draw(st.sampled_from(('', 'words'))),
-        extra_specs=draw(st.dictionaries(
-            st.sampled_from(('hw:a', 'hw:b')), st.sampled_from('12'))))
-
-
-@st.composite
-def clouds(draw):
-    """What is wanted, what is there, and the ids that servers use."""
-    wanted = [draw(any_flavor(name)) for name in NAMES
-              if draw(st.booleans())]
-    live = []
-    for name in (*NAMES, 'unlisted'):
-        kind = draw(st.sampled_from(
-            ('none', 'ours', 'ours', 'half', 'theirs', 'foreign')))
-        one = draw(any_flavor(
-            name, 'theirs' if kind == 'theirs' else OURS))
-        if kind == 'half':
-            one = half_created(one)
-        elif kind == 'foreign':
-            one = dataclasses.replace(one, id=name, extra_specs={})
-        if kind != 'none':
-            live.append(one)
-    used = [one.id for one in live if draw(st.booleans())]
-    return wanted, live, used
-
-
-def owned(flavors):
-    return [one for one in flavors if sync.is_owned(one, OURS)]
-
-
-class TestWhateverHappens(oslotest.BaseTestCase):
-    """Apply ends in one state, by whatever way it gets there."""
-
-    def undisturbed(self, wanted, live, used, **options):
-        cloud = fake_flavor_cloud.FakeCloud(live, used)
-        apply(wanted, cloud, **options)
-        return cloud
-
-    @hypothesis.given(clouds(), st.booleans())
-    @unit_base.settings(200)
-    def test_undisturbed(self, setting, adopts):
-        wanted, live, used = setting
-        cloud = self.undisturbed(*setting, adopts=adopts)
-        # What is foreign stays; what is wanted is there, unless a foreign
-        # flavor or a server is in the way.
-        state = cloud.state()
-        for one in live:
-            if not (sync.is_owned(one, OURS)
-                    or adopts and one.name in {w.name for w in wanted}):
-                self.assertEqual(one, state[one.name])
-        in_the_way = {one.name for one in live
-                      if one.id in used or not sync.is_owned(one, OURS)}
-        for one in wanted:
-            if one.name not in in_the_way:
-                self.assertEqual(one, state[one.name])
-        self.assertEqual(
-            {one.name for one in wanted} - in_the_way,
-            {one.name for one in owned(state.values())} - in_the_way)
-        # There is nothing left that could be done.
-        for change in sync.plan(wanted, state.values(), OURS, adopts=adopts):
-            if change.action in ('replace', 'retire'):
-                self.assertIn(change.live.id, used)
-            else:
-                self.assertIn(change.action, ('unchanged', 'conflict'))
-
-    @hypothesis.given(clouds(), st.booleans(), st.dictionaries(
-        st.integers(0, 40), st.sampled_from(fake_flavor_cloud.Fault),
-        max_size=4))
-    @unit_base.settings(300)
-    def test_faults(self, setting, adopts, faults):
-        wanted, live, used = setting
-        end = self.undisturbed(*setting, adopts=adopts).state()
-        cloud = fake_flavor_cloud.FakeCloud(live, used)
-        cloud.faults = dict(faults)
-
-        results = apply(wanted, cloud, adopts=adopts)
-
-        self.assertEqual(end, cloud.state())
-        self.assertNotIn('failed', [result.status for result in results])
-
-    @hypothesis.given(clouds(), st.booleans(), st.integers(0, 20))
-    @unit_base.settings(200)
-    def test_cut_off_and_run_again(self, setting, adopts, at):
-        wanted, live, used = setting
-        end = self.undisturbed(*setting, adopts=adopts).state()
-        cloud = fake_flavor_cloud.FakeCloud(live, used)
-
-        def stop(number):
-            if number == at:
-                raise Stop
-
-        cloud.hook = stop
-        try:
-            apply(wanted, cloud, adopts=adopts)
-        except Stop:
-            apply(wanted, cloud, adopts=adopts)
-
-        self.assertEqual(end, cloud.state())
-
-    @hypothesis.given(clouds(), st.booleans(), st.integers(0, 20))
-    @unit_base.settings(200)
-    def test_another_run_gets_in_between(self, setting, adopts, at):
-        wanted, live, used = setting
-        end = self.undisturbed(*setting, adopts=adopts).state()
-        cloud = fake_flavor_cloud.FakeCloud(live, used)
-
-        def run_another(number):
-            if number == at:
-                cloud.hook = None
-                apply(wanted, cloud, adopts=adopts)
-
-        cloud.hook = run_another
-        results = apply(wanted, cloud, adopts=adopts)
-
-        self.assertEqual(end, cloud.state())
-        self.assertNotIn('failed', [result.status for result in results])
-
-    @hypothesis.given(clouds(), st.lists(st.integers(0, 1), max_size=30))
-    @unit_base.settings(60)
-    def test_two_runs_take_turns(self, setting, turns):
-        wanted, live, used = setting
-        end = self.undisturbed(*setting).state()
-        cloud = fake_flavor_cloud.FakeCloud(live, used)
-        in_turn = TakeTurns(cloud, turns)
-
-        in_turn.run(lambda: apply(wanted, cloud))
-
-        self.assertEqual([], in_turn.failures)
-        self.assertEqual(end, cloud.state())
-
-
-class TakeTurns:
-    """Runs a function twice at once, one request of one of them at a time.
-
-    A turn lasts until the next request of the same run.
-
-    :param turns: whose turn it is, as long as both go on; then the first
-        goes on alone, and then the second
-    """
-
-    def __init__(self, cloud, turns):
-        self.failures = []
-        self._turns = list(turns)
-        self._is_running = [True, True]
-        self._taken = False
-        self._changed = threading.Condition()
-        self._mine = threading.local()
-        cloud.hook = self._wait
-
-    def run(self, function):
-        threads = [threading.Thread(target=self._run, args=(me, function))
-                   for me in (0, 1)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    def _run(self, me, function):
-        self._mine.me = me
-        self._mine.has_turn = False
-        try:
-            function()
-        except BaseException as error:
-            self.failures.append(error)
-        with self._changed:
-            self._is_running[me] = False
-            self._end_turn()
-
-    def _end_turn(self):
-        if self._mine.has_turn:
-            self._mine.has_turn = self._taken = False
-            del self._turns[:1]
-        self._changed.notify_all()
-
-    def _is_mine(self):
-        if self._taken:
-            return False
-        if not all(self._is_running):
-            return True
-        return self._mine.me == (self._turns[0] if self._turns else 0)
-
-    def _wait(self, number):
-        with self._changed:
-            self._end_turn()
-            self._changed.wait_for(self._is_mine)
-            self._mine.has_turn = self._taken = True
