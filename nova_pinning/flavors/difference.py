@@ -68,6 +68,18 @@ def shape_changes(before: flavor_model.Flavor,
                  if difference.key in SHAPE)
 
 
+def extra_specs_to_set(before: flavor_model.Flavor | None,
+                       after: flavor_model.Flavor | None) -> dict[str, str]:
+    """The extra specs that come or change.
+
+    :param before: None if it comes into being
+    :param after: None if it goes
+    """
+    old = before.extra_specs if before else {}
+    return {key: value for key, value in (
+        after.extra_specs if after else {}).items() if old.get(key) != value}
+
+
 def _flat(flavor: flavor_model.Flavor | None,
           is_brief: bool) -> dict[str, Any]:
     if flavor is None:

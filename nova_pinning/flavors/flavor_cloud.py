@@ -16,6 +16,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import logging
 import time
@@ -23,9 +24,11 @@ from typing import Any
 import urllib.parse
 
 from keystoneauth1 import exceptions as ksa_exceptions
+from openstack import exceptions as sdk_exceptions
 
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
+from nova_pinning.placement import client
 
 LOG = logging.getLogger(__name__)
 
@@ -39,6 +42,11 @@ _LONGEST_WAIT_S = 60.0
 
 #: How often a listing is begun again because its pages changed under it.
 _LISTINGS = 5
+
+#: What nova says of a resize from its first request on until it is confirmed
+#: or reverted.
+_UNDER_WAY = ('pre-migrating', 'migrating', 'post-migrating', 'finished',
+              'confirming', 'reverting')
 
 _TOO_MANY = (413, 429)
 _NOT_NOW = (409, 500, 502, 503, 504)
@@ -83,32 +91,42 @@ class FlavorCloud:
         :raises errors.CloudError: if they cannot be had
         """
         return tuple(
-            dataclasses.replace(flavor, projects=self._projects(flavor.id))
-            if not flavor.is_public and with_projects(flavor) else flavor
-            for flavor in self._listing())
+            self._with_projects(flavor) if with_projects(flavor) else flavor
+            for flavor in map(self._flavor, self._listing(
+                '/flavors/detail', 'flavors', {'is_public': 'None'})))
 
-    def _listing(self) -> list[flavor_model.Flavor]:
+    def flavor(self, flavor_id: str) -> flavor_model.Flavor | None:
+        """A flavor with its projects, None if there is none.
+
+        :raises errors.CloudError: if the cloud does not tell
+        """
+        try:
+            shown = self._read(_path(flavor_id))['flavor']
+        except errors.UnsettledError:
+            return None
+        return self._with_projects(self._flavor(shown))
+
+    def _listing(self, path: str, what: str,
+                 query: Mapping[str, str]) -> list[dict[str, Any]]:
         for _listing in range(_LISTINGS):
-            try:
-                return list(self._pages())
-            except errors.UnsettledError:
-                # The last flavor of a page was deleted before the next.
-                continue
-        raise errors.CloudError('the list of flavors changes faster than it '
+            # If not, the last one of a page was deleted before the next.
+            with contextlib.suppress(errors.UnsettledError):
+                return list(self._pages(path, what, query))
+        raise errors.CloudError(f'the list of {what} changes faster than it '
                                 'can be read')
 
-    def _pages(self) -> Iterator[flavor_model.Flavor]:
-        query = {'is_public': 'None'}
+    def _pages(self, path: str, what: str,
+               query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        marker: dict[str, str] = {}
         while True:
-            body = self._read('/flavors/detail', query)
-            for shown in body['flavors']:
-                yield self._flavor(shown)
-            if not body['flavors'] or not body.get('flavors_links'):
+            body = self._read(path, {**query, **marker})
+            yield from body[what]
+            if not body[what] or not body.get(f'{what}_links'):
                 return
-            last = body['flavors'][-1]['id']
-            if last == query.get('marker'):
-                raise errors.CloudError('the list of flavors has no end')
-            query['marker'] = last
+            last = body[what][-1]['id']
+            if last == marker.get('marker'):
+                raise errors.CloudError(f'the list of {what} has no end')
+            marker = {'marker': last}
 
     def _flavor(self, shown: Mapping[str, Any]) -> flavor_model.Flavor:
         if 'extra_specs' not in shown:
@@ -131,20 +149,69 @@ class FlavorCloud:
             where=errors.Location(f'cloud {self.name}',
                                   key=f'flavor {shown["name"]}'))
 
-    def _projects(self, flavor_id: str) -> tuple[str, ...]:
+    def _with_projects(
+            self, flavor: flavor_model.Flavor) -> flavor_model.Flavor:
+        if flavor.is_public:
+            return flavor
         try:
-            body = self._read(f'{_path(flavor_id)}/os-flavor-access')
+            body = self._read(f'{_path(flavor.id)}/os-flavor-access')
         except errors.UnsettledError:
             # Gone since it was listed; whoever wants to change it will see.
-            return ()
-        return tuple(sorted(
-            access['tenant_id'] for access in body['flavor_access']))
+            return flavor
+        return dataclasses.replace(flavor, projects=tuple(sorted(
+            access['tenant_id'] for access in body['flavor_access'])))
 
-    def has_servers(self, flavor_id: str) -> bool:
-        """Whether any server uses a flavor, whosever it is."""
-        body = self._read('/servers', {
-            'all_tenants': '1', 'flavor': flavor_id, 'limit': '1'})
-        return bool(body['servers'])
+    def servers(self, flavor_id: str) -> tuple[str, ...]:
+        """The servers that use a flavor, whosever they are.
+
+        Those that can still be restored count.
+
+        :returns: 'name (id)' of each
+        """
+        return tuple(map(_server, self._servers(flavor=flavor_id,
+                                                soft_deleted='1')))
+
+    def resizing(self, flavor: flavor_model.Flavor) -> tuple[str, ...]:
+        """The servers in a resize from or to a flavor that may be this one.
+
+        Nova counts a server that has been resized under its new flavor only,
+        though it can be reverted, and one that is on its way under the old.
+        Its API does not tell the other flavor but by a number that it shows
+        nowhere else. What can be told is from Placement, where either side of
+        a resize has its allocation: a flavor with other memory is another.
+
+        :returns: 'name (id)' of each
+        """
+        # Asked for both at once, nova mixes up servers and tasks.
+        return tuple(
+            _server(server) for status in ('RESIZE', 'VERIFY_RESIZE')
+            for server in self._servers(status=status)
+            if self._may_be_resized(server['id'], flavor))
+
+    def _servers(self, **query: str) -> list[dict[str, Any]]:
+        return self._listing('/servers', 'servers',
+                             {'all_tenants': '1', **query})
+
+    def _may_be_resized(self, server_id: str,
+                        flavor: flavor_model.Flavor) -> bool:
+        newest = next(iter(self._read('/os-migrations', {
+            'instance_uuid': server_id, 'limit': '1'})['migrations']), None)
+        # The record of a resize comes after the server's status.
+        if newest is None or newest['status'] not in _UNDER_WAY:
+            return True
+        if newest['migration_type'] != 'resize':
+            return False
+        try:
+            placement = client.PlacementClient(self._connection.placement)
+            memory_mib = [
+                placement.allocation(consumer).get('MEMORY_MB')
+                for consumer in (newest['uuid'], server_id)]
+        except (errors.CloudError, sdk_exceptions.SDKException,
+                ksa_exceptions.ClientException):
+            return True
+        return (None in memory_mib or flavor.memory_mib in memory_mib
+                or any(key.startswith('resources')
+                       for key in flavor.extra_specs))
 
     def create(self, flavor: flavor_model.Flavor) -> None:
         """Create it, without its extra specs and projects."""
@@ -247,6 +314,11 @@ class FlavorCloud:
 
 class _AgainError(Exception):
     """A request that may succeed when it is sent again."""
+
+
+def _server(shown: Mapping[str, Any]) -> str:
+    # Of a cell that does not answer nothing but the id is known.
+    return f'{shown.get("name", "?")} ({shown["id"]})'
 
 
 def _path(flavor_id: str) -> str:

@@ -1,61 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is to be done so that a cloud has the flavors of a catalogue.
 
-:func:`plan` says it, :mod:`nova_pinning.flavors.sync_apply` does it. Both are
-pure but for the :class:`FlavorService` that they are given; the real one is
-:mod:`nova_pinning.flavors.flavor_cloud`.
+:func:`plan` says it, :func:`with_use` what servers have to do with it, and
+:mod:`nova_pinning.flavors.sync_apply` does it. All are pure but
+for the :class:`flavor_cloud.FlavorCloud` that they are given.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import enum
-from typing import Protocol
 
 from nova_pinning.flavors import difference
+from nova_pinning.flavors import flavor_cloud
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import names
+from nova_pinning.model import hostclass
 
+#: What the names of flavors begin with on which extra specs are tried.
+PROBE_PREFIX = 'nova-pinning-probe-'
 
-class FlavorService(Protocol):
-    """What is asked of a cloud. All of it raises errors.CloudError."""
+#: Extra specs that say whose a flavor is, and nothing of its servers.
+_LABELS = (flavor_model.CATALOGUE_KEY, flavor_model.FAMILY_KEY)
 
-    name: str
-
-    def flavors(self, with_projects: Callable[[flavor_model.Flavor], bool],
-                ) -> tuple[flavor_model.Flavor, ...]:
-        """All flavors.
-
-        :param with_projects: the private flavors whose projects are to be
-            read, which takes a request each; the others come without
-        """
-
-    def has_servers(self, flavor_id: str) -> bool:
-        """Whether any server uses a flavor."""
-
-    def create(self, flavor: flavor_model.Flavor) -> None:
-        """Create it, without its extra specs and projects."""
-
-    def delete(self, flavor_id: str) -> None:
-        """Delete a flavor."""
-
-    def set_extra_specs(self, flavor_id: str,
-                        extra_specs: Mapping[str, str]) -> None:
-        """Add or change extra specs, all or none."""
-
-    def unset_extra_spec(self, flavor_id: str, key: str) -> None:
-        """Take an extra spec away."""
-
-    def set_description(self, flavor_id: str, description: str) -> None:
-        """Change the description."""
-
-    def add_project(self, flavor_id: str, project: str) -> None:
-        """Let a project use a private flavor."""
-
-    def remove_project(self, flavor_id: str, project: str) -> None:
-        """No longer let a project use a private flavor."""
+#: How many servers a message names.
+_NAMED_SERVERS = 5
 
 
 class FlavorAction(enum.StrEnum):
@@ -74,11 +43,11 @@ class FlavorAction(enum.StrEnum):
 class FlavorChange:
     """What is to be done about one flavor, and why.
 
-    :param wanted: as the catalogue has it; None to retire it
+    :param catalogue_flavor: as the catalogue has it; None to retire it
     :param live: as the cloud has it; None to create it
     :param reason: why it is a conflict or a replacement
-    :param is_in_use: servers use the flavor that would have to be deleted,
-        so it will be left as it is; only known after :func:`look_up_use`
+    :param servers: those that use it; only known after :func:`with_use`
+    :param obstacle: why it will be left as it is, '' if nothing is in the way
     """
 
     action: FlavorAction
@@ -86,24 +55,58 @@ class FlavorChange:
     catalogue_flavor: flavor_model.Flavor | None = None
     live: flavor_model.Flavor | None = None
     reason: str = ''
-    is_in_use: bool = False
+    servers: tuple[str, ...] = ()
+    obstacle: str = ''
 
     @property
     def differences(self) -> tuple[difference.Difference, ...]:
         """What differs between the cloud and the catalogue."""
         return difference.differences(self.live, self.catalogue_flavor)
 
+    @property
+    def deletes(self) -> bool:
+        """Whether a flavor has to be deleted for it."""
+        return self.action in (FlavorAction.REPLACE, FlavorAction.RETIRE)
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether it finds a flavor that has none of its extra specs yet."""
+        return bool(self.live and not self.live.extra_specs and (
+            self.deletes or self.action is FlavorAction.UPDATE))
+
+    @property
+    def extra_specs_to_set(self) -> dict[str, str]:
+        """The extra specs that nova is to take."""
+        return {} if self.action is FlavorAction.CONFLICT else (
+            difference.extra_specs_to_set(
+                None if self.deletes else self.live, self.catalogue_flavor))
+
+    @property
+    def advice(self) -> str:
+        """What to do about servers that do not follow, '' if there are none.
+
+        Each has a copy of its flavor, which neither a rebuild nor a migration
+        renews, and nova refuses a resize to the same flavor.
+        """
+        if not self.servers or self.obstacle:
+            return ''
+        return (f'{_counted(self.servers)} will keep the extra specs of '
+                'before; resize each to another flavor and back, or create it '
+                'anew: a rebuild keeps them too')
+
 
 class FlavorStatus(enum.StrEnum):
     """How it ended.
 
-    DONE as planned; SKIPPED since nova or an owner is in the way, and nothing
-    was touched; FAILED on the way, and what is missing is done next time.
+    DONE as planned; SKIPPED since something is in the way, and nothing was
+    touched; FAILED on the way, see the message for what is left; LOST, since
+    somebody else changed it once it was done.
     """
 
     DONE = 'done'
     SKIPPED = 'skipped'
     FAILED = 'failed'
+    LOST = 'lost'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,7 +140,7 @@ def plan(flavors: Iterable[flavor_model.Flavor],
          retires: bool = True) -> tuple[FlavorChange, ...]:
     """What is to be done so that a cloud has the flavors of a catalogue.
 
-    :param wanted: the catalogue's flavors
+    :param flavors: the catalogue's
     :param live: the cloud's, with the projects of those that are private and
         owned or wanted
     :param catalogue: its name
@@ -154,13 +157,18 @@ def plan(flavors: Iterable[flavor_model.Flavor],
     changes = [_change(flavor, by_name.get(flavor.name),
                        by_id.get(flavor.id), catalogue, adopts)
                for flavor in flavors]
-    if retires:
-        kept = {flavor.name for flavor in flavors}
-        changes += [FlavorChange(FlavorAction.RETIRE, flavor.name, live=flavor)
-                    for flavor in live
-                    if flavor.name not in kept
-                    and is_owned(flavor, catalogue)]
+    kept = {flavor.name for flavor in flavors}
+    for flavor in live:
+        is_probe = flavor.name.startswith(PROBE_PREFIX)
+        if flavor.name not in kept and (retires or is_probe) and (
+                is_owned(flavor, catalogue)):
+            changes.append(FlavorChange(
+                FlavorAction.RETIRE, flavor.name, live=flavor,
+                reason=_CUT_OFF if is_probe else ''))
     return tuple(changes)
+
+
+_CUT_OFF = 'an earlier run that was cut off has left it'
 
 
 def _change(flavor: flavor_model.Flavor, same_name: flavor_model.Flavor | None,
@@ -195,7 +203,8 @@ def _change(flavor: flavor_model.Flavor, same_name: flavor_model.Flavor | None,
                       f'{_listed(differing)} in place')
     # An id may differ without need for a change: adopted flavors keep theirs.
     if difference.differences(same_name, flavor):
-        return change(FlavorAction.UPDATE)
+        return change(FlavorAction.UPDATE,
+                      '' if same_name.extra_specs else _CUT_OFF)
     return change(FlavorAction.UNCHANGED)
 
 
@@ -204,21 +213,85 @@ def _listed(keys: Sequence[str]) -> str:
     return f'{", ".join(first)} and {last}' if first else last
 
 
-def look_up_use(changes: Iterable[FlavorChange],
-                cloud: FlavorService) -> tuple[FlavorChange, ...]:
-    """The same, knowing which flavors cannot be deleted for their servers."""
-    return tuple(
-        dataclasses.replace(
-            change,
-            is_in_use=bool(change.live) and cloud.has_servers(change.live.id)
-        ) if change.live and change.action in (FlavorAction.REPLACE,
-                                               FlavorAction.RETIRE) else change
-        for change in changes)
+def with_use(change: FlavorChange,
+             cloud: flavor_cloud.FlavorCloud) -> FlavorChange:
+    """The same, knowing the servers and whether they are in the way.
+
+    A flavor that was cut off is finished or deleted whoever uses it.
+    """
+    live, flavor = change.live, change.catalogue_flavor
+    if not live or not (change.deletes or _changes_guests(change)):
+        return change
+    servers = cloud.servers(live.id)
+    obstacle = ''
+    if change.deletes and not change.is_cut_off:
+        if servers:
+            obstacle = f'it (id {live.id}) is used by {_counted(servers)}'
+        elif resizing := cloud.resizing(live):
+            obstacle = (f'{_counted(resizing)} may be in a resize from or to '
+                        'it; confirm or revert that first')
+    elif servers and flavor and not change.is_cut_off and (
+            class_of(live) != class_of(flavor)):
+        obstacle = (
+            f'its class would change from {class_of(live)} to '
+            f'{class_of(flavor)} while it is used by {_counted(servers)}; '
+            'give the other class a flavor of another name, or resize the '
+            'servers')
+    return dataclasses.replace(change, servers=servers, obstacle=obstacle)
 
 
-def read(cloud: FlavorService, flavors: Iterable[flavor_model.Flavor],
+def _changes_guests(change: FlavorChange) -> bool:
+    """Whether guests come out another way after an update."""
+    if change.action not in (FlavorAction.UPDATE, FlavorAction.ADOPT):
+        return False
+    before, after = (
+        {key: value for key, value in flavor.extra_specs.items()
+         if key not in _LABELS} if flavor else {}
+        for flavor in (change.live, change.catalogue_flavor))
+    return before != after
+
+
+def class_of(flavor: flavor_model.Flavor) -> str:
+    """The class of hosts that a flavor's guests belong on, for people."""
+    try:
+        return str(hostclass.class_of_guest(flavor.extra_specs))
+    except hostclass.UnknownClass:
+        return 'an unknown one'
+
+
+def _counted(servers: Sequence[str]) -> str:
+    """'2 servers (a (id), b (id))'."""
+    named = [*servers[:_NAMED_SERVERS]]
+    if len(servers) > len(named):
+        named.append(f'{len(servers) - len(named)} more')
+    return (f'{len(servers)} server{"" if len(servers) == 1 else "s"} '
+            f'({", ".join(named)})')
+
+
+def read(cloud: flavor_cloud.FlavorCloud,
+         flavors: Iterable[flavor_model.Flavor],
          catalogue: str) -> tuple[flavor_model.Flavor, ...]:
     """A cloud's flavors with all that :func:`plan` wants to know."""
     known = {flavor.name for flavor in flavors}
     return cloud.flavors(lambda flavor: flavor.name in known or is_owned(
         flavor, catalogue))
+
+
+def lost(results: Iterable[FlavorResult], changes: Iterable[FlavorChange],
+         ) -> tuple[FlavorResult, ...]:
+    """What somebody else has changed since this run was through with it.
+
+    :param results: of this run
+    :param changes: what :func:`plan` says after it
+    """
+    left = {result.change.name for result in results
+            if result.status is not FlavorStatus.DONE}
+    # A probe is that of a run that is still busy.
+    return tuple(
+        FlavorResult(change, FlavorStatus.LOST,
+                     'somebody else has changed it meanwhile, perhaps by '
+                     'applying another catalogue of this name')
+        for change in changes
+        if change.action is not FlavorAction.UNCHANGED
+        and change.name not in left
+        and not change.name.startswith(PROBE_PREFIX))

@@ -4,12 +4,14 @@
 import argparse
 from collections.abc import Iterable
 from collections.abc import Sequence
+import dataclasses
 import json
 import sys
 
 import rich.console
 
 from nova_pinning.bridge import standalone
+from nova_pinning.checks import check_rule
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display
@@ -18,13 +20,19 @@ from nova_pinning.cli import select
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import export
+from nova_pinning.flavors import flavor_cloud
 from nova_pinning.flavors import host_separation
 from nova_pinning.flavors import release_support
 from nova_pinning.flavors import sync
 from nova_pinning.flavors import sync_apply
+from nova_pinning.model import nova_release
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
 from nova_pinning.osc import show
+
+
+#: The rules about extra specs that nova-api does not take.
+_REFUSED = ('N001', 'N101')
 
 
 class _SyncCommand(base.CloudCommand):
@@ -50,11 +58,52 @@ class _SyncCommand(base.CloudCommand):
     def _plan(
             self, sold: catalogue.Catalogue,
             parsed_args: argparse.Namespace) -> tuple[sync.FlavorChange, ...]:
+        changes = [sync.with_use(change, self.cloud)
+                   for change in self._differing(sold, parsed_args)]
+        refusals = self._refusals(changes, sold.release)
+        return tuple(
+            dataclasses.replace(change, obstacle=refusals[change.name])
+            if change.name in refusals and not change.is_cut_off else change
+            for change in changes)
+
+    def _differing(
+            self, sold: catalogue.Catalogue,
+            parsed_args: argparse.Namespace) -> tuple[sync.FlavorChange, ...]:
         live = sync.read(self.cloud, sold.flavors, sold.name)
-        changes = sync.plan(
+        return sync.plan(
             sold.flavors, live, sold.name, adopts=parsed_args.adopt,
             retires=not parsed_args.keep_unlisted)
-        return sync.look_up_use(changes, self.cloud)
+
+    def _refusals(
+        self, changes: Iterable[sync.FlavorChange],
+        release: nova_release.NovaRelease | None,
+    ) -> dict[str, str]:
+        """What nova would refuse of the extra specs that are to be set.
+
+        :param release: the cloud's, None for what its compute API tells
+        :returns: the first mistake of each flavor that has any, by its name
+        """
+        written = [
+            dataclasses.replace(change.catalogue_flavor,
+                                extra_specs=change.extra_specs_to_set)
+            for change in changes
+            if change.catalogue_flavor and change.extra_specs_to_set]
+        if not written:
+            return {}
+        cloud = _cloud_release(self.cloud, release)
+        # This loads most of nova.
+        standalone.prepare()
+        from nova_pinning.bridge import nova_judgement
+        from nova_pinning.flavors.checks import flavor_check_run
+        found = flavor_check_run.make_report(
+            flavor_check_run.check(written, nova_judgement.judging,
+                                   cloud=cloud),
+            written, self.cloud.name, cloud).findings
+        return {
+            finding.name: f'{finding.code}: {finding.message}'
+            for finding in reversed(found)
+            if finding.code in _REFUSED
+            and finding.severity is check_rule.Severity.ERROR}
 
     def _changes(self, changes: Sequence[sync.FlavorChange],
                  sold: catalogue.Catalogue, is_brief: bool) -> display.Answer:
@@ -67,8 +116,8 @@ class _SyncCommand(base.CloudCommand):
                 f'{show.plan_totals(changes)}', soft_wrap=True)
 
         return display.Answer(
-            ('action', 'name', 'id', 'new_id', 'reason', 'in_use',
-             'differences'),
+            ('action', 'name', 'id', 'new_id', 'reason', 'in_use', 'servers',
+             'obstacle', 'differences'),
             map(show.change_as_dict, filter(_differs, changes)), page,
             lambda: self.document(catalogue=sold.name, changes=list(
                 map(show.change_as_dict, changes))))
@@ -133,10 +182,12 @@ class ApplyFlavors(_SyncCommand):
                 raise errors.CloudError(
                     'its flavors have changed since, so nothing was done; '
                     'run the command again')
-        return self._apply(changes, sold, parsed_args.format)
+        return self._apply(changes, sold, parsed_args)
 
     def _apply(self, changes: Sequence[sync.FlavorChange],
-               sold: catalogue.Catalogue, form: str) -> int:
+               sold: catalogue.Catalogue,
+               parsed_args: argparse.Namespace) -> int:
+        form = parsed_args.format
         results: list[sync.FlavorResult] = []
         to_do = list(filter(_differs, changes))
         try:
@@ -147,6 +198,12 @@ class ApplyFlavors(_SyncCommand):
                     results.append(result)
                     if form == 'text':
                         print(show.result_line(result), flush=True)
+            if to_do:
+                for result in sync.lost(results, self._differing(
+                        sold, parsed_args)):
+                    results.append(result)
+                    if form == 'text':
+                        print(show.result_line(result))
         finally:
             if form == 'json':
                 print(json.dumps(self.document(
@@ -169,7 +226,7 @@ def _differs(change: sync.FlavorChange) -> bool:
 
 
 def _is_to_do(change: sync.FlavorChange) -> bool:
-    return (_differs(change) and not change.is_in_use
+    return (_differs(change) and not change.obstacle
             and change.action is not sync.FlavorAction.CONFLICT)
 
 
@@ -205,16 +262,22 @@ class CheckFlavors(base.CloudCommand):
     def _release(
             self, parsed_args: argparse.Namespace,
     ) -> release_support.CloudRelease:
-        installed = standalone.nova_version()
-        if parsed_args.release:
-            return release_support.CloudRelease.of(parsed_args.release,
-                                                   installed)
-        told = release_support.of_compute_api(
-            self.cloud.name, self.cloud.microversion(), installed)
+        told = _cloud_release(self.cloud, parsed_args.release)
         if not told.releases:
             for remark in told.remarks:
                 print(f'warning: {remark}', file=sys.stderr)
         return told
+
+
+def _cloud_release(
+    cloud: flavor_cloud.FlavorCloud, named: nova_release.NovaRelease | None,
+) -> release_support.CloudRelease:
+    """The release that somebody named, or what the compute API tells."""
+    installed = standalone.nova_version()
+    if named:
+        return release_support.CloudRelease.of(named, installed)
+    return release_support.of_compute_api(
+        cloud.name, cloud.microversion(), installed)
 
 
 class ExportFlavors(base.CloudCommand):

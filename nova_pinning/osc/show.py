@@ -23,8 +23,6 @@ _DONE = {
     sync.FlavorAction.RETIRE: 'retired',
     sync.FlavorAction.UNCHANGED: 'unchanged'}
 
-_IN_USE = 'servers use it, so it stays as it is'
-
 
 def diff(changes: Iterable[sync.FlavorChange], console: rich.console.Console,
          is_brief: bool = False) -> None:
@@ -36,8 +34,10 @@ def diff(changes: Iterable[sync.FlavorChange], console: rich.console.Console,
         if change.action is sync.FlavorAction.UNCHANGED:
             continue
         style = _STYLES[change.action]
+        stays = f'{change.obstacle}, so it stays as it is'
         reasons = [reason for reason in (
-            change.reason, _IN_USE if change.is_in_use else '') if reason]
+            change.reason, stays if change.obstacle else change.advice)
+            if reason]
         head = f'{change.action} {change.name}'
         if reasons:
             head += f': {"; ".join(reasons)}'
@@ -52,10 +52,10 @@ def plan_totals(changes: Sequence[sync.FlavorChange]) -> str:
     words = {sync.FlavorAction.CONFLICT: 'in conflict',
              sync.FlavorAction.UNCHANGED: 'unchanged'}
     counts = [(words.get(action, f'to {action}'), sum(
-        change.action is action and not change.is_in_use
+        change.action is action and not change.obstacle
         for change in changes)) for action in sync.FlavorAction]
-    counts.append(('in use and left as they are',
-                   sum(change.is_in_use for change in changes)))
+    counts.append(('left as they are',
+                   sum(bool(change.obstacle) for change in changes)))
     return ', '.join(f'{count} {word}' for word, count in counts
                      if count) or 'no flavors'
 
@@ -64,7 +64,10 @@ def result_line(result: sync.FlavorResult) -> str:
     """What became of a flavor."""
     change = result.change
     if result.status is sync.FlavorStatus.DONE:
-        return f'{_DONE[change.action]} {change.name}'
+        message = f': {result.message}' if result.message else ''
+        return f'{_DONE[change.action]} {change.name}{message}'
+    if result.status is sync.FlavorStatus.LOST:
+        return f'lost {change.name}: {result.message}'
     if result.status is sync.FlavorStatus.SKIPPED:
         return f'left {change.name} as it is: {result.message}'
     return f'failed to {change.action} {change.name}: {result.message}'
@@ -79,7 +82,8 @@ def result_totals(results: Sequence[sync.FlavorResult]) -> str:
                           for result in results))
                for status, word in ((sync.FlavorStatus.SKIPPED,
                                      'left as they are'),
-                                    (sync.FlavorStatus.FAILED, 'failed'))]
+                                    (sync.FlavorStatus.FAILED, 'failed'),
+                                    (sync.FlavorStatus.LOST, 'lost'))]
     return ', '.join(f'{count} {word}' for word, count in counts
                      if count) or 'no flavors'
 
@@ -94,7 +98,9 @@ def change_as_dict(change: sync.FlavorChange) -> dict[str, Any]:
                    and change.action in (sync.FlavorAction.CREATE,
                                          sync.FlavorAction.REPLACE) else None),
         'reason': change.reason,
-        'in_use': change.is_in_use,
+        'in_use': bool(change.servers),
+        'servers': list(change.servers),
+        'obstacle': change.obstacle,
         'differences': [
             difference.as_dict() for difference in change.differences]}
 

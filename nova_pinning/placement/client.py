@@ -7,6 +7,7 @@ Generations of providers come with traits since 1.6 and with aggregates since
 1.19, and providers can be found by trait since 1.18.
 """
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -166,6 +167,17 @@ class PlacementClient:
         body = self._get(
             f'/resource_providers/{_quoted(provider)}/allocations')
         return frozenset(body['allocations'])
+
+    def allocation(self, consumer: str) -> Mapping[str, int]:
+        """What a consumer has of all providers together, by resource class.
+
+        :param consumer: the UUID of a server or a migration
+        """
+        total: collections.Counter[str] = collections.Counter()
+        for row in self._get(f'/allocations/{_quoted(consumer)}')[
+                'allocations'].values():
+            total.update(row['resources'])
+        return total
 
     def change_traits(self, provider: str, add: Iterable[str] = (),
                       remove: Iterable[str] = ()) -> bool:

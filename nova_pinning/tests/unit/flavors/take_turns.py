@@ -30,6 +30,10 @@ class TakeTurns:
         for thread in threads:
             thread.join()
 
+    def me(self):
+        """Which of the two runs asks, 0 or 1."""
+        return self._mine.me
+
     def _run(self, me, function):
         self._mine.me = me
         self._mine.has_turn = False

@@ -198,14 +198,91 @@ class TestFlavors(CloudTestCase):
         self.nova.get(f'{URL}/flavors/detail', json={'flavors': []})
         self.assertEqual((), self.list())
 
-    @ddt.data((True, [{'id': 'server'}]), (False, []))
-    @ddt.unpack
-    def test_has_servers(self, expected, servers):
-        self.nova.get(f'{URL}/servers', json={'servers': servers})
-        self.assertIs(expected, self.cloud.has_servers('id 1'))
+    def test_one(self):
+        self.nova.get(f'{URL}/flavors/id-m1', json={'flavor': shown(
+            **{'os-flavor-access:is_public': False})})
+        self.nova.get(f'{URL}/flavors/id-m1/os-flavor-access', json={
+            'flavor_access': [{'flavor_id': 'id-m1', 'tenant_id': 'p1'}]})
+        self.assertEqual(('p1',), self.cloud.flavor('id-m1').projects)
+        self.nova.get(f'{URL}/flavors/id-m1', status_code=404)
+        self.assertIsNone(self.cloud.flavor('id-m1'))
+
+    def test_servers(self):
+        self.nova.get(f'{URL}/servers', [
+            {'json': {'servers': [{'id': 's1', 'name': 'one'}],
+                      'servers_links': [{'rel': 'next', 'href': ''}]}},
+            # Its cell does not answer.
+            {'json': {'servers': [{'id': 's2', 'status': 'UNKNOWN'}]}}])
+        self.assertEqual(('one (s1)', '? (s2)'), self.cloud.servers('id 1'))
         self.assertEqual(
-            {'all_tenants': ['1'], 'flavor': ['id 1'], 'limit': ['1']},
-            self.sent()[0].qs)
+            {'all_tenants': ['1'], 'flavor': ['id 1'],
+             'soft_deleted': ['1'], 'marker': ['s1']}, self.sent()[1].qs)
+
+
+@ddt.ddt
+class TestResizing(CloudTestCase):
+
+    PLACEMENT = 'http://placement.example'
+
+    def setUp(self):
+        super().setUp()
+        self.connection.config.config['placement_endpoint_override'] = (
+            self.PLACEMENT)
+        self.nova.get(f'{self.PLACEMENT}/', json={'versions': [{
+            'id': 'v1.0', 'status': 'CURRENT', 'max_version': '1.39',
+            'min_version': '1.0', 'links': [
+                {'rel': 'self', 'href': self.PLACEMENT}]}]})
+        self.migrations([{'uuid': 'm1', 'status': 'finished',
+                          'migration_type': 'resize'}])
+        self.nova.get(f'{URL}/servers?status=resize', json={'servers': []})
+        self.nova.get(f'{URL}/servers?status=verify_resize', json={
+            'servers': [{'id': 's1', 'name': 'one'}]})
+        self.allocations(8192, 1024)
+
+    def migrations(self, migrations):
+        self.nova.get(f'{URL}/os-migrations?instance_uuid=s1&limit=1',
+                      json={'migrations': migrations})
+
+    def allocations(self, *memory_mib):
+        for consumer, each in zip(('m1', 's1'), memory_mib, strict=True):
+            self.nova.get(
+                f'{self.PLACEMENT}/allocations/{consumer}', json={
+                    'allocations': {} if each is None else {
+                        'p1': {'resources': {'VCPU': 2, 'MEMORY_MB': each}},
+                        'p2': {'resources': {'DISK_GB': 1}}}})
+
+    def found(self, **changes):
+        return self.cloud.resizing(dataclasses.replace(FLAVOR, **changes))
+
+    def test_from_it(self):
+        self.assertEqual(('one (s1)',), self.found())
+
+    def test_from_another(self):
+        self.assertEqual((), self.found(memory_mib=2048))
+
+    def test_to_it(self):
+        self.assertEqual(('one (s1)',), self.found(memory_mib=1024))
+
+    def test_a_resource_class_of_its_own(self):
+        self.assertEqual(('one (s1)',), self.found(
+            memory_mib=2048, extra_specs={'resources:MEMORY_MB': '0'}))
+
+    def test_a_migration(self):
+        self.migrations([{'uuid': 'm1', 'status': 'finished',
+                          'migration_type': 'migration'}])
+        self.assertEqual((), self.found())
+
+    @ddt.data([], [{'uuid': 'm1', 'status': 'confirmed',
+                    'migration_type': 'migration'}])
+    def test_one_that_has_just_begun(self, migrations):
+        self.migrations(migrations)
+        self.assertEqual(('one (s1)',), self.found(memory_mib=2048))
+
+    def test_what_placement_does_not_tell(self):
+        self.allocations(None, 1024)
+        self.assertEqual(('one (s1)',), self.found(memory_mib=2048))
+        self.nova.get(f'{self.PLACEMENT}/allocations/m1', status_code=403)
+        self.assertEqual(('one (s1)',), self.found(memory_mib=2048))
 
 
 @ddt.ddt

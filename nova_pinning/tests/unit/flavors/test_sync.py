@@ -173,11 +173,13 @@ class TestApply(oslotest.BaseTestCase):
                          cloud.state())
         self.assertEqual(
             ['flavors',
+             'flavor', 'servers',
              'set_extra_specs', 'unset_extra_spec', 'set_description',
-             'has_servers', 'delete', 'create', 'set_extra_specs',
-             'add_project', 'remove_project',
+             'flavor', 'create', 'set_extra_specs', 'delete',
+             'servers', 'resizing', 'delete', 'create', 'set_extra_specs',
+             'flavor', 'add_project', 'remove_project',
              'create', 'set_extra_specs', 'add_project',
-             'has_servers', 'delete'], cloud.requests)
+             'flavor', 'servers', 'resizing', 'delete'], cloud.requests)
         cloud.requests.clear()
         apply(wanted, cloud)
         self.assertEqual(['flavors'], cloud.requests)
@@ -195,34 +197,72 @@ class TestApply(oslotest.BaseTestCase):
             {one.name: one for one in [*before, flavor('new')]},
             cloud.state())
 
-    def test_look_up_use(self):
-        before = [flavor('shape', vcpus=1), flavor('unlisted'),
-                  flavor('changed', description='old')]
-        cloud = fake_flavor_cloud.FakeCloud(before,
-                                            [before[0].id, before[2].id])
-        changes = sync.plan([flavor('shape'), flavor('changed')], before,
-                            OURS)
+    def with_use(self, wanted, before, used=(), resized=()):
+        cloud = fake_flavor_cloud.FakeCloud(before, used, resized)
+        changes = [sync.with_use(change, cloud)
+                   for change in sync.plan(wanted, before, OURS)]
+        # What stands in the way does so until the next run.
+        cloud.used.clear()
+        cloud.resized.clear()
+        done = list(sync_apply.apply(changes, cloud, OURS))
+        return [(change.name, change.obstacle, change.advice, result.status)
+                for change, result in zip(changes, done, strict=True)]
 
-        found = sync.look_up_use(changes, cloud)
+    @ddt.data('used', 'resized')
+    def test_what_servers_use_is_not_deleted(self, how):
+        before = [flavor('shape', vcpus=1), flavor('unlisted')]
+        found = self.with_use(
+            [flavor('shape')], before, **{how: [one.id for one in before]})
+        for name, obstacle, advice, status in found:
+            self.assertIn(
+                {'used': 'is used by 1 server (guest (1))',
+                 'resized': '1 server (moving (2)) may be in a resize'}[how],
+                obstacle)
+            self.assertEqual(('', 'skipped'), (advice, status))
 
+    @ddt.data(({'hw:a': '1'}, 'done', 'a rebuild keeps them too'),
+              ({'pinning:family': 'f'}, 'done', None),
+              ({'hw:cpu_policy': 'dedicated'}, 'skipped', None))
+    @ddt.unpack
+    def test_servers_keep_what_they_have(self, extra_specs, status, words):
+        before = flavor()
+        [(_name, obstacle, advice, done)] = self.with_use(
+            [flavor(extra_specs=extra_specs)], [before], [before.id])
+        self.assertEqual(status, done)
+        self.assertEqual(bool(words), '1 server (guest (1))' in advice)
+        self.assertIn(words or '', advice)
         self.assertEqual(
-            [('shape', True), ('changed', False), ('unlisted', False)],
-            [(change.name, change.is_in_use) for change in found])
+            status == 'skipped',
+            'its class would change from shared to dedicated' in obstacle)
+
+    def test_a_class_that_changes_while_a_server_is_created(self):
+        before = flavor()
+        cloud = fake_flavor_cloud.FakeCloud([before])
+        changes = sync.plan(
+            [flavor(extra_specs={'hw:cpu_policy': 'dedicated'})], [before],
+            OURS)
+        cloud.used.add(before.id)
+        [result] = sync_apply.apply(changes, cloud, OURS)
+        self.assertEqual('skipped', result.status)
+        self.assertEqual({before.name: before}, cloud.state())
+
+    def test_many_servers(self):
+        change = sync.FlavorChange(
+            sync.FlavorAction.UPDATE, 'a', flavor('a'), flavor('a'),
+            servers=tuple(f's{n} ({n})' for n in range(9)))
+        self.assertIn('9 servers (s0 (0), s1 (1), s2 (2), s3 (3), s4 (4), '
+                      '4 more) will keep', change.advice)
 
     def test_refused(self):
-        class Picky(fake_flavor_cloud.FakeCloud):
-            def set_extra_specs(self, flavor_id, extra_specs):
-                if 'hw:bad' in extra_specs:
-                    raise errors.RefusedError('no such extra spec')
-                super().set_extra_specs(flavor_id, extra_specs)
-
-        cloud = Picky()
+        cloud = fake_flavor_cloud.FakeCloud()
+        cloud.unknown.add('hw:bad')
         results = apply([flavor('bad', extra_specs={'hw:bad': '1'}),
                          flavor('good')], cloud)
 
         self.assertEqual(
             [('failed', 'no such extra spec'), ('done', '')],
             [(result.status, result.message) for result in results])
+        self.assertEqual({'good'}, set(cloud.state()))
 
     def test_one_that_never_settles(self):
         waits = []

@@ -10,8 +10,10 @@ import ddt
 import fixtures
 from oslotest import base as oslotest
 
+from nova_pinning.flavors import flavor_model
 from nova_pinning.osc import flavor
 from nova_pinning.tests.unit.flavors import check_samples
+from nova_pinning.tests.unit.flavors import fake_flavor_cloud
 
 SOUND = check_samples.flavor(
     {**check_samples.DEDICATED, 'hw:sound_model': 'virtio'})
@@ -79,3 +81,43 @@ class TestCheckFlavors(oslotest.BaseTestCase):
                       'with --release', ' '.join(output.split()))
         self.assertIn('the cloud runs 2025.1 or 2025.2',
                       ' '.join(output.split()))
+
+
+@ddt.ddt
+class TestRefusals(oslotest.BaseTestCase):
+    """What nova-api would not take keeps a flavor as it is."""
+
+    CATALOGUE = """
+version: 1
+name: ours
+%s
+families:
+  f:
+    sizes: {a: {vcpus: 1, memory: 1GiB, extra_specs: {%s}}}
+"""
+    BAD = '"hw:numa_mempolicy": strict'
+
+    @ddt.data(
+        # Nothing that is there already is sent again.
+        ('', BAD, {'hw:numa_mempolicy': 'strict'}, ''),
+        ('', BAD, {'hw:numa_mempolicy': 'preferred'},
+         'N001: nova refuses hw:numa_mempolicy=strict'),
+        ('nova_release: "2025.1"', '"hw:sound_model": virtio', {},
+         'N101: nova 2025.1 does not know hw:sound_model=virtio'),
+        ('nova_release: "2026.2"', '"hw:sound_model": virtio', {}, ''))
+    @ddt.unpack
+    def test_diff(self, release, wanted, there, obstacle):
+        [path] = self.create_tempfiles(
+            [('flavors', self.CATALOGUE % (release, wanted))], '.yaml')
+        cloud = fake_flavor_cloud.FakeCloud([flavor_model.Flavor(
+            name='f.a', id='1', vcpus=1, memory_mib=1024,
+            extra_specs={'hw:cpu_policy': 'shared'} | there)])
+        output = io.StringIO()
+        with mock.patch.object(flavor.DiffFlavors, 'cloud', cloud):
+            command = flavor.DiffFlavors(mock.Mock(stdout=output), None)
+            parser = command.get_parser('diff')
+            command.run(parser.parse_args(
+                [path, '--adopt', '--format', 'json']))
+        [change] = json.loads(output.getvalue())['changes']
+        self.assertEqual('adopt', change['action'])
+        self.assertEqual(obstacle, change['obstacle'][:len(obstacle) or None])

@@ -19,7 +19,8 @@ CHANGES = (
     sync.FlavorChange(sync.FlavorAction.CREATE, 'a', catalogue_flavor=NEW),
     sync.FlavorChange(sync.FlavorAction.REPLACE, 'a', NEW, OLD,
                       'nova cannot do it',
-                      is_in_use=True),
+                      servers=('guest (1)',),
+                      obstacle='1 server (guest (1)) use it'),
     sync.FlavorChange(sync.FlavorAction.RETIRE, 'a', live=OLD),
     sync.FlavorChange(sync.FlavorAction.CONFLICT, 'a', NEW, OLD, 'taken'),
     sync.FlavorChange(sync.FlavorAction.UNCHANGED, 'a', OLD, OLD))
@@ -40,7 +41,7 @@ create a
   + vcpus: 2
   + memory_mib: 512
   + hw:cpu_policy: dedicated
-replace a: nova cannot do it; servers use it, so it stays as it is
+replace a: nova cannot do it; 1 server (guest (1)) use it, so it stays as it is
   - vcpus: 1
   + vcpus: 2
   + hw:cpu_policy: dedicated
@@ -69,7 +70,7 @@ conflict a: taken
     def test_plan_totals(self):
         self.assertEqual(
             '1 to create, 1 to retire, 1 in conflict, 1 unchanged, '
-            '1 in use and left as they are', show.plan_totals(CHANGES))
+            '1 left as they are', show.plan_totals(CHANGES))
         self.assertEqual('no flavors', show.plan_totals(()))
 
     def test_results(self):
@@ -77,12 +78,15 @@ conflict a: taken
             sync.FlavorResult(CHANGES[0], sync.FlavorStatus.DONE),
             sync.FlavorResult(CHANGES[1], sync.FlavorStatus.SKIPPED, 'in use'),
             sync.FlavorResult(CHANGES[2], sync.FlavorStatus.FAILED, '500'),
+            sync.FlavorResult(CHANGES[0], sync.FlavorStatus.LOST, 'others'),
+            sync.FlavorResult(CHANGES[0], sync.FlavorStatus.DONE, 'servers'),
         ]
         self.assertEqual(
             ['created a', 'left a as it is: in use',
-             'failed to retire a: 500'],
+             'failed to retire a: 500', 'lost a: others',
+             'created a: servers'],
             [show.result_line(result) for result in results])
-        self.assertEqual('1 created, 1 left as they are, 1 failed',
+        self.assertEqual('2 created, 1 left as they are, 1 failed, 1 lost',
                          show.result_totals(results))
         self.assertEqual('no flavors', show.result_totals([]))
 
@@ -99,6 +103,8 @@ conflict a: taken
         self.assertEqual({
             'action': 'replace', 'name': 'a', 'id': 'old', 'new_id': 'new',
             'reason': 'nova cannot do it', 'in_use': True,
+            'servers': ['guest (1)'],
+            'obstacle': '1 server (guest (1)) use it',
             'differences': [
                 {'key': 'vcpus', 'before': 1, 'after': 2},
                 {'key': 'hw:cpu_policy', 'before': None,
