@@ -177,16 +177,68 @@ class TestCommands(CommandTestCase):
             'large: {vcpus: 1, memory: 512MiB}\n      xl'))
 
         output, _error = self.call_command('diff', self.path, status=1)
-        self.assertIn('servers use it', output)
+        self.assertIn('is used by 1 server (guest (', output)
         output, _error = self.call_command('apply', self.path, '--yes',
                                            status=1)
-        self.assertIn('left enterprise.large as it is: servers use it',
-                      output)
+        self.assertIn('left enterprise.large as it is: it (id '
+                      f'{flavor["id"]}) is used by 1 server (guest (', output)
         self.assertEqual(flavor, self.state()['enterprise.large'])
 
         self.nova.delete(server)
         self.call_command('apply', self.path, '--yes')
         self.assertEqual(1, self.state()['enterprise.large']['vcpus'])
+
+    def test_an_extra_spec_that_nova_does_not_take(self):
+        self.call_command('apply', self.path, '--yes')
+        before = self.state()
+        changed = CATALOGUE.replace(
+            'xlarge: {vcpus: 4, memory: 1GiB}',
+            'xlarge: {vcpus: 4, memory: 2GiB, extra_specs: '
+            '{"hw:numa_mempolicy": strict}%s}')
+        self.catalogue(changed % '')
+        output, _error = self.call_command('diff', self.path, status=1)
+        self.assertIn(
+            'replace enterprise.xlarge: nova cannot change memory_mib in '
+            'place; N001: nova refuses hw:numa_mempolicy=strict', output)
+        output, _error = self.call_command('apply', self.path, '--yes',
+                                           status=1)
+        self.assertIn('left enterprise.xlarge as it is: N001', output)
+
+        # Where nova is another one than here, it is asked itself.
+        self.catalogue(changed % ', ignore: {N001: ours takes it}')
+        for _run in range(2):
+            output, _error = self.call_command('apply', self.path, '--yes',
+                                               status=1)
+            self.assertIn('failed to replace enterprise.xlarge: POST',
+                          output)
+            self.assertIn('400', output)
+            self.assertEqual(before, self.state())
+
+    def test_servers_that_keep_their_extra_specs(self):
+        self.call_command('apply', self.path, '--yes')
+        self.nova.start_host('host', functional_base.small_host())
+        flavor = self.state()['enterprise.large']
+        self.assert_active([self.nova.boot('guest', flavor['id'])])
+        self.catalogue(CATALOGUE.replace(
+            'class: dedicated',
+            'class: dedicated\n    extra_specs: {"hw:watchdog_action": none}'))
+
+        output, _error = self.call_command('diff', self.path, status=1)
+        self.assertIn('update enterprise.large: 1 server (guest (', output)
+        output, _error = self.call_command('apply', self.path, '--yes')
+        self.assertIn('updated enterprise.large: 1 server (guest (', output)
+        self.assertIn('resize each to another flavor and back', output)
+
+        before = self.state()
+        self.catalogue(CATALOGUE.replace('class: dedicated', 'class: shared'))
+        output, _error = self.call_command('apply', self.path, '--yes',
+                                           status=1)
+        self.assertIn('left enterprise.large as it is: its class would change '
+                      'from dedicated to shared while it is used by 1 server',
+                      output)
+        self.assertEqual(before['enterprise.large'],
+                         self.state()['enterprise.large'])
+        self.assertIn('updated enterprise.xlarge\n', output)
 
     def test_check(self):
         self.call_command('apply', self.path, '--yes')

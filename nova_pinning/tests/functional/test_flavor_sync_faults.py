@@ -120,7 +120,9 @@ class TestEveryRequest(flavorsync.SyncTestCase):
 
     @ddt.data(*apiserver.Fault)
     def test_a_fault(self, fault):
-        for number in apiserver.turns(self.count, fault):
+        # Each request meets one of them; the unit tests have every pair.
+        for number in range(list(apiserver.Fault).index(fault), self.count,
+                            len(apiserver.Fault)):
             self.set_up_flavors()
             self.api.restart(fault, (number,))
             results = self.apply()
@@ -129,7 +131,7 @@ class TestEveryRequest(flavorsync.SyncTestCase):
             self.assertNotIn('failed', [status for status, _ in results])
 
     def test_two_faults(self):
-        for number in range(3, self.count - 3, 3):
+        for number in range(3, self.count - 3, 9):
             self.set_up_flavors()
             self.api.restart(apiserver.Fault.LOST,
                              (number, number + 2, number + 3))
@@ -138,7 +140,7 @@ class TestEveryRequest(flavorsync.SyncTestCase):
 
     @ddt.data(apiserver.Fault.DROPPED, apiserver.Fault.LOST)
     def test_cut_off_and_run_again(self, fault):
-        for number in range(self.count):
+        for number in range(fault is apiserver.Fault.LOST, self.count, 2):
             self.set_up_flavors()
             self.api.restart(fault, range(number, 10_000))
             try:
