@@ -23,6 +23,7 @@ from nova_pinning import cpuset
 from nova_pinning.fleet import cpu_models
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.model import hostclass
 from nova_pinning.model import nova_release
 
 _NODE = models.ComputeNode
@@ -111,7 +112,7 @@ def _of_rows(cell: nova_database.CellDatabase, conf: cfg.ConfigOpts,
              services: Mapping[str, ComputeService],
              rows: Iterable[Any]) -> Iterator[ComputeNode]:
     for row in rows:
-        if row.host and row.hypervisor_type != 'ironic':
+        if row.host and not hostclass.is_bare_metal(row.hypervisor_type):
             yield with_service(_node(row, conf, cell), cell, services)
 
 

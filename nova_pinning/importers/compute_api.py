@@ -139,7 +139,8 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
                     microversion=_CPU_INFO_MICROVERSION)}
             hypervisors = [_hypervisor(hypervisor, cpu_infos) for hypervisor
                            in self._compute.hypervisors(details=True)
-                           if hypervisor.hypervisor_type != 'ironic']
+                           if not hostclass.is_bare_metal(
+                               hypervisor.hypervisor_type)]
         return tuple(sorted(
             hypervisors, key=lambda hypervisor: hypervisor.name))
 

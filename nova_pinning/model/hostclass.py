@@ -132,3 +132,12 @@ def class_of_option(unknown_host_class: str) -> HostClass | None:
     if unknown_host_class in ('dedicated', 'shared'):
         return HostClass(unknown_host_class)
     return None
+
+
+def is_bare_metal(hypervisor_type: str | None) -> bool:
+    """Whether a compute node is Ironic's, and so of neither class.
+
+    It is taken as a whole, by guests that ask Placement for its resource
+    class; Placement offers it to no others.
+    """
+    return hypervisor_type == 'ironic'

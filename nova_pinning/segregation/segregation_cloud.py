@@ -24,6 +24,7 @@ from openstack import utils
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_cloud
 from nova_pinning.flavors import flavor_model
+from nova_pinning.model import hostclass
 from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation import segregation_model
@@ -93,13 +94,20 @@ class SegregationCloud:
         aggregates = self.aggregates()
         traits = self.placement.traits_by_provider(placement_traits.PREFIX)
         providers = {provider.uuid for provider in self.placement.providers()}
-        with translated():
-            hypervisors = list(self._compute.hypervisors(details=True))
         hosts = [
             self._host(hypervisor, aggregates, traits, providers)
-            for hypervisor in hypervisors
-            if hypervisor.hypervisor_type != 'ironic']
+            for hypervisor in self._hypervisors()
+            if not hostclass.is_bare_metal(hypervisor.hypervisor_type)]
         return tuple(sorted(hosts, key=lambda host: (host.name, host.node)))
+
+    def bare_metal(self) -> int:
+        """How many compute nodes are Ironic's, and so of neither class."""
+        return sum(hostclass.is_bare_metal(hypervisor.hypervisor_type)
+                   for hypervisor in self._hypervisors())
+
+    def _hypervisors(self) -> list[Any]:
+        with translated():
+            return list(self._compute.hypervisors(details=True))
 
     @staticmethod
     def _host(shown: Any, aggregates: tuple[segregation_model.HostAggregate,

@@ -92,6 +92,8 @@ class AuditSource(class_change.TopologyService, Protocol):
 
     def hosts(self) -> tuple[segregation_model.MarkedHost, ...]: ...
 
+    def bare_metal(self) -> int: ...
+
     def aggregates(self) -> tuple[segregation_model.HostAggregate, ...]: ...
 
     def flavors(self) -> tuple[flavor_model.Flavor, ...]: ...
@@ -141,6 +143,8 @@ class Audit:
     :param hosts: how many there are of each class, None for those of none or
         of both
     :param servers: how many there are, by class of their host and their own
+    :param bare_metal: how many nodes of Ironic's there are, which are of
+        neither class; None where only some hosts were audited
     :param unmatched: names of hosts that files were given for, and the cloud
         does not have
     """
@@ -150,6 +154,7 @@ class Audit:
     servers: Mapping[Place, int]
     flavors: int
     aggregates: int
+    bare_metal: int | None = None
     unmatched: tuple[str, ...] = ()
 
 
@@ -215,6 +220,7 @@ def run_audit(cloud: AuditSource, settings: AuditSettings = AuditSettings(),
             finding.id))),
         hosts=collections.Counter(counted), servers=first.servers,
         flavors=len(view.flavors), aggregates=len(view.aggregates),
+        bare_metal=None if settings.hosts else cloud.bare_metal(),
         unmatched=tuple(sorted(
             {*settings.descriptions, *settings.configs} - names)))
 
@@ -339,6 +345,7 @@ def make_report(audit: Audit, cloud: str) -> report.CheckReport:
                 in _in_order(audit.servers)],
             'flavors': audit.flavors,
             'aggregates': audit.aggregates,
+            'bare_metal': audit.bare_metal,
             'unmatched': list(audit.unmatched)},
         figures=(
             report.Figure(
@@ -366,6 +373,8 @@ def _scope(audit: Audit) -> str:
     return 'in ' + ', '.join(
         f'{number:,} {word}{"" if number == 1 else "s"}'
         for number, word in (
+            *([(audit.bare_metal, 'bare metal node')]
+              if audit.bare_metal else []),
             (sum(audit.hosts.values()), 'host'),
             (sum(audit.servers.values()), 'server'),
             (audit.flavors, 'flavor'), (audit.aggregates, 'aggregate')))

@@ -122,6 +122,7 @@ class FakeCloud:
         self.all_servers = list(servers)
         self.all_flavors = list(flavors)
         self.all_aggregates = list(aggregates)
+        self.all_bare_metal = 0
         self.offers = {}
         for host in hosts:
             classes = placement_traits.classes_of(host.traits or ())
@@ -155,6 +156,10 @@ class FakeCloud:
                 aggregate for aggregate in self.all_aggregates
                 if host.name in aggregate.hosts))
             for host in self.all_hosts)
+
+    def bare_metal(self):
+        self.called('bare_metal')
+        return self.all_bare_metal
 
     def aggregates(self):
         self.called('aggregates')

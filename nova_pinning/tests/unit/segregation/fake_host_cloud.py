@@ -85,6 +85,9 @@ class FakeCloud:
                                             self._metadata[name])
             for number, (name, members) in enumerate(self._members.items()))
 
+    def bare_metal(self):
+        return 0
+
     def hosts(self):
         aggregates = self.aggregates()
         hosts = []

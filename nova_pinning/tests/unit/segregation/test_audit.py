@@ -352,20 +352,20 @@ class TestReport(unit_base.TestCase):
         return audit_run.make_report(audit_run.Audit(
             findings=(), hosts={DEDICATED: 2, None: 1},
             servers={(DEDICATED, DEDICATED): 1, (DEDICATED, SHARED): 1234},
-            flavors=1, aggregates=0, unmatched=('y',)), 'north')
+            flavors=1, aggregates=0, bare_metal=2, unmatched=('y',)), 'north')
 
     def test_head(self):
         report = self.made()
         self.assertEqual({
-            'cloud': 'north', 'flavors': 1, 'aggregates': 0,
+            'cloud': 'north', 'flavors': 1, 'aggregates': 0, 'bare_metal': 2,
             'hosts': {'none': 1, 'dedicated': 2}, 'unmatched': ['y'],
             'servers': [
                 {'host_class': 'dedicated', 'server_class': 'dedicated',
                  'count': 1},
                 {'host_class': 'dedicated', 'server_class': 'shared',
                  'count': 1234}]}, report.head)
-        self.assertEqual('nothing found in 3 hosts, 1,235 servers, 1 flavor, '
-                         '0 aggregates', report.totals)
+        self.assertEqual('nothing found in 2 bare metal nodes, 3 hosts, 1,235 '
+                         'servers, 1 flavor, 0 aggregates', report.totals)
 
     def test_figures(self):
         hosts, servers = self.made().figures

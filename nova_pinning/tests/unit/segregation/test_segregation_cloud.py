@@ -370,6 +370,7 @@ class TestHosts(CloudTestCase):
                 'h', 'n', 'rp-1', frozenset({placement_traits.DEDICATED}),
                 (AGGREGATE,)),
             segregation_model.MarkedHost('z', 'z', 'rp-2', None, ())), hosts)
+        self.assertEqual(1, self.cloud().bare_metal())
 
     def test_members(self):
         self.http.get(f'{PLACEMENT}/resource_providers?member_of=uuid-a',
