@@ -390,7 +390,7 @@ class Counter:
         if cause is not None:
             return cause
         refusal = host_occupancy.class_refusal(
-            host.occupancy.host, self.request, self._scope)
+            host.occupancy, self.request, self._scope)
         return None if refusal is None else CapacityCause.CLASS
 
     def _gate(self, host: CountedHost) -> _Gate:

@@ -10,6 +10,7 @@ from oslo_config import types
 
 from nova_pinning import errors
 from nova_pinning import extras
+from nova_pinning.model import hostclass
 
 pinning_group = cfg.OptGroup(
     'pinning',
@@ -40,9 +41,10 @@ more. Set it to begin with, and to ``enforce`` once what is said is as wanted.
 """),
     cfg.StrOpt(
         'unknown_host_class',
-        default='allow',
+        default=hostclass.BY_GUESTS,
         mutable=True,
         choices=[
+            (hostclass.BY_GUESTS, 'Treat the host as what its guests are'),
             ('allow', 'Take any guest'),
             ('refuse', 'Take no guest'),
             ('dedicated', 'Treat the host as dedicated'),
@@ -52,8 +54,13 @@ What HostClassFilter does with a host whose class is not known from anything:
 no aggregate with ``pinning:class``, no trait of a class, and a NUMA topology
 that allows both pinned and floating vCPUs on the same CPUs or is missing.
 
+By default such a host is dedicated while guests are pinned to its CPUs, and
+shared otherwise, an empty one included. If others float over CPUs that guests
+are pinned to, it takes no guest until it is marked.
+
 Set this to ``refuse`` once every host is marked, so that a new host takes no
-guest before somebody has decided what it is for.
+guest before somebody has decided what it is for; set it to ``allow`` only
+where guests of both classes may share CPUs.
 """),
     cfg.StrOpt(
         'on_error',

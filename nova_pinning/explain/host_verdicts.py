@@ -16,6 +16,7 @@ from nova_pinning.fit import devices
 from nova_pinning.fleet import gaps
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import migration
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -37,9 +38,9 @@ class RefusalLayer(enum.StrEnum):
 class RefusalCause(NamedTuple):
     """What hosts are counted together by.
 
-    :param name: for CLASS the host's class, for FIT a ``model.Reason``, for
-        AGGREGATES and TRAITS a ``placement.Kind``, for RESOURCES a resource
-        class, for DISABLED ''
+    :param name: for CLASS the host's class or ``migration.MIXED``, for FIT a
+        ``model.Reason``, for AGGREGATES and TRAITS a ``placement.Kind``, for
+        RESOURCES a resource class, for DISABLED ''
     :param about: the zone, aggregate or trait
     """
 
@@ -125,7 +126,7 @@ class HostJudge:
         host = occupancy.host
         exclusions = self._exclusions(occupancy, request)
         class_refusal = host_occupancy.class_refusal(
-            host, request, self.scope)
+            occupancy, request, self.scope)
         outcome = self._outcome(occupancy, request)
         if (isinstance(outcome, model.Refusal)
                 and outcome.reason is model.Reason.PCI):
@@ -134,7 +135,7 @@ class HostJudge:
             trait for query in request.queries
             for trait in placement.unknown_traits(host, query)
             if trait != _STATUS_TRAIT)
-        cause = _decide(occupancy, exclusions, class_refusal, outcome)
+        cause = _decide(occupancy, request, exclusions, class_refusal, outcome)
         return HostVerdict(
             host=host.name, is_enabled=host.is_enabled,
             exclusions=exclusions, unknown_traits=unknown,
@@ -179,13 +180,17 @@ class HostJudge:
 
 def _decide(
     occupancy: host_occupancy.HostOccupancy,
+    request: guest_request.GuestRequest,
     exclusions: tuple[placement.Exclusion, ...],
     class_refusal: model.Refusal | None,
     outcome: model.Fit | model.Refusal,
 ) -> RefusalCause | None:
     """The cause that tells most, None if the guest fits."""
     if class_refusal is not None:
-        return RefusalCause(RefusalLayer.CLASS, str(occupancy.host.host_class))
+        is_known = class_refusal.reason is model.Reason.HOST_CLASS
+        return RefusalCause(
+            RefusalLayer.CLASS,
+            str(request.guest_class.other) if is_known else migration.MIXED)
     causes = sorted(
         (_cause_of(exclusion) for exclusion in exclusions),
         key=lambda cause: list(RefusalLayer).index(cause.layer))

@@ -13,6 +13,7 @@ from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.model import hostclass
 from nova_pinning.placement import cache_resources
 from nova_pinning.placement import inventory
 
@@ -171,12 +172,17 @@ def fit_on(
 
 
 def class_refusal(
-    host: snapshot.FleetHost, request: guest_request.GuestRequest,
+    host: HostOccupancy, request: guest_request.GuestRequest,
     scope: placement.PlacementScope = placement.PlacementScope(),
 ) -> model.Refusal | None:
     """What HostClassFilter says, with its options as they are by default."""
-    host_class = host.known_class
-    if not scope.keeps_classes or host_class in (None, request.guest_class):
+    if not scope.keeps_classes:
+        return None
+    try:
+        host_class = occupancy.host_class(host.host, host.engine, host.guests)
+    except hostclass.UnknownClass as error:
+        return model.Refusal(model.Reason.CLASS_UNKNOWN, detail=str(error))
+    if host_class in (None, request.guest_class):
         return None
     return model.Refusal(
         model.Reason.HOST_CLASS,
@@ -220,7 +226,7 @@ def verdict(
                              detail=occupancy.host.disabled_reason)
     refusal = placement_refusal(occupancy, request, scope)
     if refusal is None:
-        refusal = class_refusal(occupancy.host, request, scope)
+        refusal = class_refusal(occupancy, request, scope)
     if refusal is not None:
         return refusal
     return fit_on(occupancy, request, packs_cells, bounds)

@@ -14,13 +14,17 @@ import dataclasses
 
 from nova_pinning.fleet import cpu_models
 from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import flag
+from nova_pinning.model import hostclass
 from nova_pinning.model import nova_release
 
 #: In a flavor's extra specs or a server's metadata: whether it may be moved.
 MOVABLE_KEY = 'pinning:movable'
+#: What a host is whose guests are of both classes, if nothing else tells.
+MIXED = 'mixed, unmarked'
 _AGGREGATE_KEY = 'aggregate_instance_extra_specs:'
 
 # The states of servers in which nova.compute.api.API has each of these
@@ -58,6 +62,7 @@ class MigrationRules:
             aggregate.name: aggregate for aggregate in fleet.aggregates})
         self._crosses_zones = crosses_zones
         self._hosts = {host.name: host for host in fleet.hosts}
+        self._classes = dict(_classes(fleet))
         self._oldest = _oldest_releases(fleet.hosts)
         self._specs = {flavor.name: flavor.extra_specs
                        for flavor in fleet.flavors}
@@ -183,8 +188,9 @@ class MigrationRules:
             # Live and for evacuations never; cold with
             # compute:servers:resize:cross_cell, which nobody has by default.
             yield f'is in another cell of nova ({target.nova_cell})'
-        if target.known_class not in (None, guest.guest_class):
-            yield f'is a {target.known_class} host'
+        host_class = self._class_of(target)
+        if host_class not in (None, guest.guest_class):
+            yield f'is a {host_class} host'
         specs = self.extra_specs(guest)
         query = guest_request.PlacementQuery(
             resources={}, required=guest_request.traits(specs, 'required'),
@@ -297,13 +303,28 @@ class MigrationRules:
                     source.hypervisor_version,
                     placement.availability_zone(source, self._scope)))
 
-    @staticmethod
-    def host_key(host: snapshot.FleetHost) -> Hashable:
+    def _class_of(self, host: snapshot.FleetHost) -> str | None:
+        return host.known_class or self._classes.get(host.name)
+
+    def host_key(self, host: snapshot.FleetHost) -> Hashable:
         """All that refusals of hosts read of a host, but its name."""
-        return (host.known_class, host.traits, host.aggregates,
+        return (self._class_of(host), host.traits, host.aggregates,
                 host.is_enabled, host.disabled_reason, host.nova_cell,
                 host.cpu_model, host.nova_release, host.hypervisor_version,
                 placement.has_threads(host))
+
+
+def _classes(fleet: snapshot.Fleet) -> Iterator[tuple[str, str | None]]:
+    """The classes of hosts by their guests as they are, where those tell."""
+    guests = occupancy.guests_by_host(fleet)
+    for host in fleet.hosts:
+        if host.known_class is None:
+            own = guests[host.name]
+            try:
+                yield host.name, occupancy.host_class(
+                    host, occupancy.engine_host(host, own), own)
+            except hostclass.UnknownClass:
+                yield host.name, MIXED
 
 
 def _oldest_releases(

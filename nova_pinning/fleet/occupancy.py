@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from nova_pinning.fit import usage
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.model import hostclass
 
 
 def guests_by_host(
@@ -31,3 +32,19 @@ def engine_host(
     return usage.take_all(host.engine, (
         (guest.topology, guest.fit) for guest in guests
         if guest.topology is not None and guest.fit is not None))
+
+
+def host_class(
+    host: snapshot.FleetHost, engine: model.Host,
+    guests: Iterable[snapshot.FleetGuest],
+) -> hostclass.HostClass | None:
+    """The class of a host to HostClassFilter, by its default options.
+
+    :param engine: the host with the guests on it
+    :returns: None if too little is known of it
+    :raises hostclass.UnknownClass: if the filter refuses it to all guests
+    """
+    if host.known_class or host.is_opaque:
+        return host.known_class
+    return hostclass.class_of_guests(
+        engine.cells, sum(guest.vcpus for guest in guests))

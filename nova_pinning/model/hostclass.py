@@ -12,6 +12,9 @@ from typing import Protocol
 #: class for HostClassFilter.
 CLASS_KEY = 'pinning:class'
 
+#: [pinning] unknown_host_class, unless set.
+BY_GUESTS = 'by-guests'
+
 # Numbered and named groups, as nova.scheduler.utils.ResourceRequest has them.
 _PCPU_KEY = re.compile(r'resources[a-zA-Z0-9_-]{0,64}:PCPU')
 
@@ -49,8 +52,18 @@ class CpusOfCell(Protocol):
     def dedicated_cpus(self) -> Collection[int]: ...
 
 
+class UseOfCell(Protocol):
+    """A host's NUMA cell: CPUs pinned to, and floating vCPUs of its guests."""
+
+    @property
+    def pinned_cpus(self) -> Collection[int]: ...
+
+    @property
+    def shared_used(self) -> int: ...
+
+
 class UnknownClass(Exception):
-    """A class is given, but not one that there is, or two at once."""
+    """Nothing tells a class, or it is none that there is, or two at once."""
 
 
 def parse(name: str, where: str) -> HostClass:
@@ -117,21 +130,56 @@ def class_of_cpus(cells: Iterable[CpusOfCell]) -> HostClass | None:
     """
     has_shared = False
     for cell in cells:
-        if cell.dedicated_cpus:
-            return (None if cell.dedicated_cpus == cell.shared_cpus
+        dedicated = cell.dedicated_cpus
+        if dedicated:
+            return (None if dedicated == cell.shared_cpus
                     else HostClass.DEDICATED)
         has_shared = has_shared or bool(cell.shared_cpus)
     return HostClass.SHARED if has_shared else None
 
 
-def class_of_option(unknown_host_class: str) -> HostClass | None:
-    """The class of a host of which nothing tells, None if it has none.
+def class_of_guests(cells: Iterable[UseOfCell], used_vcpus: int) -> HostClass:
+    """The class that the guests on a host show.
+
+    Shared without any: all that may be on their way to an empty host have to
+    be of one class, and nobody sees those. Floating vCPUs in a NUMA cell show
+    nothing, since those of guests with CPU policy mixed are among them.
+
+    :param used_vcpus: of all its guests
+    :raises UnknownClass: if some float elsewhere though others are pinned
+    """
+    cells = tuple(cells)
+    pinned = sum(len(cell.pinned_cpus) for cell in cells)
+    if not pinned:
+        return HostClass.SHARED
+    floating = used_vcpus - pinned - sum(cell.shared_used for cell in cells)
+    if floating > 0:
+        raise UnknownClass(
+            'neither a mark nor its CPUs show what the host is for, and '
+            f'{floating} vCPUs float over its CPUs, of which {pinned} are '
+            'pinned; mark it')
+    return HostClass.DEDICATED
+
+
+def class_of_unmarked(
+    unknown_host_class: str, cells: Iterable[UseOfCell],
+    used_vcpus: int,
+) -> HostClass | None:
+    """The class of a host of which neither marks nor CPUs tell.
 
     :param unknown_host_class: the option of group [pinning]
+    :param used_vcpus: of all its guests
+    :returns: None if it takes any guest
+    :raises UnknownClass: if it takes none
     """
-    if unknown_host_class in ('dedicated', 'shared'):
-        return HostClass(unknown_host_class)
-    return None
+    match unknown_host_class:
+        case 'allow':
+            return None
+        case 'refuse':
+            raise UnknownClass("nothing indicates the host's class")
+        case 'dedicated' | 'shared':
+            return HostClass(unknown_host_class)
+    return class_of_guests(cells, used_vcpus)
 
 
 def is_bare_metal(hypervisor_type: str | None) -> bool:

@@ -234,8 +234,10 @@ def _layers(
         'is not enabled' if not keeps_classes
         else f'refuses it: {verdict.class_refusal}'
         if verdict.class_refusal is not None
-        else 'passes it' if host.host_class is not None
-        else "passes it: nothing indicates the host's class")
+        else 'passes it' if host.known_class is not None
+        else "passes it: nothing indicates the host's class"
+        if host.is_opaque
+        else "passes it: nothing but its guests indicates the host's class")
     yield 'PinnedTopologyFilter', (
         f'refuses it: {verdict.outcome}'
         if isinstance(verdict.outcome, model.Refusal)

@@ -2,8 +2,8 @@
 """Which class a guest is of, and which class a host, by nova's objects."""
 
 from collections.abc import Iterator
+import dataclasses
 from typing import Any
-from typing import NamedTuple
 
 from nova_pinning.bridge import nova_objects
 from nova_pinning.model import hostclass
@@ -41,36 +41,65 @@ def image_property(spec_obj: Any, name: str) -> Any:
 
 
 def host_class(
-    host_state: Any, view: traits_reader.TraitsView,
+    host_state: Any, view: traits_reader.TraitsView, unknown_host_class: str,
 ) -> hostclass.HostClass | None:
-    """The class of a host, None if nothing tells.
+    """The class of a host, None if it takes guests of any.
 
-    See :func:`placement_traits.host_class`.
+    See :func:`placement_traits.host_class`, and
+    :func:`hostclass.class_of_unmarked` for where that does not tell.
 
     :param host_state: nova.scheduler.host_manager.HostState
+    :param unknown_host_class: the option of group [pinning]
     :raises hostclass.UnknownClass: if what tells it names nonsense, or
         disagrees
     """
     marks = view.marks.get(host_state.uuid)
+    topology = host_state.numa_topology
     return placement_traits.host_class(
         host_state.aggregates, marks.classes if marks else _NONE,
-        _cells(host_state))
+        cells_of(topology)) or hostclass.class_of_unmarked(
+            unknown_host_class, cells_of(topology), host_state.vcpus_used)
 
 
 def class_from_topology(host_state: Any) -> hostclass.HostClass | None:
     """The class that the host's own NUMA topology shows."""
-    return hostclass.class_of_cpus(_cells(host_state))
+    return hostclass.class_of_cpus(cells_of(host_state.numa_topology))
 
 
-class _Cell(NamedTuple):
-    shared_cpus: set[int]
-    dedicated_cpus: set[int]
+def has_shared_cpus(topology: Any) -> bool:
+    """Whether a host's topology shows that cpu_shared_set is set."""
+    return bool(topology) and any(cell.cpuset for cell in topology.cells)
 
 
-def _cells(host_state: Any) -> Iterator[_Cell]:
-    """The cells of a host; none from a nova without the two kinds of CPUs."""
-    topology = host_state.numa_topology
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Cell:
+    """A nova.objects.NUMACell; its fields take long, so they are read late."""
+
+    _cell: Any
+
+    @property
+    def shared_cpus(self) -> set[int]:
+        return self._cell.cpuset
+
+    @property
+    def dedicated_cpus(self) -> set[int]:
+        return self._cell.pcpuset
+
+    @property
+    def pinned_cpus(self) -> set[int]:
+        return self._cell.pinned_cpus
+
+    @property
+    def shared_used(self) -> int:
+        return self._cell.cpu_usage
+
+
+def cells_of(topology: Any) -> Iterator[_Cell]:
+    """The cells of a host; none from a nova without the two kinds of CPUs.
+
+    :param topology: nova.objects.NUMATopology or None
+    """
     for cell in topology.cells if topology else ():
         if 'pcpuset' not in cell:
             return
-        yield _Cell(cell.cpuset, cell.pcpuset)
+        yield _Cell(cell)

@@ -48,7 +48,8 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
         topology = host_state.numa_topology
         if request.requires_threads and topology and not topology.has_threads:
             return Refusal(Reason.NO_THREADS)
-        if request.requires_shared_cpus and _has_no_shared_cpus(topology):
+        if (request.requires_shared_cpus and topology
+                and not classes.has_shared_cpus(topology)):
             return Refusal(
                 Reason.NOVA_START,
                 detail='realtime vCPUs with emulator threads policy "share" '
@@ -128,12 +129,6 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
                 recorder.differed(self._name, who, reason, count)
 
 
-def _has_no_shared_cpus(topology: Any) -> bool:
-    """Whether the host's topology shows that cpu_shared_set is not set."""
-    return bool(topology) and not any(
-        cell.cpuset for cell in topology.cells)
-
-
 def _nova_passes(host_state: Any, spec_obj: Any) -> bool:
     """What nova's own filter says of a host, which it does not get to change.
 
@@ -154,7 +149,8 @@ class HostClassFilter(reasoned.ReasonedFilter):
     """Hosts of the guest's own class: dedicated or shared.
 
     What aggregates and traits state counts, and both have to agree. The
-    host's topology is asked only where neither says anything.
+    host's topology is asked only where neither says anything. Bare metal is
+    of neither class, and passes.
     """
 
     def refusal(
@@ -162,46 +158,21 @@ class HostClassFilter(reasoned.ReasonedFilter):
     ) -> Refusal | None:
         if request.guest_class is None:
             return request.class_refusal
+        if hostclass.is_bare_metal(host_state.hypervisor_type):
+            return None
         view = request.traits
         try:
             if view.stale and self._depends_on_traits(host_state, request):
                 return Refusal(Reason.TRAITS_STALE, detail=view.stale)
-            host_class = (
-                classes.host_class(host_state, view)
-                or hostclass.class_of_option(
-                    request.options.unknown_host_class))
+            host_class = classes.host_class(
+                host_state, view, request.options.unknown_host_class)
         except hostclass.UnknownClass as error:
             return Refusal(Reason.CLASS_UNKNOWN, detail=str(error))
-        if self._may_be_shared(host_state, request):
-            return None
-        if host_class is None:
-            if request.options.unknown_host_class == 'allow':
-                return None
-            return Refusal(
-                Reason.CLASS_UNKNOWN, detail="nothing indicates the host's "
-                                             "class")
-        if host_class is request.guest_class:
+        if host_class in (None, request.guest_class):
             return None
         return Refusal(
             Reason.HOST_CLASS,
             detail=f'a {host_class} host, a {request.guest_class} guest')
-
-    @staticmethod
-    def _may_be_shared(host_state: Any,
-                       request: requests.PinningRequest) -> bool:
-        """Whether a shared guest may go on the host for want of traits.
-
-        Where none were ever read, and no aggregate names a class, CPUs that
-        are set aside for pinning do not show that the others are not for
-        floating guests.
-        """
-        view = request.traits
-        return (request.guest_class is hostclass.HostClass.SHARED
-                and bool(view.stale) and not view.were_read
-                and hostclass.class_of_aggregates(
-                    host_state.aggregates) is None
-                and bool(host_state.numa_topology)
-                and not _has_no_shared_cpus(host_state.numa_topology))
 
     @staticmethod
     def _depends_on_traits(host_state: Any,
@@ -210,14 +181,17 @@ class HostClassFilter(reasoned.ReasonedFilter):
 
         Where hosts have had traits, the topology does not help: it shows what
         a host could do, not what it is for. Where none were ever read, it has
-        to do: a site may well do without.
+        to do, since a site may well do without; but if it has CPUs for both
+        classes, a trait may say that the host is shared.
         """
-        if (request.guest_class is not hostclass.HostClass.DEDICATED or
-                hostclass.class_of_aggregates(
-                    host_state.aggregates) is not None):
+        if hostclass.class_of_aggregates(host_state.aggregates) is not None:
             return False
-        return (request.traits.were_read or
-                classes.class_from_topology(host_state) is None)
+        were_read = request.traits.were_read
+        shown = classes.class_from_topology(host_state)
+        if request.guest_class is hostclass.HostClass.DEDICATED:
+            return were_read or shown is None
+        return (not were_read and shown is hostclass.HostClass.DEDICATED
+                and classes.has_shared_cpus(host_state.numa_topology))
 
 
 def all_filters() -> list[type[filters.BaseHostFilter]]:

@@ -78,7 +78,6 @@ class _HostTier(enum.IntEnum):
 class _FastKind:
     """A kind of guest, with what is known about each host for it.
 
-    :ivar may: the hosts of its class
     :ivar seen: version of each host that the rest is about
     :ivar picks_pages: whether nova's claim picks the size of its pages, which
         can hang on other cells than the one that they are in
@@ -90,12 +89,10 @@ class _FastKind:
 
     def __init__(self, number: int, request: guest_request.GuestRequest,
                  queries: tuple[offers.ResourceQuery, ...],
-                 may: Flags) -> None:
-        count = len(may)
+                 count: int) -> None:
         self.number = number
         self.request = request
         self.queries = queries
-        self.may = may
         self.is_pinned = (request.topology is not None
                           and request.topology.is_pinned)
         self.picks_pages = request.topology is not None and any(
@@ -125,7 +122,8 @@ class FastScheduler:
         self.ledger = ledger
         self._settings = settings.read(configuration, _ask_nova)
         self._packs_cells = configuration.packs_cells
-        self._keeps_classes = configuration.keeps_classes is not False
+        self._gate = None if configuration.keeps_classes is False else (
+            offers.ClassGate(ledger, self._settings.unknown_host_class))
         self._looks_at_l3 = looks_at_l3
         self._recent = mix.RecentMix(self._settings.recent_requests)
         #: Sizes that stranded CPUs were ever calculated for, numbered.
@@ -167,7 +165,7 @@ class FastScheduler:
         if known is not None and known.host is None:
             return known
         if known is None:
-            indices = numpy.flatnonzero(offered.any & kind.may)
+            indices = numpy.flatnonzero(offered.any & self._may(request))
         else:
             indices = numpy.array([known.host])
         indices = self._passing(kind, indices)
@@ -191,7 +189,7 @@ class FastScheduler:
             return False
         if kind.is_pinned:
             self._note_request(uuid, kind)
-        if not kind.may[target] or not len(
+        if not self._may(request)[target] or not len(
                 self._passing(kind, numpy.array([target]))):
             return False
         self.ledger.release(uuid)
@@ -233,11 +231,15 @@ class FastScheduler:
         kind = _FastKind(
             len(self._kinds), request,
             self._placement.resource_queries(request),
-            offers.allowed(self.ledger, request,
-                           self._settings.unknown_host_class,
-                           self._keeps_classes))
+            len(self.ledger.hosts))
         self._kinds[id(request)] = kind
         return kind
+
+    def _may(self, request: guest_request.GuestRequest) -> Flags:
+        """The hosts that HostClassFilter lets pass, if it is enabled."""
+        if self._gate is None:
+            return numpy.ones(len(self.ledger.hosts), dtype=bool)
+        return self._gate.allowed(request.guest_class)
 
     def _note_request(self, uuid: str, kind: _FastKind) -> None:
         """Note the sizes that stranded CPUs are calculated for."""
@@ -318,7 +320,7 @@ class FastScheduler:
                 known = kind.losses.get(number)
                 if known is None:
                     known = kind.losses[number] = numpy.zeros(
-                        len(kind.may), dtype=numpy.int64)
+                        len(kind.seen), dtype=numpy.int64)
                 known[index] = self._loss(kind, index, decision, size, number)
         if self._needs_l3:
             self._note_l3(kind, index, decision)

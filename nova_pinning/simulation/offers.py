@@ -96,20 +96,41 @@ class PlacementCounts:
         return Offers(some, tuple(offered))
 
 
-def allowed(ledger: occupancy_ledger.OccupancyLedger,
-            request: guest_request.GuestRequest, unknown: str,
-            keeps_classes: bool = True) -> Flags:
-    """The hosts whose class is the guest's, or not known and let pass.
+#: A bit for each class of guests that a host takes.
+_BITS: Mapping[hostclass.HostClass | None, int] = {
+    host_class: 1 << number
+    for number, host_class in enumerate(hostclass.HostClass)}
+
+
+class ClassGate:
+    """Which hosts HostClassFilter lets pass, as guests come and go.
 
     :param unknown: [pinning] unknown_host_class
-    :param keeps_classes: whether HostClassFilter is enabled
     """
-    if not keeps_classes:
-        return numpy.ones(len(ledger.hosts), dtype=bool)
-    may = numpy.zeros(len(ledger.hosts), dtype=bool)
-    default = hostclass.class_of_option(unknown)
-    for index, host in enumerate(ledger.hosts):
-        host_class = host.known_class or default
-        may[index] = (host_class is request.guest_class
-                      or host_class is None and unknown != 'refuse')
-    return may
+
+    def __init__(self, ledger: occupancy_ledger.OccupancyLedger,
+                 unknown: str) -> None:
+        self._ledger = ledger
+        self._unknown = unknown
+        self._bits = numpy.array([_BITS.get(host.known_class, 0)
+                                  for host in ledger.hosts], dtype=numpy.int8)
+        #: Hosts of which nothing but their guests tells, by index.
+        self._unmarked = numpy.flatnonzero(self._bits == 0)
+        self._seen = numpy.full(len(self._unmarked), -1)
+
+    def allowed(self, guest_class: hostclass.HostClass) -> Flags:
+        """The hosts that guests of a class may go to now."""
+        version = self._ledger.version[self._unmarked]
+        for index in self._unmarked[self._seen != version].tolist():
+            self._bits[index] = self._bits_of(index)
+        self._seen = version
+        return (self._bits & _BITS[guest_class]) != 0
+
+    def _bits_of(self, index: int) -> int:
+        try:
+            host_class = hostclass.class_of_unmarked(
+                self._unknown, self._ledger.engine(index).cells,
+                int(self._ledger.used_vcpus[index]))
+        except hostclass.UnknownClass:
+            return 0
+        return _BITS.get(host_class, sum(_BITS.values()))

@@ -40,19 +40,20 @@ fragmentation_mix = vcpus:8,memory_mib:1
 _DEFAULT = {
     'full': [], 'broken': [], 'nova wrong': [],
     'nova slow': ['host0', 'host1'],
-    'devices': ['host0'], 'class unknown': ['host0'],
+    'devices': ['host0'], 'class unknown': [],
     'order': ['tight', 'wide'], 'neighbours': ['shared', 'spread'],
 }
 #: What each option makes of them.
 _CHANGES = {
     'mode = observe': {
         'full': ['host0'], 'broken': ['host0'], 'nova wrong': ['host0'],
+        'class unknown': ['host0'],
     },
     'on_error = pass': {'broken': ['host0']},
     'check_nova_claim = false': {'nova wrong': ['host0']},
     'nova_claim_max_seconds = 0': {'nova slow': ['host0']},
     'request_budget_seconds = 0.000000001': {'devices': []},
-    'unknown_host_class = refuse': {'class unknown': []},
+    'unknown_host_class = allow': {'class unknown': ['host0']},
     'fragmentation_weight_multiplier = -9': {
         'order': ['wide', 'tight'], 'neighbours': ['spread', 'shared']},
     'cache_locality_weight_multiplier = 9': {'order': ['wide', 'tight']},
@@ -178,8 +179,8 @@ class _TestReload:
 
     def test_wrong_values(self):
         """What was right last applies, with all other options."""
-        self._reload('unknown_host_class = refuse')
-        right = _DEFAULT | {'class unknown': []}
+        self._reload('unknown_host_class = allow')
+        right = _DEFAULT | {'class unknown': ['host0']}
         self.assertEqual(right, self.process.hosts())
         if not (self.is_patched or thread_kinds.ARE_OPTIONS_MUTATED):
             # The process that forks the others knows what it began with.

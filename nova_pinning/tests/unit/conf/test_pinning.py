@@ -25,7 +25,7 @@ class TestOptions(oslotest.BaseTestCase):
         options = self._read()
         self.assertEqual({
             'mode': 'enforce',
-            'unknown_host_class': 'allow',
+            'unknown_host_class': 'by-guests',
             'on_error': 'by-class',
             'check_nova_claim': True,
             'nova_claim_max_seconds': 1.0,

@@ -160,10 +160,38 @@ class TestVerdict(unit_base.TestCase):
         dedicated = explain_cases.host(_cell(), host_class=None)
         self.assertEqual(
             'a dedicated host, a shared guest',
-            host_occupancy.class_refusal(dedicated, shared).detail)
+            host_occupancy.class_refusal(
+                host_occupancy.of_host(dedicated), shared).detail)
+
+    def test_unmarked(self):
+        """As the filter by default, which goes by the host's guests then."""
         either = explain_cases.host(_cell(shared_cpus=range(8)),
                                     host_class=None)
-        self.assertIsNone(host_occupancy.class_refusal(either, shared))
+        pinned = explain_cases.wanted(explain_cases.pinned((2, 100)))
+        shared = explain_cases.wanted(guest_class=explain_cases.SHARED)
+        empty = host_occupancy.of_host(either)
+        with_pins = empty.with_guest(
+            pinned, host_occupancy.fit_on(empty, pinned))
+        for occupancy, expected in (
+                (empty, (None, 'a shared host, a dedicated guest')),
+                (empty.with_guest(shared, host_occupancy.FLOATING),
+                 (None, 'a shared host, a dedicated guest')),
+                (with_pins, ('a dedicated host, a shared guest', None)),
+                (with_pins.with_guest(shared, host_occupancy.FLOATING),
+                 ("neither a mark nor its CPUs show what the host is for, "
+                  'and 1 vCPUs float over its CPUs, of which 2 are pinned; '
+                  'mark it',) * 2)):
+            found = [host_occupancy.class_refusal(occupancy, one)
+                     for one in (shared, pinned)]
+            self.assertEqual(expected, tuple(
+                None if refusal is None else refusal.detail
+                for refusal in found))
+
+    def test_unmarked_as_placement_alone_tells(self):
+        opaque = host_occupancy.of_host(dataclasses.replace(
+            explain_cases.host(host_class=None), cells=(), inventories={}))
+        self.assertIsNone(host_occupancy.class_refusal(
+            opaque, explain_cases.wanted(explain_cases.pinned((2, 100)))))
 
     def _first_cell(self, *cells, packs_cells=False, **values):
         where = host_occupancy.of_host(explain_cases.host(*cells, **values))

@@ -37,18 +37,19 @@ class HostClassTestCase(unit_base.TestCase):
                 return 'unknown'
 
         state = types.SimpleNamespace(
-            uuid='u', aggregates=[
+            uuid='u', vcpus_used=0, aggregates=[
                 types.SimpleNamespace(name='a', metadata=one)
                 for one in metadata],
             numa_topology=numa.NUMATopology(cells=[
                 numa.NUMACell(
                     id=number, cpuset=set(cpuset.CpuSet.parse(shared)),
-                    pcpuset=set(cpuset.CpuSet.parse(dedicated)))
+                    pcpuset=set(cpuset.CpuSet.parse(dedicated)),
+                    pinned_cpus=set(), cpu_usage=0)
                 for number, (shared, dedicated) in enumerate(cells)]))
         view = traits_reader.TraitsView(
             {'u': traits_reader._marks(frozenset(names))})
         self.assertEqual(
-            told(lambda: classes.host_class(state, view)),
+            told(lambda: classes.host_class(state, view, 'allow')),
             told(lambda: placement_traits.host_class(
                 [snapshot.FleetAggregate('a', None, one) for one in metadata],
                 placement_traits.classes_of(names),

@@ -135,6 +135,8 @@ class TestHostClass(unit_base.TestCase):
             oracle_cases.host_cell(0, [0, 1])))
         del state.numa_topology.cells[0]._obj_pcpuset
         self.assertIsNone(classes.class_from_topology(state))
+        self.assertEqual('shared', classes.host_class(
+            state, traits_reader.TraitsView(), 'by-guests'))
 
     def test_aggregates_in_conflict(self):
         error = self.assertRaises(
@@ -206,6 +208,7 @@ class TestHostClassFilter(unit_base.TestCase):
 
     def test_unknown_hosts(self):
         for policy, passing in (
+                ('by-guests', ['shared']),
                 ('allow', ['dedicated', 'shared']), ('refuse', []),
                 ('dedicated', ['dedicated']), ('shared', ['shared'])):
             self.set_option('unknown_host_class', policy)
@@ -222,6 +225,50 @@ class TestHostClassFilter(unit_base.TestCase):
         refusal = self._refusal('shared')
         self.assertEqual(Reason.CLASS_UNKNOWN, refusal.reason)
         self.assertIn("nothing indicates the host's class", str(refusal))
+
+    def test_by_guests(self):
+        """A host without marks and CPU sets is what its guests are."""
+        for pinned, in_cells, vcpus, passing in (
+                # None, some that float, in cells and elsewhere.
+                ([], 0, 0, 'shared'), ([], 0, 7, 'shared'),
+                ([], 2, 2, 'shared'), ([], 2, 7, 'shared'),
+                # Pinned, with policy mixed, with threads that are isolated.
+                ([0, 1], 0, 2, 'dedicated'), ([0, 1], 1, 3, 'dedicated'),
+                ([0, 1, 2], 0, 2, 'dedicated'),
+                # Of both classes.
+                ([0, 1], 0, 3, None), ([0, 1], 1, 4, None)):
+            for guest in ('dedicated', 'shared'):
+                state = builders.host_state(vcpus_used=vcpus, topology=(
+                    builders.host_topology(oracle_cases.host_cell(
+                        0, range(4), shared=list(range(4)), pinned=pinned,
+                        cpu_usage=in_cells))))
+                refusal = filters.HostClassFilter().refusal(
+                    state, requests.read(builders.spec(
+                        None, {'pinning:class': guest})))
+                expected = (None if guest == passing else
+                            Reason.HOST_CLASS if passing else
+                            Reason.CLASS_UNKNOWN)
+                self.assertIs(expected,
+                              None if refusal is None else refusal.reason,
+                              (pinned, in_cells, vcpus, guest))
+        self.assertIn('and 1 vCPUs float over its CPUs, of which 2 are '
+                      'pinned; mark it', str(refusal))
+
+    def test_bare_metal(self):
+        """Ironic's nodes are of neither class, whatever marks them."""
+        specs = ({'resources:CUSTOM_BAREMETAL': '1', 'resources:VCPU': '0',
+                  'resources:MEMORY_MB': '0', 'resources:DISK_GB': '0'},
+                 {}, {'hw:cpu_policy': 'dedicated'})
+        for policy in ('by-guests', 'allow', 'refuse', 'dedicated', 'shared'):
+            self.set_option('unknown_host_class', policy)
+            for extra_specs, named in itertools.product(
+                    specs, ('', 'dedicated', 'shared', 'gold')):
+                state = builders.host_state(
+                    hypervisor_type='ironic', aggregates=[
+                        builders.aggregate(pinning__class=named)]
+                    if named else [])
+                self.assertTrue(filters.HostClassFilter().host_passes(
+                    state, builders.spec(extra_specs=extra_specs)))
 
     def test_nonsense(self):
         for guest, host, where in (
@@ -261,6 +308,9 @@ def _expected(named, marked, shown, guest, is_stale, unknown):
     if not known:
         if unknown == 'allow':
             return None
+        if unknown == 'by-guests':
+            # There are none.
+            return None if guest is SHARED else Reason.HOST_CLASS
         if unknown == 'refuse':
             return Reason.CLASS_UNKNOWN
         known = {unknown}
@@ -301,7 +351,8 @@ class TestTraits(unit_base.TestCase):
             state = self._state(named, marked, shown)
             for guest, unknown, age in itertools.product(
                     (DEDICATED, SHARED),
-                    ('allow', 'refuse', 'dedicated', 'shared'), (0, 3601)):
+                    ('by-guests', 'allow', 'refuse', 'dedicated', 'shared'),
+                    (0, 3601)):
                 self.set_option('unknown_host_class', unknown)
                 self.clock.now += age
                 refusal = self._refusal(state, guest)
@@ -364,20 +415,27 @@ class TestTraits(unit_base.TestCase):
                     expected, None if refusal is None else refusal.reason,
                     (named, shown, guest))
 
-    def test_never_read_until_it_is(self):
-        """Shared guests go on where there are shared CPUs."""
+    def test_both_cpu_sets(self):
+        """Dedicated without a mark, before traits are read and after it."""
         for cell, expected in (
                 (oracle_cases.host_cell(0, [0]), Reason.HOST_CLASS),
-                (oracle_cases.host_cell(0, [0], shared=[1]), None)):
+                # A trait may say that it is shared.
+                (oracle_cases.host_cell(0, [0], shared=[1]),
+                 Reason.TRAITS_STALE)):
             state = builders.host_state(
                 topology=builders.host_topology(cell))
             self.assertIsNone(self._refusal(state, DEDICATED))
-            refusal = self._refusal(state, SHARED)
-            self.assertIs(
-                expected, None if refusal is None else refusal.reason)
+            self.assertIs(expected, self._refusal(state, SHARED).reason)
+        state.aggregates = [builders.aggregate(pinning__class='shared')]
+        self.assertIsNone(self._refusal(state, SHARED))
+        state.aggregates = []
         self.reader.refresh()
+        self.assertIsNone(self._refusal(state, DEDICATED))
         self.assertEqual(Reason.HOST_CLASS,
                          self._refusal(state, SHARED).reason)
+        self.placement.traits = {state.uuid: {placement_traits.SHARED}}
+        self.reader.refresh()
+        self.assertIsNone(self._refusal(state, SHARED))
 
     def test_one_view_for_the_whole_request(self):
         states = [self._state([], [SHARED]) for _number in range(3)]

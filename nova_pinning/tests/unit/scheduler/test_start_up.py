@@ -153,7 +153,7 @@ class TestChangedOptions(unit_base.TestCase, oracle_cases.TestCase):
         self.options.conf.log_opt_values(mock.Mock(), logging.DEBUG)
         self._change('mode = observe')
         options = requests.current_options()
-        self.assertEqual(('allow', 'observe'),
+        self.assertEqual(('by-guests', 'observe'),
                          (options.unknown_host_class, options.mode))
 
     def test_a_wrong_policy_while_hosts_cannot_be_judged(self):
