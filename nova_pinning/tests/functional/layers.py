@@ -177,3 +177,22 @@ class FilterByAggregates(Layer):
         if before is not None:
             self.nova.remove_from_aggregate(self._aggregates[before], host)
         self._member_of[host] = host_class
+
+
+class FilterByGuests(FilterByAggregates):
+    """HostClassFilter, which takes unmarked hosts for what their guests are.
+
+    :param unknown_host_class: of [pinning]
+    """
+
+    def __init__(self, unknown_host_class: str = 'by-guests') -> None:
+        self._unknown = unknown_host_class
+
+    def start(self, nova: cloud.Cloud) -> None:
+        super().start(nova)
+        nova.stage.flags(unknown_host_class=self._unknown, group='pinning')
+
+    def unmark(self, host: str) -> None:
+        """Make a host one of no class."""
+        self.nova.remove_from_aggregate(
+            self._aggregates[self._member_of.pop(host)], host)

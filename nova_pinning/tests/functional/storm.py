@@ -36,6 +36,7 @@ SHARED = layers.SHARED
 #: All of one size in memory: it is CPUs that the storm is about.
 MEMORY_MIB = 512
 
+_IMAGE_POLICY = 'image_hw_cpu_policy'
 _PINNED = {'hw:cpu_policy': 'dedicated'}
 
 OFFERS = {offer.name: offer for offer in (
@@ -79,6 +80,15 @@ HOSTS = {
             dedicated='1,4,7,10', shared='0,2,3,5,6,8,9,11',
             memory_gib=48)),
     ) for number in range(1, 4)}
+
+Shapes = Mapping[str, tuple[hostclass.HostClass | None, hosts.HostShape]]
+
+#: The same, but for hosts that are new: nothing marks them, and they have
+#: neither CPU set. The first has dedicated guests from when it was marked.
+UNMARKED_HOSTS = {
+    name: wanted if name.startswith(('pinned', 'floating')) else (
+        DEDICATED if name == 'emulator-1' else None, _shape(memory_gib=64))
+    for name, wanted in HOSTS.items() if not name.endswith('-3')}
 
 #: What counts as an operation, once for each guest.
 OPERATIONS = ('boot', 'resize', 'migrate', 'migrate_live', 'evacuate',
@@ -133,11 +143,14 @@ class Storm(fixtures.Fixture):
 
     :param layer: what keeps the classes apart
     :param seed: the same seed asks for the same things
+    :param shapes: of all hosts, with the class that they are marked as
     """
 
-    def __init__(self, layer: layers.Layer, seed: int) -> None:
+    def __init__(self, layer: layers.Layer, seed: int,
+                 shapes: Shapes = HOSTS) -> None:
         super().__init__()
         self._layer = layer
+        self._shapes = shapes
         self.seed = seed
         self._random = random.Random(seed)
         #: What happened, a line an operation.
@@ -145,8 +158,9 @@ class Storm(fixtures.Fixture):
         #: Guests carried through each operation, and those refused.
         self.done: collections.Counter[str] = collections.Counter()
         self.refused: collections.Counter[str] = collections.Counter()
-        #: Which class each host is of now, and the hosts that have changed.
-        self.classes: dict[str, hostclass.HostClass] = {}
+        #: Which class each host is of now, None for that of its guests, and
+        #: the hosts that have changed.
+        self.classes: dict[str, hostclass.HostClass | None] = {}
         self.changed: set[str] = set()
         #: Guests on hosts of the wrong class, those for whom the scheduler
         #: picked one, alternates included, and what else is wrong; each with
@@ -165,9 +179,10 @@ class Storm(fixtures.Fixture):
             filter_paths=self._layer.filter_paths,
             weigher_paths=('nova.scheduler.weights.all_weighers',)))
         self._layer.start(self.nova)
-        for name, (host_class, shape) in HOSTS.items():
+        for name, (host_class, shape) in self._shapes.items():
             self.nova.start_host(name, shape)
-            self._layer.mark(name, host_class)
+            if host_class:
+                self._layer.mark(name, host_class)
             self.classes[name] = host_class
         self._flavors = {
             name: create_flavor(self.nova, self._layer, offer)
@@ -200,6 +215,11 @@ class Storm(fixtures.Fixture):
             watched))
 
     # The storm.
+
+    def settle(self, offer: str, host: str) -> None:
+        """Boot a guest on a host."""
+        server = self.nova.boot('settler', self._flavors[offer], host=host)
+        self._guests.append(Guest(server, offer, False))
 
     @property
     def operations(self) -> int:
@@ -375,7 +395,10 @@ class Storm(fixtures.Fixture):
         """Empty a host and give it the other class."""
         count = collections.Counter(self.classes.values())
         hosts_to_spare = [name for name, host_class in self.classes.items()
-                          if _takes_either(name) and count[host_class] > 4]
+                          if self._takes_either(name)
+                          and count[host_class] > 4]
+        if not hosts_to_spare:
+            return
         self._random.shuffle(hosts_to_spare)
         host = min(hosts_to_spare, key=lambda name: len(self._on(name)))
         for guest in self._on(host):
@@ -397,16 +420,16 @@ class Storm(fixtures.Fixture):
             host = instance.host
             if not host:
                 continue
-            image_policy = instance.system_metadata.get('image_hw_cpu_policy')
+            image_policy = instance.system_metadata.get(_IMAGE_POLICY)
             offer = OFFERS[instance.flavor.name]
-            belongs = guest_class(offer.name, image_policy)
-            self._note_place(self.misplaced, instance.uuid, host, belongs)
+            self._note_place(self.misplaced, instance.uuid, host,
+                             _class_of(instance))
             pins = pinned(instance)
             wanted = offer.pinned or (offer.vcpus if image_policy else 0)
             if len(pins) != wanted:
                 self._note_wrong(f'{instance.display_name} has {len(pins)} '
                                  f'pinned vCPUs, not {wanted}')
-            if not pins <= _dedicated_cpus(host):
+            if not pins <= self._dedicated_cpus(host):
                 self._note_wrong(f'{instance.display_name} is pinned to '
                                  f'{sorted(pins)} on {host}')
             for cpu in pins:
@@ -420,14 +443,14 @@ class Storm(fixtures.Fixture):
         # What a guest had on a host that it moved to and left again, nova
         # gives back only now; every minute otherwise.
         self.nova.update_resources()
-        pins: dict[str, set[int]] = {host: set() for host in HOSTS}
+        pins: dict[str, set[int]] = {host: set() for host in self._shapes}
         shares: dict[str, dict[str, Mapping[str, int]]] = {
-            host: {} for host in HOSTS}
+            host: {} for host in self._shapes}
         for instance in instances():
             if instance.host:
                 pins[instance.host] |= pinned(instance)
-                shares[instance.host][instance.uuid] = _share(instance)
-        for host in HOSTS:
+                shares[instance.host][instance.uuid] = self._share(instance)
+        for host in self._shapes:
             booked = {cpu for cell in self.nova.host_topology(host).cells
                       for cpu in cell.pinned_cpus}
             if booked != pins[host]:
@@ -444,11 +467,35 @@ class Storm(fixtures.Fixture):
 
     def _note_place(self, places: Places, server: str, host: str,
                     belongs: hostclass.HostClass) -> None:
-        if belongs is not self.classes[host]:
+        host_class = self.classes[host]
+        if host_class is None and any(
+                instance.host == host and instance.uuid != server
+                and _class_of(instance) is not belongs
+                for instance in instances()):
+            host_class = belongs.other
+        if host_class not in (None, belongs):
             places.setdefault(
                 (server, host, belongs),
                 f'{len(self.story)} {belongs} server {server} on '
-                f'{self.classes[host]} host {host}')
+                f'{host_class} host {host}')
+
+    def _share(self, instance: ty.Any) -> Mapping[str, int]:
+        """What Placement should have granted a server."""
+        _class, shape = self._shapes[instance.host]
+        # Without CPU sets, all of a host's CPUs count as VCPU.
+        pcpus = len(pinned(instance)) if shape.dedicated else 0
+        share = {'PCPU': pcpus, 'VCPU': instance.flavor.vcpus - pcpus}
+        return {name: amount for name, amount in share.items() if amount}
+
+    def _takes_either(self, host: str) -> bool:
+        """Whether a host has CPUs for guests of both classes."""
+        _class, shape = self._shapes[host]
+        return bool(shape.dedicated and shape.shared)
+
+    def _dedicated_cpus(self, host: str) -> frozenset[int]:
+        _class, shape = self._shapes[host]
+        return frozenset(cpuset.CpuSet.parse(
+            shape.dedicated or ('' if shape.shared else '0-11')))
 
     def _note_wrong(self, said: str) -> None:
         self.wrong.append(f'{len(self.story)} {said}')
@@ -496,19 +543,7 @@ def pinned(instance: ty.Any) -> set[int]:
             for cpu in (cell.cpu_pinning or {}).values()}
 
 
-def _share(instance: ty.Any) -> Mapping[str, int]:
-    """What Placement should have granted a server."""
-    pcpus = len(pinned(instance))
-    share = {'PCPU': pcpus, 'VCPU': instance.flavor.vcpus - pcpus}
-    return {name: amount for name, amount in share.items() if amount}
-
-
-def _takes_either(host: str) -> bool:
-    """Whether a host has CPUs for guests of both classes."""
-    _class, shape = HOSTS[host]
-    return bool(shape.dedicated and shape.shared)
-
-
-def _dedicated_cpus(host: str) -> frozenset[int]:
-    _class, shape = HOSTS[host]
-    return frozenset(cpuset.CpuSet.parse(shape.dedicated or ''))
+def _class_of(instance: ty.Any) -> hostclass.HostClass:
+    """Where a server belongs."""
+    return guest_class(instance.flavor.name,
+                       instance.system_metadata.get(_IMAGE_POLICY))

@@ -85,6 +85,80 @@ class TestStorm(StormTestCase):
         self.assertGreater(counts[0], 0, counts)
 
 
+class TestUnmarkedHosts(StormTestCase):
+    """The same on hosts of which nothing but their guests tells.
+
+    Wherever a guest comes to one, all that are there are of its class.
+    """
+
+    def blow(self, layer):
+        self.storm = self.useFixture(storm.Storm(
+            layer, SEED, storm.UNMARKED_HOSTS))
+        self.addDetail('storm', content.Content(
+            content_type.UTF8_TEXT,
+            lambda: ['\n'.join(self.storm.report()).encode()]))
+        self.storm.settle('enterprise', 'emulator-1')
+        layer.unmark('emulator-1')
+        self.storm.classes['emulator-1'] = None
+        self.storm.run(OPERATIONS)
+        self.assertEqual([], self.storm.wrong)
+
+    def test_by_guests(self):
+        self.blow(layers.FilterByGuests())
+        self.assertEqual({}, self.storm.misplaced)
+        self.assertEqual({}, self.storm.misled)
+        for name in storm.OPERATIONS:
+            self.assertGreater(self.storm.done[name], 0, name)
+
+    def test_allow(self):
+        self.blow(layers.FilterByGuests('allow'))
+        self.assertNotEqual({}, self.storm.misplaced)
+
+
+@ddt.ddt
+class TestTwoAtOnce(StormTestCase):
+    """Guests of both classes come to a new host at the same time.
+
+    A host is chosen for the second while the first has not claimed it yet.
+    """
+
+    @ddt.data(('by-guests', 'plain', ['plain']),
+              ('by-guests', 'enterprise', ['plain']),
+              ('allow', 'plain', ['enterprise', 'plain']),
+              ('allow', 'enterprise', ['enterprise', 'plain']))
+    @ddt.unpack
+    def test_boot(self, unknown_host_class, first, there):
+        layer = layers.FilterByGuests(unknown_host_class)
+        nova = self.useFixture(cloud.Cloud(
+            filters=layer.filters, filter_paths=layer.filter_paths))
+        layer.start(nova)
+        _class, shape = storm.UNMARKED_HOSTS['hybrid-1']
+        nova.start_host('host', shape)
+        flavors = {name: storm.create_flavor(nova, layer, storm.OFFERS[name])
+                   for name in ('plain', 'enterprise')}
+        waiting = sorted(flavors, key=lambda name: name != first)
+        claim = resource_tracker.ResourceTracker.instance_claim
+
+        def boot_next():
+            name = waiting.pop(0)
+            nova.boot(name, flavors[name])
+
+        def boot_the_other_first(tracker, *args, **kwargs):
+            if waiting:
+                boot_next()
+            return claim(tracker, *args, **kwargs)
+
+        self.useFixture(fixtures.MockPatchObject(
+            resource_tracker.ResourceTracker, 'instance_claim',
+            boot_the_other_first))
+        while waiting:
+            boot_next()
+
+        self.assertEqual(there, sorted(
+            instance.flavor.name for instance in storm.instances()
+            if instance.host))
+
+
 @ddt.ddt
 class TestChangeInFlight(StormTestCase):
     """A host changes its class when a guest is on its way to it.
