@@ -13,6 +13,7 @@ from nova_pinning import fit
 from nova_pinning.model import hostclass
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
+from nova_pinning.scheduler import census
 from nova_pinning.scheduler import classes
 from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import metrics
@@ -20,6 +21,7 @@ from nova_pinning.scheduler import reasoned
 from nova_pinning.scheduler import requests
 from nova_pinning.scheduler import selftest
 from nova_pinning.scheduler import tally
+from nova_pinning.scheduler import traits_reader
 
 LOG = logging.getLogger(__name__)
 
@@ -152,6 +154,10 @@ class HostClassFilter(reasoned.ReasonedFilter):
     host's topology is asked only where neither says anything. Bare metal is
     of neither class, and passes.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        traits_reader.tell(census.CENSUS.note)
 
     def refusal(
         self, host_state: Any, request: requests.PinningRequest,

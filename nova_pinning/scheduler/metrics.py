@@ -30,6 +30,7 @@ from oslo_log import log as logging
 
 from nova_pinning import conf
 from nova_pinning import model
+from nova_pinning.scheduler import census
 from nova_pinning.scheduler import metrics_files
 from nova_pinning.scheduler import record
 from nova_pinning.scheduler import traits_reader
@@ -113,6 +114,10 @@ METRICS: Mapping[str, Metric] = {
     'traits_age_seconds': Metric(
         'gauge', 'How long before the last write the traits were read from '
         'Placement; not there if they never were'),
+    'hosts': Metric(
+        'gauge', 'Compute nodes by what tells HostClassFilter their class: '
+        'mark, cpu_sets, both_cpu_sets, nothing or bare_metal; not there '
+        'where traits are not read', ('told_by',)),
     'last_write_timestamp_seconds': Metric(
         'gauge', 'When these metrics were written'),
     'info': Metric(
@@ -331,14 +336,19 @@ class WritingRecorder(MetricsRecorder):
         for name, value in (
                 ('self_test_passed', self.self_test_passed),
                 ('traits_age_seconds', None if age is None else max(0.0, age)),
-                ('info', 1)):
+        ):
             if value is not None:
-                labels = self._versions if METRICS[name].labels else ()
-                yield _gauge(name, value, labels)
+                yield _gauge(name, {(): value})
+        counts = census.CENSUS.counts
+        if counts is not None:
+            yield _gauge('hosts', {(str(told_by),): count
+                                   for told_by, count in counts.items()})
+        yield _gauge('info', {self._versions: 1})
 
     @staticmethod
     def _last_write() -> str:
-        return _rendered([_gauge('last_write_timestamp_seconds', time.time())])
+        return _rendered([
+            _gauge('last_write_timestamp_seconds', {(): time.time()})])
 
     def _start(self) -> None:
         with self._starting:
@@ -359,13 +369,15 @@ def package_version(package: str) -> str:
         return 'unknown'
 
 
-def _gauge(name: str, value: float, labels: tuple[str, ...] = ()) -> Any:
+def _gauge(name: str, values: Mapping[tuple[str, ...], float]) -> Any:
+    """A gauge with its values, by the values of its labels."""
     from prometheus_client import core
 
     metric = METRICS[name]
     family = core.GaugeMetricFamily(
         PREFIX + name, metric.help_text, labels=metric.labels)
-    family.add_metric(labels, value)
+    for labels, value in values.items():
+        family.add_metric(labels, value)
     return family
 
 

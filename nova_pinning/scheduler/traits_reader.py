@@ -17,12 +17,14 @@ through a fork.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 import os
 import threading
 import time
 from typing import NamedTuple
+from typing import TypeAlias
 
 from keystoneauth1 import loading as ks_loading
 from nova import utils
@@ -109,12 +111,17 @@ class TraitsSettings:
     first_wait_seconds: float
 
 
+Listener: TypeAlias = Callable[[Collection[str]], None]
+
+
 class TraitsReader:
     """Reads the traits, again and again once it is started.
 
     :param connect: makes the client; called in the thread, and again after
         it failed. The client must not wait forever, nor try too often.
     :param clock: seconds since any moment, never going back
+    :param listen: told after each read which providers traits mark as of a
+        class, by UUID
     """
 
     def __init__(
@@ -122,8 +129,10 @@ class TraitsReader:
         connect: Callable[[], client.PlacementClient],
         settings: TraitsSettings,
         clock: Callable[[], float] = time.monotonic,
+        listen: Listener | None = None,
     ) -> None:
         self._connect = connect
+        self._listen = listen
         self._settings = settings
         self._clock = clock
         #: What a wait for the read under way is counted from.
@@ -207,7 +216,10 @@ class TraitsReader:
                 # Who has waited for it looks at what was read.
                 self._tried.set()
             self._note_success(len(marks))
-            return True
+        if self._listen is not None:
+            self._listen({provider for provider, mark in marks.items()
+                          if mark.classes})
+        return True
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -302,6 +314,7 @@ def connect() -> client.PlacementClient:
 
 #: The one reader of this process, and what guards making it.
 _reader: TraitsReader | None = None
+_listener: Listener | None = None
 _making = threading.Lock()
 
 
@@ -315,6 +328,15 @@ def view() -> TraitsView:
     return reader.view() if reader else _NOTHING
 
 
+def tell(listener: Listener) -> None:
+    """Have the reader of this process tell who is marked, once there is one.
+
+    :param listener: as :class:`TraitsReader` has it; not to raise
+    """
+    global _listener
+    _listener = listener
+
+
 def _started() -> TraitsReader | None:
     global _reader
     options = CONF.pinning
@@ -325,7 +347,7 @@ def _started() -> TraitsReader | None:
             reader = TraitsReader(connect, TraitsSettings(
                 options.traits_refresh_seconds,
                 options.traits_max_age_seconds,
-                options.traits_first_wait_seconds))
+                options.traits_first_wait_seconds), listen=_listener)
             reader.start()
             _reader = reader
         return _reader

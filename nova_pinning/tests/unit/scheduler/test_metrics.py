@@ -17,6 +17,7 @@ import fixtures
 from prometheus_client import parser
 
 from nova_pinning import model
+from nova_pinning.scheduler import census
 from nova_pinning.scheduler import metrics
 from nova_pinning.scheduler import metrics_files
 from nova_pinning.scheduler import record
@@ -105,9 +106,13 @@ class TestOn(TestCase):
         traits_reader.use(scheduler_fakes.reader(
             scheduler_fakes.Placement({}), clock=scheduler_fakes.Clock()))
         traits_reader.refresh()
+        self.enterContext(mock.patch.object(
+            census.CENSUS, 'counts', dict.fromkeys(census.ToldBy, 3)))
         recorder = self._turn_on()
         tell_all(recorder)
         text = self._text(recorder)
+        self.assertIn(f'hosts{{process="{_PROCESS}",told_by="mark"}} 3.0',
+                      text)
         found = {}
         for family in parser.text_string_to_metric_families(text):
             name = family.name.removeprefix(metrics.PREFIX)

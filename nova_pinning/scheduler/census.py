@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many hosts of the cloud are marked, and by what the others are told.
+
+Nova-scheduler sees only hosts that Placement offers, so all of them are read
+from nova's database: in the thread that reads the traits, after those, and
+never while a request waits.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+import enum
+import threading
+import time
+from typing import Any
+
+from nova import context as nova_context
+from nova.db.main import api as main_db
+from nova import objects
+from oslo_log import log as logging
+
+from nova_pinning import conf
+from nova_pinning.model import hostclass
+from nova_pinning.scheduler import classes
+from nova_pinning.scheduler import errorlog
+
+LOG = logging.getLogger(__name__)
+
+#: The least time between two counts.
+_PAUSE_SECONDS = 600
+#: A compute node's row takes 10 KiB and more.
+_PAGE_ROWS = 500
+
+
+class ToldBy(enum.StrEnum):
+    """What HostClassFilter goes by for a host."""
+
+    MARK = 'mark'
+    CPU_SETS = 'cpu_sets'
+    #: It has CPUs for both classes, and counts as dedicated.
+    BOTH_CPU_SETS = 'both_cpu_sets'
+    #: Neither marks nor CPUs tell: [pinning] unknown_host_class.
+    NOTHING = 'nothing'
+    #: It is of neither class.
+    BARE_METAL = 'bare_metal'
+
+
+class HostCensus:
+    """Counts all hosts now and then, and says the first time what it found.
+
+    :ivar counts: None until they were counted; replaced as a whole
+    """
+
+    def __init__(self) -> None:
+        self.counts: Mapping[ToldBy, int] | None = None
+        self._errors = errorlog.ErrorLog()
+        self._counting = threading.Lock()
+        self._counted_at = 0.0
+
+    def note(self, marked: Collection[str]) -> None:
+        """Count the hosts, unless they just were. Never raises.
+
+        :param marked: UUIDs of providers with the trait of a class
+        """
+        if not self._counting.acquire(blocking=False):
+            return
+        try:
+            now = time.monotonic()
+            if self.counts and now - self._counted_at < _PAUSE_SECONDS:
+                return
+            counts = dict.fromkeys(ToldBy, 0)
+            for told_by in _hosts(marked):
+                counts[told_by] += 1
+            if self.counts is None:
+                _say(counts)
+            self.counts, self._counted_at = counts, now
+        except Exception as error:
+            self._errors.report(
+                LOG, 'It cannot be counted how many hosts are marked as '
+                'dedicated or shared', error=error)
+        finally:
+            self._counting.release()
+
+
+#: The one of this process.
+CENSUS = HostCensus()
+
+
+def _hosts(marked: Collection[str]) -> Iterator[ToldBy]:
+    """What tells the class of each compute node that may be chosen."""
+    context = nova_context.get_admin_context()
+    named = {host for aggregate in objects.AggregateList.get_all(context)
+             if classes.CLASS_KEY in aggregate.metadata
+             for host in aggregate.hosts}
+    for cell in objects.CellMappingList.get_all(context):
+        if cell.is_cell0() or cell.disabled:
+            continue
+        with nova_context.target_cell(context, cell) as in_cell:
+            marker = None
+            while page := main_db.compute_node_get_all_by_pagination(
+                    in_cell, limit=_PAGE_ROWS, marker=marker):
+                marker = page[-1]['id']
+                for node in page:
+                    yield _told_by(node, node['uuid'] in marked
+                                   or node['host'] in named)
+
+
+def _told_by(node: Mapping[str, Any], is_marked: bool) -> ToldBy:
+    """What tells the class of a compute node, by its row."""
+    if hostclass.is_bare_metal(node['hypervisor_type']):
+        return ToldBy.BARE_METAL
+    if is_marked:
+        return ToldBy.MARK
+    topology = node['numa_topology'] and objects.NUMATopology.obj_from_db_obj(
+        node['numa_topology'])
+    shown = hostclass.class_of_cpus(classes.cells_of(topology))
+    if shown is None:
+        return ToldBy.NOTHING
+    if (shown is hostclass.HostClass.DEDICATED
+            and classes.has_shared_cpus(topology)):
+        return ToldBy.BOTH_CPU_SETS
+    return ToldBy.CPU_SETS
+
+
+def _say(counts: Mapping[ToldBy, int]) -> None:
+    """One line on all hosts."""
+    total = sum(counts.values()) - counts[ToldBy.BARE_METAL]
+    unmarked = {
+        ToldBy.BOTH_CPU_SETS:
+            'hosts have both cpu_dedicated_set and cpu_shared_set and no '
+            'mark: they count as dedicated, and shared guests are refused '
+            'there',
+        ToldBy.NOTHING:
+            'hosts have neither CPU set and no mark: [pinning] '
+            'unknown_host_class = '
+            f'{conf.CONF.pinning.unknown_host_class} applies to them'}
+    said = [f'{counts[told_by]} of {total} {what}'
+            for told_by, what in unmarked.items() if counts[told_by]]
+    if said:
+        said.append('mark them with "openstack pinning host set --class" or '
+                    'pinning:class of an aggregate')
+    LOG.log(logging.WARNING if said else logging.INFO, '%s', '; '.join([
+        f'{counts[ToldBy.MARK]} of {total} hosts are marked as dedicated or '
+        f'shared, besides {counts[ToldBy.BARE_METAL]} bare metal nodes',
+        *said]))
