@@ -29,6 +29,8 @@ _DOMAINS, _SIZE, _GUESTS = 16, 16, 200
 _NIC_QUEUES = 64
 
 
+from nova_pinning.host import cache_masks
+from nova_pinning.tests.oracle import agent_rounds
 def _host() -> agent_model.AgentHost:
     """Of each domain one CPU for the host, seven shared, eight dedicated."""
     domains = {domain: cpuset.CpuSet(range(
@@ -66,11 +68,13 @@ def _guests(host: agent_model.AgentHost) -> list[agent_model.AgentGuest]:
 
 
 def _state(host: agent_model.AgentHost) -> cache_model.ResctrlState:
-    full = dict.fromkeys(range(_DOMAINS), 0xffff)
+    full = {cache_masks.Slot('L3', domain): 0xffff
+            for domain in range(_DOMAINS)}
     return cache_model.ResctrlState(
         cache_model.CacheLimits(16, 1, 0, 1),
         cache_model.BandwidthLimits(10, 10), 16, host.l3_domains,
-        cache_model.GroupState(full, dict.fromkeys(full, 100)), {})
+        cache_model.GroupState(
+            full, dict.fromkeys(range(_DOMAINS), 100)), {})
 
 
 def measure(rounds: int) -> list[float]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Caches and memory bandwidth, kept as guests want them."""
 
-from collections.abc import Collection
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ from nova_pinning.agent import cache_layout
 from nova_pinning.agent import cache_model
 from nova_pinning.agent import cache_steps
 from nova_pinning.agent import resctrl
+from nova_pinning.host import cache_masks
 
 #: What names of our groups begin with.
 PREFIX = 'nova-pinning-'
@@ -49,15 +50,20 @@ class CacheControl:
     """Brings groups in step with what guests ask for.
 
     It keeps nothing in mind but the masks of the default group from before
-    its time: whatever else there is to know the kernel tells.
+    its time, of the domains where it has changed them: whatever else there
+    is to know the kernel tells.
 
-    :param base: those masks by domain; empty if they were never changed
+    :param base: those masks
+    :param remember: keeps them, before anything is changed
     """
 
-    def __init__(self, kernel: resctrl.Resctrl,
-                 base: Mapping[int, int] | None = None) -> None:
-        self._kernel = kernel
-        self.base: dict[int, int] = dict(base or {})
+    def __init__(
+        self, kernel: resctrl.Resctrl,
+        base: Mapping[cache_masks.Slot, int] | None = None,
+        remember: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._kernel, self._remember = kernel, remember
+        self.base = dict(base or {})
         self.distrust = ''
 
     def reconcile(
@@ -74,15 +80,22 @@ class CacheControl:
             return CacheOutcome(trouble=self.distrust)
         state = self._kernel.read()
         ours = [name for name in state.groups if is_ours(name)]
-        if not requests and not ours and (
-                self.base in ({}, state.default.masks)):
+        if not requests and not ours and not self._changed(state):
             # Nothing is ours, so the default group is its owner's to change.
             self.base = {}
             return CacheOutcome()
-        self.base = self.base or _base(state, ours)
+        base = _base(state, self.base, ours)
         wanted, refused = _without_foreign(requests, state)
-        layout = cache_layout.lay_out(state, self.base, wanted, ours)
+        layout = cache_layout.lay_out(
+            state, {**state.default.masks, **base}, wanted, ours)
         refused |= layout.refused
+        asked = {domain for masks in layout.exclusive.values()
+                 for domain in masks}
+        base |= {slot: mask for slot, mask in state.default.masks.items()
+                 if slot.domain in asked and slot not in base}
+        if not dry_run and base != self.base:
+            self.base = base
+            self._remember()
         done: list[cache_steps.Step] = []
         for step in cache_steps.steps(state, layout, wanted, ours,
                                       _unlimited(state)):
@@ -96,16 +109,18 @@ class CacheControl:
                     self.release()
                 return CacheOutcome(tuple(done), refused, str(error))
             done.append(step)
+        if not dry_run:
+            # Where nobody has ways any more, all is as it was.
+            self.base = {slot: mask for slot, mask in base.items()
+                         if slot.domain in asked}
         return CacheOutcome(tuple(done), refused, '', layout.exclusive)
 
-    def masks_before(self) -> dict[int, int]:
-        """The masks of the default group before anything was changed.
-
-        :raises resctrl.CacheUnavailable: if there is nothing to control
-        """
-        state = self._kernel.read()
-        return self.base or _base(
-            state, [name for name in state.groups if is_ours(name)])
+    def _changed(
+        self, state: cache_model.ResctrlState,
+    ) -> dict[cache_masks.Slot, int]:
+        """The masks of the default group that are to go back."""
+        return {slot: mask for slot, mask in self.base.items()
+                if state.default.masks.get(slot, mask) != mask}
 
     def release(self) -> tuple[str, ...]:
         """Put everything back; what could not be is told."""
@@ -116,8 +131,8 @@ class CacheControl:
         steps: list[cache_steps.Step] = [
             cache_steps.RemoveGroup(name) for name in state.groups
             if is_ours(name)]
-        if self.base and state.default.masks != self.base:
-            steps.append(cache_steps.SetMasks(cache_steps.DEFAULT, self.base))
+        if changed := self._changed(state):
+            steps.append(cache_steps.SetMasks(cache_steps.DEFAULT, changed))
         return tuple(self._failures(steps))
 
     def _failures(self, steps: Iterable[cache_steps.Step]) -> Iterator[str]:
@@ -128,17 +143,24 @@ class CacheControl:
                 yield str(error)
 
 
-def _base(state: cache_model.ResctrlState,
-          ours: Collection[str]) -> dict[int, int]:
-    """What the default group had before us, as far as that can be told.
+def _base(
+    state: cache_model.ResctrlState, known: Mapping[cache_masks.Slot, int],
+    ours: Iterable[str],
+) -> dict[cache_masks.Slot, int]:
+    """What the default group had where we have changed it.
 
-    Groups of ours that nobody has a record of are of an agent that was
-    killed, and whose record was lost: the default group is taken to have had
-    all ways then, as it has when resctrl is mounted.
+    Where a group of ours has ways of its own and nobody has a record of it,
+    an agent was killed, and its record was lost: the default group is taken
+    to have had all ways then, as it has when resctrl is mounted.
+
+    :param known: from the record; of resctrl as it was mounted then
     """
-    if ours and state.limits:
-        return dict.fromkeys(state.default.masks, state.limits.full)
-    return dict(state.default.masks)
+    there = state.default.masks
+    return {
+        **{slot: state.limits.full for slot, mask in there.items()
+           if state.limits and any(
+               not mask & state.groups[name].masks[slot] for name in ours)},
+        **{slot: mask for slot, mask in known.items() if slot in there}}
 
 
 def _unlimited(state: cache_model.ResctrlState) -> int:

@@ -12,7 +12,6 @@ that was made smaller before we came) are left alone.
 """
 
 from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -55,18 +54,21 @@ class _Segment:
 class _Domain:
     """An L3 cache that is being filled.
 
-    :param base: the ways that everybody had before we came
-    :param foreign: the ways of groups that are not ours
+    :param base: the ways that everybody had before we came, by line of
+        schemata; only those of all lines can become a guest's own
+    :param foreign: the ways of groups that are not ours, by their names
     """
 
-    def __init__(self, limits: cache_model.CacheLimits, base: int,
-                 foreign: int) -> None:
-        self._limits = limits
+    def __init__(self, limits: cache_model.CacheLimits,
+                 base: Mapping[str, int], foreign: Mapping[str, int]) -> None:
         # Whoever has made the default group smaller may have left it
         # without the end that we would keep for it.
-        self._kept = limits.kept if not limits.kept & ~base else 0
-        self._base = base
-        free = base & ~self._kept & ~foreign if self._kept else 0
+        everybodys = functools.reduce(int.__and__, base.values(), limits.full)
+        self._kept = limits.kept if not limits.kept & ~everybodys else 0
+        self._base, self.foreign = base, foreign
+        free = functools.reduce(
+            lambda left, mask: left & ~mask, foreign.values(),
+            everybodys & ~self._kept) if self._kept else 0
         self._segments = tuple(
             _Segment(first, end, from_above=first >= self._kept.bit_length())
             for first, end in cache_masks.runs(free))
@@ -99,11 +101,15 @@ class _Domain:
                 depth += ways
         return placed
 
-    def shared(self, placed: Iterable[int]) -> int:
-        """The ways of everybody else."""
-        if not self._kept:
+    def shared(self, placed: Collection[int]) -> Mapping[str, int]:
+        """The ways of everybody else, by line."""
+        if not placed:
             return self._base
-        left = self._base & ~functools.reduce(int.__or__, placed, 0)
+        own = functools.reduce(int.__or__, placed)
+        return {line: self._around_kept(mask & ~own)
+                for line, mask in self._base.items()}
+
+    def _around_kept(self, left: int) -> int:
         return next(
             run for first, end in cache_masks.runs(left)
             if not self._kept & ~(run := (1 << end) - (1 << first)))
@@ -185,7 +191,7 @@ def _pack(sizes: tuple[int, ...],
 
 def lay_out(
     state: cache_model.ResctrlState,
-    base: Mapping[int, int],
+    base: Mapping[cache_masks.Slot, int],
     requests: Sequence[cache_model.CacheRequest],
     ours: Collection[str],
 ) -> cache_model.CacheLayout:
@@ -195,21 +201,22 @@ def lay_out(
     if there is room for it then. A guest that waits gets a group at the next
     decision after there is one.
 
-    :param base: the mask of the default group by domain before we came
+    :param base: the masks of the default group before we came
     :param requests: in the order in which the guests came
     :param ours: those of the present groups that are ours
     """
     limits = state.limits
-    foreign = [group for name, group in state.groups.items()
-               if name not in ours]
+    foreign = {name: group for name, group in state.groups.items()
+               if name not in ours}
     domains = {
-        domain: _Domain(limits, base.get(domain, limits.full),
-                        functools.reduce(int.__or__, (
-                            group.masks.get(domain, 0) for group in foreign),
-                            0))
+        domain: _Domain(
+            limits, {slot.line: mask for slot, mask in base.items()
+                     if slot.domain == domain},
+            {name: ways for name, group in foreign.items()
+             if (ways := group.ways(domain))})
         for domain in state.domains} if limits else {}
     left = state.groups_limit - 1 - len(foreign)
-    present = {request.guest: state.groups[request.guest].masks
+    present = {request.guest: state.groups[request.guest]
                for request in requests if request.guest in state.groups}
     accepted, refused = [], {}
     for request in sorted(requests, key=lambda request: not _has(
@@ -225,9 +232,10 @@ def lay_out(
     exclusive: dict[str, dict[int, int]] = {}
     shared = dict(base)
     for number, cache in domains.items():
-        placed = cache.masks({
-            guest: masks.get(number, 0) for guest, masks in present.items()})
-        shared[number] = cache.shared(placed.values())
+        placed = cache.masks({guest: group.ways(number)
+                              for guest, group in present.items()})
+        shared |= {cache_masks.Slot(line, number): mask for line, mask
+                   in cache.shared(placed.values()).items()}
         for guest, mask in placed.items():
             exclusive.setdefault(guest, {})[number] = mask
     return cache_model.CacheLayout(
@@ -236,11 +244,11 @@ def lay_out(
 
 
 def _has(request: cache_model.CacheRequest,
-         present: Mapping[str, Mapping[int, int]]) -> bool:
+         present: Mapping[str, cache_model.GroupState]) -> bool:
     """Whether a guest has all that it asks for."""
-    masks = present.get(request.guest)
-    return masks is not None and (not request.ways or all(
-        masks.get(domain, 0).bit_count() == request.ways
+    group = present.get(request.guest)
+    return group is not None and (not request.ways or all(
+        group.ways(domain).bit_count() == request.ways
         for domain in request.domains))
 
 
@@ -265,14 +273,25 @@ def _refusal(
         most = min(domains[domain].most for domain in request.domains)
         if request.ways > most:
             return (f'it asks for {request.ways} ways, and this host can '
-                    f'give {most} of {state.limits.ways}')
+                    f'give {most} of {state.limits.ways}'
+                    + _others(request, domains))
         full = [domain for domain in sorted(request.domains)
                 if not domains[domain].fits(request.ways)]
         if full:
             return (f'it asks for {request.ways} ways, and so many are not '
                     'free in L3 domain '
-                    f'{", ".join(map(str, full))}')
+                    f'{", ".join(map(str, full))}'
+                    + _others(request, domains))
     if left < 1:
         return (f'all {state.groups_limit} groups of the kernel are taken '
                 '(num_closids)')
     return ''
+
+
+def _others(request: cache_model.CacheRequest,
+            domains: Mapping[int, _Domain]) -> str:
+    """Who has ways where a guest wants some, other than guests."""
+    return ''.join(
+        f'; resctrl group {name} has {ways.bit_count()} in L3 domain {domain}'
+        for domain in sorted(request.domains)
+        for name, ways in sorted(domains[domain].foreign.items()))

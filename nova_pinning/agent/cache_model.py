@@ -7,6 +7,7 @@ Documentation/filesystems/resctrl.rst.
 
 from collections.abc import Mapping
 import dataclasses
+import functools
 
 from nova_pinning import cpuset
 from nova_pinning.host import cache_masks
@@ -71,14 +72,19 @@ class BandwidthLimits:
 class GroupState:
     """A control group of resctrl as it is.
 
-    :param masks: by L3 domain
     :param bandwidth: by domain; empty if the host has no such control
     :param tasks: thread ids; those of the default group are not looked at
     """
 
-    masks: Mapping[int, int]
+    masks: Mapping[cache_masks.Slot, int]
     bandwidth: Mapping[int, int] = dataclasses.field(default_factory=dict)
     tasks: frozenset[int] = frozenset()
+
+    def ways(self, domain: int) -> int:
+        """The mask of all ways that it uses in a domain."""
+        return functools.reduce(int.__or__, (
+            mask for slot, mask in self.masks.items()
+            if slot.domain == domain), 0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,7 +98,6 @@ class ResctrlState:
     :param domains: CPUs by L3 domain
     :param default: the default group
     :param groups: all others that have a schemata, by name
-    :param is_split: whether code and data have masks of their own (CDP)
     """
 
     limits: CacheLimits | None
@@ -101,8 +106,6 @@ class ResctrlState:
     domains: Mapping[int, cpuset.CpuSet]
     default: GroupState
     groups: Mapping[str, GroupState]
-    is_split: bool = False
-    events: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -130,18 +133,20 @@ class CacheLayout:
     :param exclusive: masks by guest and domain, for guests with ways of
         their own in the domains that they run in
     :param groups: all guests that get a group, those above among them
-    :param shared: by domain, the ways of everybody else
+    :param shared: the ways of everybody else
     :param refused: why a guest gets no group, by guest
     """
 
     exclusive: Mapping[str, Mapping[int, int]]
     groups: frozenset[str]
-    shared: Mapping[int, int]
+    shared: Mapping[cache_masks.Slot, int]
     refused: Mapping[str, str]
 
-    def masks(self, guest: str) -> dict[int, int]:
-        """The masks of a guest's group in all domains.
+    def masks(self, guest: str) -> dict[cache_masks.Slot, int]:
+        """All masks of a guest's group.
 
         Where it does not run it shares with everybody else.
         """
-        return {**self.shared, **self.exclusive.get(guest, {})}
+        own = self.exclusive.get(guest, {})
+        return {slot: own.get(slot.domain, mask)
+                for slot, mask in self.shared.items()}

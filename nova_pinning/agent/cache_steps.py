@@ -39,10 +39,10 @@ class CreateGroup:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SetMasks:
-    """Change the masks of some domains of a group."""
+    """Change some masks of a group."""
 
     group: str
-    masks: Mapping[int, int]
+    masks: Mapping[cache_masks.Slot, int]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,8 +108,10 @@ class _Transition:
         self._target = {DEFAULT: dict(layout.shared)} if (
             state.limits) else {}
         self._now = {DEFAULT: dict(state.default.masks)}
-        self._own = {guest: set(masks)
+        self._own = {guest: {slot for slot in layout.shared
+                             if slot.domain in masks}
                      for guest, masks in layout.exclusive.items()}
+        self._lines = {slot.line for slot in layout.shared}
         for name in sorted(layout.groups) if state.limits else ():
             self._target[name] = layout.masks(name)
             group = state.groups.get(name)
@@ -128,16 +130,16 @@ class _Transition:
         """
         for name, target in self._target.items():
             masks = {}
-            for domain, now in self._now[name].items():
-                if domain in self._own.get(name, ()):
-                    if any(now & mask for other, mask in self._others(
-                            name, domain, owners=True)):
-                        masks[domain] = self._kept(domain)
-                elif domain in target:
-                    kept = self._kept(domain)
-                    if now & ~target[domain] or kept & ~now:
-                        both = now & target[domain]
-                        masks[domain] = (
+            for slot, now in self._now[name].items():
+                if slot in self._own.get(name, ()):
+                    if any(now & mask for mask in self._others(
+                            name, slot, owners=True)):
+                        masks[slot] = self._kept(slot)
+                elif slot in target:
+                    kept = self._kept(slot)
+                    if now & ~target[slot] or kept & ~now:
+                        both = now & target[slot]
+                        masks[slot] = (
                             both if self._is_valid(both) and not kept & ~both
                             else kept)
             yield from self._set(name, masks)
@@ -149,11 +151,11 @@ class _Transition:
             if not waiting:
                 return
             has_moved = False
-            for name, domains in waiting.items():
+            for name, slots in waiting.items():
                 free = {
-                    domain: self._target[name][domain] for domain in domains
-                    if not any(self._target[name][domain] & mask
-                               for _other, mask in self._others(name, domain))}
+                    slot: self._target[name][slot] for slot in slots
+                    if not any(self._target[name][slot] & mask
+                               for mask in self._others(name, slot))}
                 if free:
                     has_moved = True
                     yield from self._set(name, free)
@@ -161,50 +163,53 @@ class _Transition:
                 # Some are in each other's place: one makes room, and shares
                 # with everybody for that moment.
                 blocked = next((
-                    (name, domain) for name, domains in waiting.items()
-                    for domain in domains if self._now[name].get(
-                        domain, self._kept(domain)) != self._kept(domain)),
+                    (name, slot) for name, slots in waiting.items()
+                    for slot in slots if self._now[name].get(
+                        slot, self._kept(slot)) != self._kept(slot)),
                     None)
                 if blocked is None:
                     # What the kernel says of its groups cannot be.
                     return
-                name, domain = blocked
-                yield from self._set(name, {domain: self._kept(domain)})
+                name, slot = blocked
+                yield from self._set(name, {slot: self._kept(slot)})
 
     def grow(self) -> Iterator[Step]:
         """Whoever shares a cache takes what is left."""
         for name, target in self._target.items():
             yield from self._set(name, {
-                domain: mask for domain, mask in target.items()
-                if self._seen.get(name, {}).get(domain) != mask})
+                slot: mask for slot, mask in target.items()
+                if self._seen.get(name, {}).get(slot) != mask})
 
-    def _waiting(self) -> dict[str, list[int]]:
+    def _waiting(self) -> dict[str, list[cache_masks.Slot]]:
         return {
-            name: domains for name in self._own if (domains := [
-                domain for domain in sorted(self._own[name])
-                if self._now[name].get(domain) != self._target[name][domain]])}
+            name: slots for name in self._own if (slots := [
+                slot for slot in sorted(self._own[name])
+                if self._now[name].get(slot) != self._target[name][slot]])}
 
-    def _others(self, name: str, domain: int,
-                owners: bool = False) -> Iterator[tuple[str, int]]:
-        """The masks that others have in a domain now.
+    def _others(self, name: str, slot: cache_masks.Slot,
+                owners: bool = False) -> Iterator[int]:
+        """The masks that others have in a domain now, of whatever line.
 
         :param owners: whether only those who are to have their own there
         """
-        for other, masks in self._now.items():
-            if other != name and domain in masks and (
-                    not owners or domain in self._own.get(other, ())):
-                yield other, masks[domain]
+        for line in self._lines:
+            there = slot._replace(line=line)
+            for other, masks in self._now.items():
+                if other != name and there in masks and (
+                        not owners or there in self._own.get(other, ())):
+                    yield masks[there]
 
-    def _set(self, name: str, masks: Mapping[int, int]) -> Iterator[Step]:
+    def _set(self, name: str,
+             masks: Mapping[cache_masks.Slot, int]) -> Iterator[Step]:
         if masks:
             self._now[name].update(masks)
             self._seen.setdefault(name, {}).update(masks)
             yield SetMasks(name, dict(masks))
 
-    def _kept(self, domain: int) -> int:
+    def _kept(self, slot: cache_masks.Slot) -> int:
         """Ways that are nobody's own."""
         assert self._limits is not None
-        shared = self._target[DEFAULT][domain]
+        shared = self._target[DEFAULT][slot]
         both = shared & self._limits.kept
         return both if self._is_valid(both) else shared
 

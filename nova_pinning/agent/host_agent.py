@@ -84,7 +84,8 @@ class HostAgent:
         self._settings = settings or actuators.Actuators(files, source)
         self._ledger = settings_ledger.SettingsLedger(record.settings)
         self._cache = cache_control.CacheControl(
-            resctrl.Resctrl(files, kept_ways), record.base_masks)
+            resctrl.Resctrl(files, kept_ways), record.base_masks,
+            lambda: self._remember([], self._clock()))
         self.monitoring = guest_monitoring.GuestMonitoring(files)
         self._meter = activity_meter.ActivityMeter(files)
         self._homes = home_domains.HomeDomains(
@@ -152,10 +153,11 @@ class HostAgent:
             trouble.append(f'pins of guests stay as they are: {error}')
         self._set({}, by_uuid, now, False, done, trouble)
         self.monitoring.release()
-        trouble += self._cache.release()
-        done.append('all groups of caches were given up')
-        self.record.base_masks = {}
-        self._cache.base = {}
+        failures = self._cache.release()
+        if not failures:
+            done.append('all groups of caches were given up')
+            self._cache.base = {}
+        trouble += failures
         self._homes.homes.clear()
         self.record.awaited_memory.clear()
         if self.record.banned_interrupts is not None:
@@ -228,9 +230,6 @@ class HostAgent:
         if not self._scheme.cache:
             return cache_control.CacheOutcome()
         try:
-            if desired.requests and not dry_run and not self._cache.base:
-                self._cache.base = self._cache.masks_before()
-                self._remember([], self._clock())
             outcome = self._cache.reconcile(desired.requests, dry_run)
         except resctrl.CacheUnavailable as error:
             if not desired.requests:

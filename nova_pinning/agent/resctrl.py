@@ -11,19 +11,19 @@ from collections.abc import Mapping
 import dataclasses
 import errno
 import functools
+import itertools
 
 from nova_pinning.agent import cache_model
 from nova_pinning.agent import cache_steps
 from nova_pinning.agent import host_reading
 from nova_pinning.agent import kernel_files
 from nova_pinning import cpuset
+from nova_pinning.host import cache_masks
 
 ROOT = '/sys/fs/resctrl'
 _MOUNTS = '/proc/self/mounts'
-# With code and data apart (mount option cdp) each has its own lines, and both
-# are told the same.
-_SPLIT = ('L3CODE', 'L3DATA')
-_WHOLE = ('L3',)
+# With code and data apart (mount option cdp) each has its own lines.
+_LINES = (('L3',), ('L3CODE', 'L3DATA'))
 _LIKELY_BITS = 64
 
 
@@ -51,9 +51,9 @@ class Resctrl:
         self._kept_ways = kept_ways
         self._info: tuple[
             cache_model.CacheLimits | None,
-            cache_model.BandwidthLimits | None, int, dict[int, cpuset.CpuSet],
-            tuple[str, ...]] | None = None
-        self._lines: tuple[str, ...] = _WHOLE
+            cache_model.BandwidthLimits | None, int,
+            dict[int, cpuset.CpuSet]] | None = None
+        self._lines: tuple[str, ...] = ()
 
     def read(self) -> cache_model.ResctrlState:
         """All groups as they are.
@@ -63,7 +63,7 @@ class Resctrl:
         """
         if self._info is None:
             self._info = self._read_info()
-        limits, bandwidth, groups_limit, domains, events = self._info
+        limits, bandwidth, groups_limit, domains = self._info
         groups = {}
         for name in self._files.names(ROOT):
             if name in ('info', 'mon_groups', 'mon_data'):
@@ -82,8 +82,7 @@ class Resctrl:
                 value > 100 for value in whole.bandwidth.values()):
             bandwidth = dataclasses.replace(bandwidth, is_absolute=True)
         return cache_model.ResctrlState(
-            limits, bandwidth, groups_limit, domains, whole, groups,
-            self._lines == _SPLIT, events)
+            limits, bandwidth, groups_limit, domains, whole, groups)
 
     def apply(self, step: cache_steps.Step) -> None:
         """Make one change, and look whether it has been made.
@@ -109,8 +108,8 @@ class Resctrl:
 
     def _read_info(self) -> tuple[
             cache_model.CacheLimits | None,
-            cache_model.BandwidthLimits | None, int, dict[int, cpuset.CpuSet],
-            tuple[str, ...]]:
+            cache_model.BandwidthLimits | None, int,
+            dict[int, cpuset.CpuSet]]:
         files, info = self._files, f'{ROOT}/info'
         if not files.exists(info):
             raise CacheUnavailable(
@@ -118,7 +117,7 @@ class Resctrl:
                 f'resctrl {ROOT}", if the CPUs and the kernel can do that')
         closids = []
         limits = None
-        for lines in (_WHOLE, _SPLIT):
+        for lines in _LINES:
             if files.exists(f'{info}/{lines[0]}'):
                 self._lines = lines
                 limits = self._limits(f'{info}/{lines[0]}')
@@ -133,10 +132,7 @@ class Resctrl:
         if not closids:
             raise CacheUnavailable(
                 'the CPUs let the use of caches be watched, but not divided')
-        features = files.text(f'{info}/L3_MON/mon_features') or ''
-        return limits, bandwidth, min(closids), self._domains(), tuple(
-            event for event in features.split()
-            if not event.endswith('_config'))
+        return limits, bandwidth, min(closids), self._domains()
 
     def _limits(self, directory: str) -> cache_model.CacheLimits:
         full = self._mask(f'{directory}/cbm_mask')
@@ -185,31 +181,28 @@ class Resctrl:
                 f'{path} has {text!r}, not a mask') from None
 
     def _group(self, schemata: str, tasks: str) -> cache_model.GroupState:
-        masks: dict[int, int] = {}
+        masks: dict[cache_masks.Slot, int] = {}
         bandwidth: dict[int, int] = {}
         for name, values in _schemata(schemata):
             if name in self._lines:
-                for domain, value in values:
-                    # Where code and data differ, all of it is in use.
-                    masks[domain] = masks.get(domain, 0) | int(value, 16)
+                masks |= {cache_masks.Slot(name, domain): int(value, 16)
+                          for domain, value in values}
             elif name == 'MB':
                 bandwidth = {domain: int(value) for domain, value in values}
         return cache_model.GroupState(masks, bandwidth, frozenset(
             map(int, tasks.split())))
 
-    def _set_masks(self, group: str, masks: Mapping[int, int]) -> None:
-        text = ';'.join(f'{domain}={mask:x}'
-                        for domain, mask in sorted(masks.items()))
-        self._write_schemata(
-            group, ''.join(f'{line}:{text}\n' for line in self._lines))
+    def _set_masks(self, group: str,
+                   masks: Mapping[cache_masks.Slot, int]) -> None:
+        text = _schemata_of(masks)
+        self._write_schemata(group, text)
         present = self._present(group)
-        if any(present.masks.get(domain) != mask
-               for domain, mask in masks.items()):
+        if any(present.masks.get(slot) != mask
+               for slot, mask in masks.items()):
             raise ResctrlError(
-                f'the kernel has accepted masks {text} for '
+                f'the kernel has accepted masks {_in_line(text)} for '
                 f'{_name(group)}, and says that it has '
-                + ';'.join(f'{domain}={mask:x}' for domain, mask
-                           in sorted(present.masks.items())), errno.EPROTO)
+                + _in_line(_schemata_of(present.masks)), errno.EPROTO)
 
     def _set_bandwidth(self, group: str, bandwidth: int) -> None:
         domains = self._present(group).bandwidth
@@ -224,7 +217,7 @@ class Resctrl:
         return self._group(text, '')
 
     def _write_schemata(self, group: str, text: str) -> None:
-        self._try(f'{_name(group)} cannot have {text.strip()}',
+        self._try(f'{_name(group)} cannot have {_in_line(text)}',
                   lambda: self._files.write(
                       f'{_directory(group)}/schemata', text))
 
@@ -257,6 +250,19 @@ def _directory(group: str) -> str:
 
 def _name(group: str) -> str:
     return f'group {group}' if group else 'the default group'
+
+
+def _schemata_of(masks: Mapping[cache_masks.Slot, int]) -> str:
+    """What is written to a schemata file."""
+    return ''.join(
+        f'{line}:' + ';'.join(
+            f'{slot.domain}={mask:x}' for slot, mask in there) + '\n'
+        for line, there in itertools.groupby(
+            sorted(masks.items()), lambda item: item[0].line))
+
+
+def _in_line(text: str) -> str:
+    return ' '.join(text.split())
 
 
 @functools.lru_cache(maxsize=1024)

@@ -76,9 +76,9 @@ def step(one: cache_steps.Step,
         case cache_steps.CreateGroup():
             return f'{group} is made'
         case cache_steps.SetMasks(masks=masks):
-            return f'{group} gets L3 ways ' + ', '.join(
-                f'{mask:x} in domain {domain}'
-                for domain, mask in sorted(masks.items()))
+            return f'{group} gets ' + ', '.join(
+                f'{slot.line} ways {mask:x} in domain {slot.domain}'
+                for slot, mask in sorted(masks.items()))
         case cache_steps.SetBandwidth(bandwidth=bandwidth):
             return f'{group} gets memory bandwidth {bandwidth}'
         case cache_steps.AddTasks(tasks=tasks):

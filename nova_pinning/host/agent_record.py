@@ -15,6 +15,7 @@ from nova_pinning import cpuset
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning.host import machine_files
+from nova_pinning.host import cache_masks
 
 #: Where it is by default: a directory that does not outlast the boot, like
 #: everything that the agent changes.
@@ -85,8 +86,8 @@ class AgentRecord:
 
     Times are seconds since the machine was booted.
 
-    :ivar base_masks: of resctrl's default group, by L3 domain, before the
-        agent came; empty if it has changed none
+    :ivar base_masks: of resctrl's default group before the agent came, of
+        the domains where it has changed them
     :ivar homes: L3 domains by guest, for guests that float
     :ivar moves: when guests got another home lately
     :ivar awaited_memory: UUIDs of guests whose memory is on the NUMA node
@@ -98,7 +99,8 @@ class AgentRecord:
 
     settings: dict[Setting, SettingEntry] = dataclasses.field(
         default_factory=dict)
-    base_masks: dict[int, int] = dataclasses.field(default_factory=dict)
+    base_masks: dict[cache_masks.Slot, int] = dataclasses.field(
+        default_factory=dict)
     homes: dict[str, frozenset[int]] = dataclasses.field(default_factory=dict)
     moves: list[float] = dataclasses.field(default_factory=list)
     awaited_memory: set[str] = dataclasses.field(default_factory=set)
@@ -167,8 +169,8 @@ def _encode(record: AgentRecord) -> dict[str, Any]:
              **({} if entry.replaced is None
                 else {'replaced': str(entry.replaced)})}
             for setting, entry in record.settings.items()],
-        'base_masks': {str(domain): f'{mask:x}'
-                       for domain, mask in record.base_masks.items()},
+        'base_masks': {f'{slot.line}:{slot.domain}': f'{mask:x}'
+                       for slot, mask in record.base_masks.items()},
         'homes': {uuid: sorted(home) for uuid, home in record.homes.items()},
         'moves': record.moves,
         'awaited_memory': sorted(record.awaited_memory),
@@ -186,11 +188,17 @@ def _decode(values: Mapping[str, Any]) -> AgentRecord:
             [float(time) for time in item['overrides']],
             parse(item['replaced']) if 'replaced' in item else None)
          for item in values['settings']},
-        {int(domain): int(mask, 16)
-         for domain, mask in values['base_masks'].items()},
+        {_slot(name): int(mask, 16)
+         for name, mask in values['base_masks'].items()},
         {uuid: frozenset(map(int, home))
          for uuid, home in values['homes'].items()},
         [float(time) for time in values['moves']],
         set(map(str, values.get('awaited_memory', ()))),
         values['banned_interrupts'],
         [str(line) for line in values['history']])
+
+
+def _slot(name: str) -> cache_masks.Slot:
+    # Earlier records have the number of the domain only.
+    line, _colon, domain = name.rpartition(':')
+    return cache_masks.Slot(line or 'L3', int(domain))

@@ -7,6 +7,19 @@ Documentation/filesystems/resctrl.rst.
 
 from collections.abc import Iterator
 import functools
+from typing import NamedTuple
+
+
+class Slot(NamedTuple):
+    """What a group of resctrl has a mask of its own for.
+
+    :param line: of its schemata: 'L3', or 'L3CODE' and 'L3DATA' where code
+        and data are apart (CDP); they are about the same ways
+    :param domain: the id of the L3 cache
+    """
+
+    line: str
+    domain: int
 
 
 def runs(mask: int) -> Iterator[tuple[int, int]]:

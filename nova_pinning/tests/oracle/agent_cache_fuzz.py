@@ -8,9 +8,12 @@ or without its record; and writes fail, or are the last thing that the agent
 does. What must hold is checked after every single change of the kernel's.
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import errno
+import functools
 import itertools
 import os
 import random
@@ -18,6 +21,7 @@ import random
 from nova_pinning.agent import cache_control
 from nova_pinning.agent import cache_model
 from nova_pinning.agent import resctrl
+from nova_pinning.host import cache_masks
 from nova_pinning.tests.oracle import fake_resctrl
 
 _FAULTS = (errno.EIO, errno.EINVAL, errno.ENOSPC, errno.EBUSY, errno.ENOMEM)
@@ -51,20 +55,16 @@ class CacheCase:
             {domain: range(4 * domain, 4 * domain + 4)
              for domain in self._domains},
             ways, dice.choice((1, 1, 2)), dice.choice(ends),
-            dice.choice((4, 8, 16)), dice.random() < 0.2,
+            dice.choice((4, 8, 16)), dice.random() < 0.4,
             dice.choice((None, (10, 10), (5, 5))), dice.random() < 0.1)
         self._kept_ways = dice.choice((1, 2, 3))
-        if dice.random() < 0.1:
-            # Somebody has made the default group smaller.
-            low = ways // 4
-            self._kernel.write(
-                f'{fake_resctrl.ROOT}/schemata', ''.join(
-                    f'{line}:' + ';'.join(
-                        f'{domain}={self._kernel.full >> low << low:x}'
-                        for domain in self._domains) + '\n'
-                    for line in self._kernel.lines))
-        self._base = self._masks(self._kernel.default)
         self._guests: dict[str, _Guest] = {}
+        #: Of the default group, as its owner wants them.
+        self._base: dict[cache_masks.Slot, int] = {}
+        self._read_base(self._domains)
+        if dice.random() < 0.2:
+            self._owner_changes(self._domains)
+        self._record: dict[cache_masks.Slot, int] = {}
         self._numbers = itertools.count(1)
         self._crowd = dice.randint(2, 14)
         self._kernel.on_change = self._check_now
@@ -112,6 +112,9 @@ class CacheCase:
             # Without one, nobody could know what there was before.
             self._start(may_lose=set(self._base.values()) == {
                 self._kernel.full})
+        elif what < 0.905:
+            self._owner_changes([domain for domain in self._domains
+                                 if not self._is_asked_for(domain)])
         elif what < 0.91:
             self._foreign_comes()
         elif what < 0.93:
@@ -123,10 +126,11 @@ class CacheCase:
 
     def _start(self, may_lose: bool = False) -> None:
         """The agent starts anew; now and then its record is lost."""
-        has_journal = not may_lose or self._random.random() < 0.8
-        self._agent = cache_control.CacheControl(
-            resctrl.Resctrl(self._kernel, self._kept_ways),
-            self._base if has_journal else None)
+        if may_lose and self._random.random() < 0.2:
+            self._record = {}
+        agent = self._agent = cache_control.CacheControl(
+            resctrl.Resctrl(self._kernel, self._kept_ways), self._record,
+            lambda: setattr(self, '_record', dict(agent.base)))
 
     def _arrive(self) -> None:
         dice = self._random
@@ -161,20 +165,56 @@ class CacheCase:
     def _foreign_comes(self) -> None:
         dice, kernel = self._random, self._kernel
         name = f'{fake_resctrl.ROOT}/other{dice.randrange(3)}'
-        ways = dice.randint(kernel.min_bits, max(kernel.min_bits,
-                                                 kernel.ways // 4))
-        first = dice.randint(0, kernel.ways - ways)
-        mask = ((1 << ways) - 1) << first
         kernel.on_change = lambda: None
         try:
             kernel.make_directory(name)
-            kernel.write(f'{name}/schemata', ''.join(
-                f'{line}:' + ';'.join(
-                    f'{domain}={mask:x}' for domain in self._domains) + '\n'
-                for line in kernel.lines))
+            self._write_masks(name, self._domains, kernel.ways // 4)
         except OSError:
             pass
         kernel.on_change = self._check_now
+
+    def _owner_changes(self, domains: Sequence[int]) -> None:
+        """Somebody gives the default group other masks."""
+        on_change = self._kernel.on_change
+        self._kernel.on_change = lambda: None
+        if domains:
+            self._write_masks(fake_resctrl.ROOT, domains, self._kernel.ways)
+        self._read_base(domains)
+        self._kernel.on_change = on_change
+
+    def _write_masks(self, directory: str, domains: Sequence[int],
+                     most: int) -> None:
+        """Masks of any run of ways, now and then others for each line."""
+        dice, kernel = self._random, self._kernel
+        least = kernel.min_bits if most < kernel.ways else most // 2
+
+        def masks() -> str:
+            texts = []
+            for domain in domains:
+                ways = dice.randint(least, max(least, most))
+                first = dice.randint(0, kernel.ways - ways)
+                texts.append(f'{domain}={((1 << ways) - 1) << first:x}')
+            return ';'.join(texts)
+
+        same = masks() if dice.random() < 0.5 else ''
+        kernel.write(f'{directory}/schemata', ''.join(
+            f'{line}:{same or masks()}\n' for line in kernel.lines))
+
+    def _read_base(self, domains: Iterable[int]) -> None:
+        self._base |= {
+            cache_masks.Slot(line, domain): masks[domain]
+            for line, masks in self._kernel.default.masks.items()
+            for domain in domains}
+
+    def _everybodys(self, domain: int) -> int:
+        """The ways that the default group has for code and for data."""
+        return functools.reduce(int.__and__, (
+            mask for slot, mask in self._base.items()
+            if slot.domain == domain))
+
+    def _is_asked_for(self, domain: int) -> bool:
+        return any(guest.ways and domain in guest.domains
+                   for guest in self._guests.values())
 
     def _foreign_goes(self, everything: bool = False) -> None:
         for name in list(self._kernel.groups):
@@ -249,7 +289,7 @@ class CacheCase:
             for name, group in self._kernel.groups.items()
             if group.tasks & self._kernel.live and name in self._guests]
         for domain in self._domains:
-            if kept & ~self._base[domain]:
+            if kept & ~self._everybodys(domain):
                 # Nobody can have ways of his own there.
                 continue
             own = 0
@@ -283,6 +323,8 @@ class CacheCase:
                         raise Violation(f'{name} has {masks[domain]:x}')
         for name, reason in outcome.refused.items():
             self._check_refusal(name, reason)
+        self._check_untouched(domain for domain in self._domains
+                              if not self._is_asked_for(domain))
         if not self._guests:
             self._check_empty()
 
@@ -307,9 +349,9 @@ class CacheCase:
              if name in self._kernel.groups and guest.ways
              and domain in guest.domains), reverse=True)
         kept = self._limits().kept
-        if kept & ~self._base[domain]:
+        if kept & ~self._everybodys(domain):
             return False
-        free = self._base[domain] & ~kept
+        free = self._everybodys(domain) & ~kept
         for name, group in self._kernel.groups.items():
             if name not in self._guests:
                 free &= ~self._masks(group)[domain]
@@ -318,10 +360,18 @@ class CacheCase:
     def _check_empty(self) -> None:
         left = [name for name in self._kernel.groups
                 if cache_control.is_ours(name)]
-        if left or self._masks(self._kernel.default) != self._base:
-            raise Violation(
-                f'left behind: {left}, default group '
-                f'{self._masks(self._kernel.default)}, was {self._base}')
+        if left:
+            raise Violation(f'left behind: {left}')
+        self._check_untouched(self._domains)
+
+    def _check_untouched(self, domains: Iterable[int]) -> None:
+        for domain in domains:
+            for line, masks in self._kernel.default.masks.items():
+                mask = self._base[cache_masks.Slot(line, domain)]
+                if masks[domain] != mask:
+                    raise Violation(
+                        f'the default group has {masks[domain]:x} in '
+                        f'{line}:{domain}, and had {mask:x}')
 
     def _end(self) -> None:
         self._agent.release()

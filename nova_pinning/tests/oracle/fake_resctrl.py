@@ -5,7 +5,8 @@ What it accepts and refuses, and what info/last_cmd_status says then, follows
 fs/resctrl/ctrlmondata.c and fs/resctrl/rdtgroup.c: one CLOSID for each group,
 masks in range, in one run and with the least number of bits; a new group gets
 what nobody else has and what can be shared; threads that are there; bandwidth
-in range, rounded up.
+in range, rounded up. With code and data apart (CDP) each has masks of its
+own over the same ways, so that what one group has of either counts for all.
 """
 
 from collections.abc import Callable
@@ -284,7 +285,9 @@ class FakeResctrl:
         if mask.bit_count() < self.min_bits:
             self._fail(f'Need at least {self.min_bits} bits in the mask')
         for other in (self.default, *self.groups.values()):
-            if other is not group and other.masks[line][domain] & mask:
+            # With code and data apart, of either of them.
+            if other is not group and any(
+                    masks[domain] & mask for masks in other.masks.values()):
                 if other.mode == 'exclusive':
                     self._fail('Overlaps with exclusive group')
                 if group.mode == 'exclusive':
@@ -298,10 +301,11 @@ class FakeResctrl:
             for line in self.lines:
                 for domain, mask in group.masks[line].items():
                     if mask & self.shareable or any(
-                            other.masks[line][domain] & mask
+                            masks[domain] & mask
                             for other in (self.default,
                                           *self.groups.values())
-                            if other is not group):
+                            if other is not group
+                            for masks in other.masks.values()):
                         self._fail('Schemata overlaps')
         group.mode = mode
 

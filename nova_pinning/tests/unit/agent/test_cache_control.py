@@ -8,6 +8,7 @@ from nova_pinning.agent import cache_model
 from nova_pinning.agent import cache_steps
 from nova_pinning.agent import resctrl
 from nova_pinning import cpuset
+from nova_pinning.host import cache_masks
 from nova_pinning.tests import forms
 from nova_pinning.tests.oracle import agent_cache_fuzz
 from nova_pinning.tests.oracle import fake_resctrl
@@ -123,6 +124,55 @@ class CacheControlTestCase(unit_base.TestCase):
         self.assertEqual(['theirs'], list(self.kernel.groups))
         self.assertEqual(0xfff, self.mask(''))
 
+    def test_a_group_of_others_that_has_all_ways_is_named(self):
+        self.kernel.make_directory(f'{_ROOT}/theirs')
+        outcome = self.agent.reconcile([self.ask('a', 2)])
+        self.assertIn(
+            'this host can give 0 of 12; resctrl group theirs has 12 in L3 '
+            'domain 0', outcome.refused['nova-pinning-a'])
+
+    def test_code_and_data_apart(self):
+        """Each is put back as it was, and where nobody asks it stays."""
+        self.kernel = fake_resctrl.FakeResctrl(
+            {0: range(4), 1: range(4, 8)}, ways=12, is_split=True)
+        self.kernel.write(f'{_ROOT}/schemata',
+                          'L3CODE:0=fff;1=f00\nL3DATA:0=ff0;1=0ff\n')
+        before = self.kernel.text(f'{_ROOT}/schemata')
+        written = []
+        self.kernel.fault = written.append
+        self.agent = self.new_agent()
+        asked = [self.ask('a', 2)]
+        self.assertEqual('', self.agent.reconcile(asked).trouble)
+        group = self.kernel.groups['nova-pinning-a'].masks
+        self.assertEqual([{0: 0x30, 1: 0xf00}, {0: 0x30, 1: 0xff}],
+                         [group['L3CODE'], group['L3DATA']])
+        self.assertEqual([{0: 0xfc0, 1: 0xf00}, {0: 0xfc0, 1: 0xff}],
+                         [*self.kernel.default.masks.values()])
+        # Neither has the ways that everybody else is to keep.
+        refused = self.agent.reconcile([*asked, self.ask('b', 1, [1])])
+        self.assertIn('can give 0 of 12', refused.refused['nova-pinning-b'])
+        self.agent.release()
+        self.assertEqual(before, self.kernel.text(f'{_ROOT}/schemata'))
+
+    def test_nobody_asks(self):
+        """Then the owner of the default group changes it as it likes."""
+        asked = [self.ask('a', 2)]
+        self.agent.reconcile(asked)
+        self.kernel.write(f'{_ROOT}/schemata', 'L3:1=ff0\n')
+        self.agent.reconcile(asked)
+        self.assertEqual(0xff0, self.mask('', 1))
+        self.agent.release()
+        self.assertEqual((0xfff, 0xff0), (self.mask(''), self.mask('', 1)))
+
+    def test_masks_are_remembered_first(self):
+        saved = []
+        agent = cache_control.CacheControl(
+            resctrl.Resctrl(self.kernel),
+            remember=lambda: saved.append(dict(agent.base)))
+        self.kernel.fault = lambda what: self.assertTrue(saved)
+        agent.reconcile([self.ask('a', 2)])
+        self.assertEqual([{cache_masks.Slot('L3', 0): 0xfff}], saved)
+
     def test_threads_in_groups_of_others_are_left_alone(self):
         asked = self.ask('a', 2)
         self.kernel.make_directory(f'{_ROOT}/theirs')
@@ -190,17 +240,18 @@ class StepsTestCase(unit_base.TestCase):
         """Who waits first need not be who has to make room."""
         now = {'a': 0b1000_0000, 'b': 0b1110, 'c': 0b111_0000}
         target = {'a': 0b11, 'b': 0b111_0000, 'c': 0b1100}
+        slot = cache_masks.Slot('L3', 0)
         state = cache_model.ResctrlState(
             cache_model.CacheLimits(8), None, 16, {0: cpuset.CpuSet([0])},
-            cache_model.GroupState({0: 0b1000_0000}), {
-                name: cache_model.GroupState({0: mask},
+            cache_model.GroupState({slot: 0b1000_0000}), {
+                name: cache_model.GroupState({slot: mask},
                                              tasks=frozenset([number]))
                 for number, (name, mask) in enumerate(now.items())})
         layout = cache_model.CacheLayout(
             {name: {0: mask} for name, mask in target.items()},
-            frozenset(target), {0: 0b1000_0000}, {})
+            frozenset(target), {slot: 0b1000_0000}, {})
         for step in cache_steps.steps(state, layout, [], now, 100):
-            now[step.group] = step.masks[0]
+            now[step.group] = step.masks[slot]
         self.assertEqual(target, now)
 
 

@@ -26,6 +26,7 @@ from nova_pinning.agent import settings_ledger
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import agent_record
+from nova_pinning.host import cache_masks
 from nova_pinning.host import machine_files
 from nova_pinning.tests import forms
 from nova_pinning.tests.oracle import agent_round_fuzz
@@ -293,7 +294,8 @@ class RecordTestCase(unit_base.TestCase):
         record = agent_record.AgentRecord(
             {agent_model.interrupt(7): agent_record.SettingEntry(
                 CPUS('0-3'), CPUS('1'), [1.5])},
-            {0: 0xfff}, {'a': frozenset([1, 2])}, [3.0], {'a'}, [7], ['x'])
+            {cache_masks.Slot('L3CODE', 0): 0xfff},
+            {'a': frozenset([1, 2])}, [3.0], {'a'}, [7], ['x'])
         root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         agent_record.save(record, str(root / 'agent.json'))
         tree = machine_files.Tree(root)
