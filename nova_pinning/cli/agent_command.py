@@ -23,6 +23,7 @@ from nova_pinning.agent import kernel_files
 from nova_pinning.agent import libvirt_guests
 from nova_pinning.cli import base_command
 from nova_pinning.conf import agent as agent_conf
+from nova_pinning.cli import unit_file
 from nova_pinning import errors
 from nova_pinning.host import agent_record
 from nova_pinning.host import host_loader
@@ -43,7 +44,7 @@ class Agent(base_command.FileCommand):
 
     With --once it looks once, and what it has changed stays. --dry-run says
     what would be changed. --release puts back what an agent has left that
-    was killed.
+    was killed, by its record alone. --print-unit prints the unit for systemd.
     """
 
     epilog = """
@@ -71,11 +72,21 @@ class Agent(base_command.FileCommand):
                           help='put back what an agent has changed, and end')
         return parser
 
+        mode.add_argument('--print-unit', action='store_true',
+                          help='print a unit for systemd that runs this '
+                          'installation with these files, and end')
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         options = _options(parsed_args.config_file or [])
         planned = _planned(parsed_args.plan or options.plan)
         files = kernel_files.WritableTree('/')
         scheme = _scheme(options, files)
+        if parsed_args.print_unit:
+            print(_unit(parsed_args, options), end='')
+            return base_command.OK
+        if parsed_args.release:
+            return _release(options, files)
+        extras.need('nova-pinning agent', 'libvirt')
+        planned = _planned(parsed_args.plan or options.plan)
         notes = [*scheme.notes(), *_absent(planned, files)]
         source = libvirt_guests.LibvirtGuests(
             options.libvirt_uri, files, _flavors(options.catalogue))
@@ -101,8 +112,45 @@ class Agent(base_command.FileCommand):
                     f'libvirt does not answer: {error}',
                     errors.Location(options.libvirt_uri),
                     'start it, or name another one in libvirt_uri') from error
-            _serve(agent, source, options, notes)
-        return base_command.OK
+            agent.finish()
+            return _show(done, parsed_args.dry_run, notes)
+
+
+def _unit(parsed_args: argparse.Namespace, options: Any) -> str:
+    given = [
+        (name, os.path.abspath(path)) for name, paths in (
+            ('--config-file', parsed_args.config_file or []),
+            ('--plan', [parsed_args.plan] if parsed_args.plan else []))
+        for path in paths]
+    return unit_file.text(
+        'agent', [word for pair in given for word in pair],
+        [options.plan, *(path for _name, path in given)],
+        [path for path in (options.metrics_file, options.record)
+         if path and os.path.dirname(path)
+         != os.path.dirname(agent_record.PATH)])
+
+
+def _agent(
+    options: Any, files: kernel_files.WritableTree,
+    host: agent_model.AgentHost, scheme: decision.Scheme,
+    source: libvirt_guests.LibvirtGuests,
+) -> host_agent.HostAgent:
+    return host_agent.HostAgent(
+        host, scheme, files, source,
+        agent_record.load(files, options.record),
+        lambda changed: agent_record.save(changed, options.record),
+        home_domains.MoveLimits(moves_per_hour=options.moves_per_hour),
+        options.kept_ways)
+
+
+def _release(options: Any, files: kernel_files.WritableTree) -> int:
+    """Put back what the record has, whatever else there is by now."""
+    nowhere = agent_model.AgentHost({}, {}, *3 * (agent_model.NO_CPUS,))
+    with agent_service.alone(options.record):
+        return _show(_agent(
+            options, files, nowhere, decision.Scheme(),
+            libvirt_guests.LibvirtGuests(options.libvirt_uri, files),
+        ).release())
 
 
 def _serve(agent: host_agent.HostAgent, source: libvirt_guests.LibvirtGuests,

@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Sequence
+import os
 import signal
 import sys
 import threading
@@ -13,6 +14,7 @@ from oslo_config import cfg
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import nova_conf_options
+from nova_pinning.cli import unit_file
 from nova_pinning.conf import exporter as exporter_options
 from nova_pinning import errors
 from nova_pinning import extras
@@ -54,9 +56,16 @@ class Exporter(base_command.FileCommand):
             '--once', action='store_true',
             help='print the figures and end; the exit status is 1 if there '
                  'are none')
+        parser.add_argument(
+            '--print-unit', action='store_true',
+            help='print a unit for systemd that runs this installation with '
+                 'these files, and end')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
+        if parsed_args.print_unit:
+            print(_unit(parsed_args), end='')
+            return base_command.OK
         extras.need('the exporter', 'prometheus_client', 'tornado')
         import prometheus_client
         # When a counter was made is of use to nobody.
@@ -85,6 +94,16 @@ class Exporter(base_command.FileCommand):
             ended.wait()
             service.stop()
         return base_command.OK
+
+
+def _unit(parsed_args: argparse.Namespace) -> str:
+    given = [(name, os.path.abspath(path)) for name, path in (
+        *parsed_args.nova_arguments,
+        *([('--snapshot', parsed_args.snapshot)]
+          if parsed_args.snapshot else []))]
+    return unit_file.text(
+        'exporter', [word for pair in given for word in pair],
+        [path for _name, path in given])
 
 
 def load_settings(arguments: Sequence[str]) -> Any:

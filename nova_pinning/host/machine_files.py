@@ -33,6 +33,7 @@ class Tree:
 
     def __init__(self, root: str | os.PathLike[str] = '/') -> None:
         self.root = pathlib.Path(root)
+        self._start = str(self.root).rstrip('/') + '/'
         self.unread: dict[str, str] = {}
         self.nonsense: dict[str, str] = {}
 
@@ -49,7 +50,8 @@ class Tree:
         :returns: None if it is not there, or cannot be read
         """
         try:
-            return os.fsdecode(self._at(path).read_bytes()).strip()
+            with open(self._at(path), 'rb', buffering=0) as file:
+                return os.fsdecode(file.readall()).strip()
         except OSError as error:
             self._note(path, error)
             return None
@@ -116,7 +118,7 @@ class Tree:
     def is_read_only(self, path: str) -> bool:
         """Whether a file is there that not even root is to write to."""
         try:
-            return not self._at(path).stat().st_mode & 0o222
+            return not os.stat(self._at(path)).st_mode & 0o222
         except OSError:
             return False
 
@@ -127,8 +129,8 @@ class Tree:
         except OSError:
             return ''
 
-    def _at(self, path: str) -> pathlib.Path:
-        return self.root / path.lstrip('/')
+    def _at(self, path: str) -> str:
+        return self._start + path.lstrip('/')
 
     def _note(self, path: str, error: OSError) -> None:
         # A process that has ended gives ESRCH, a file of sysfs that makes no

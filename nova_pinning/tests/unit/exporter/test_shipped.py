@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules for Prometheus, the dashboard and the unit that are shipped."""
+"""The rules for Prometheus and the dashboard that are shipped."""
 
 import dataclasses
 import gc
@@ -29,7 +29,6 @@ _ETC = (pathlib.Path(nova_pinning.__file__).resolve().parent.parent / 'etc'
 _RULES = _ETC / 'prometheus' / 'nova-pinning.rules.yml'
 _TESTS = _ETC / 'prometheus' / 'nova-pinning.rules.test.yml'
 _DASHBOARD = _ETC / 'grafana' / 'nova-pinning.json'
-_UNIT = _ETC / 'systemd' / 'nova-pinning-exporter.service'
 _NAME = re.compile(r'(?:\w+:)?nova_pinning_\w+(?::\w+)?')
 #: Units that panels may have, of those that Grafana knows.
 _UNITS = {'short', 'percentunit', 's', 'd', 'bytes'}
@@ -202,26 +201,3 @@ class DashboardTestCase(TestCase):
                 for y in range(place['y'], place['y'] + place['h']):
                     self.assertNotIn((x, y), taken)
                     taken.add((x, y))
-
-
-class UnitTestCase(TestCase):
-
-    def test_verify(self):
-        if shutil.which('systemd-analyze') is None:
-            self.skipTest('systemd-analyze is not installed')
-        text = _UNIT.read_text().replace('/usr/bin/nova-pinning', '/bin/true')
-        text = text.replace('User=nova-pinning', 'User=root').replace(
-            'SupplementaryGroups=nova\n', '')
-        path = pathlib.Path(self.create_tempfiles(
-            [('nova-pinning-exporter', text)], '.service')[0])
-        done = subprocess.run(
-            ['systemd-analyze', 'verify', '--man=no', str(path)],
-            capture_output=True, text=True)
-        self.assertEqual((0, ''), (done.returncode, '\n'.join(
-            line for line in done.stderr.splitlines()
-            if path.name in line)))
-
-    def test_writes_nothing(self):
-        for line in ('ProtectSystem=strict', 'NoNewPrivileges=yes',
-                     'CapabilityBoundingSet=', 'PrivateTmp=yes'):
-            self.assertIn(f'{line}\n', _UNIT.read_text())

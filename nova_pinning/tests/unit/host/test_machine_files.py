@@ -98,7 +98,7 @@ class TestTree(oslotest.BaseTestCase):
         denied = PermissionError(13, 'Permission denied')
         # Root may read anything, so a mode would not do.
         self.useFixture(fixtures.MonkeyPatch(
-            'pathlib.Path.read_bytes', mock.Mock(side_effect=denied)))
+            'builtins.open', mock.Mock(side_effect=denied)))
         self.useFixture(fixtures.MonkeyPatch(
             'os.listdir', mock.Mock(side_effect=denied)))
         self.assertIsNone(self.tree.text('/proc/1/maps'))
