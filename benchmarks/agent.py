@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the agent takes to decide: python -m benchmarks.agent.
+"""How long the agent takes: python -m benchmarks.agent.
 
 200 guests on 256 CPUs in 16 L3 domains: half of them are pinned, each with an
 interface and a tenth with ways of its own; the others float under loads that
 change. Timed is all that is decided in a round, from guests, loads and the
 kernel's groups to the list of changes, without the reading and the writing.
 The bar is 50 ms.
+
+And whole rounds with 1,000 guests on the same host (agent_rounds), for a
+kernel before Linux 6.4 and one since: the first, in which all of them are
+new, and others. The bar is a second of CPU time for each.
 """
 
 import argparse
+import pathlib
 import random
 import statistics
 import sys
+import tempfile
 import time
 
 from nova_pinning.agent import agent_model
@@ -23,14 +29,15 @@ from nova_pinning.agent import decision
 from nova_pinning.agent import home_domains
 from nova_pinning.agent import settings_ledger
 from nova_pinning import cpuset
+from nova_pinning.host import cache_masks
+from nova_pinning.tests.oracle import agent_rounds
 
-_BAR_SECONDS = 0.05
+_BAR_SECONDS, _ROUND_BAR_SECONDS = 0.05, 1.0
+_WHOLE_ROUNDS = 5
 _DOMAINS, _SIZE, _GUESTS = 16, 16, 200
 _NIC_QUEUES = 64
 
 
-from nova_pinning.host import cache_masks
-from nova_pinning.tests.oracle import agent_rounds
 def _host() -> agent_model.AgentHost:
     """Of each domain one CPU for the host, seven shared, eight dedicated."""
     domains = {domain: cpuset.CpuSet(range(
@@ -118,7 +125,20 @@ def main() -> int:
           f'median {1000 * median:.1f} ms, worst of {len(times)} '
           f'{1000 * worst:.1f} ms of CPU time; the bar is '
           f'{1000 * _BAR_SECONDS:.0f} ms')
-    return int(worst > _BAR_SECONDS)
+    worst_round = max(map(_whole_rounds, agent_rounds.KERNELS))
+    return int(worst > _BAR_SECONDS or worst_round > _ROUND_BAR_SECONDS)
+
+
+def _whole_rounds(kernel: str) -> float:
+    """Seconds of CPU time of the longest."""
+    with tempfile.TemporaryDirectory() as directory:
+        rounds = agent_rounds.Rounds(kernel, _host(), pathlib.Path(directory))
+        first, *others = (rounds.seconds() for _round in range(_WHOLE_ROUNDS))
+    print(f'a round with {agent_rounds.GUESTS} guests on Linux {kernel}: '
+          f'{first:.2f} s of CPU time when all of them are new, '
+          f'{statistics.median(others):.2f} s then, worst of {len(others)} '
+          f'{max(others):.2f} s; the bar is {_ROUND_BAR_SECONDS:.0f} s')
+    return max(first, *others)
 
 
 if __name__ == '__main__':

@@ -8,6 +8,7 @@ import os
 from typing import Protocol
 
 from nova_pinning.agent import agent_model
+from nova_pinning.agent import emulator_pins
 from nova_pinning.agent import kernel_files
 from nova_pinning import cpuset
 from nova_pinning.host import agent_record
@@ -19,7 +20,10 @@ class Pinner(Protocol):
     """What pins emulator threads: libvirt."""
 
     def pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:
-        """Raises OSError if that cannot be done."""
+        """Raises OSError if that cannot be done.
+
+        TimeoutError if it is not known whether it has been or will be.
+        """
 
 
 class Actuators:
@@ -39,6 +43,19 @@ class Actuators:
         self._get_affinity = get_affinity
         self._set_affinity = set_affinity
 
+    def without_libvirt(
+        self, settings: Iterable[agent_record.Setting],
+    ) -> tuple['Actuators', dict[str, agent_model.AgentGuest]]:
+        """The same, with the kernel in libvirt's place.
+
+        :param settings: those of the record
+        :returns: guests by UUID as well, as far as the kernel has them
+        """
+        pins = emulator_pins.EmulatorPins(
+            self._files, settings, self._get_affinity, self._set_affinity)
+        return Actuators(self._files, pins, self._get_affinity,
+                         self._set_affinity), pins.guests
+
     def read(
         self, settings: Iterable[agent_record.Setting],
         guests: Mapping[str, agent_model.AgentGuest],
@@ -55,6 +72,7 @@ class Actuators:
               cpus: cpuset.CpuSet) -> None:
         """Change a setting.
 
+        :raises TimeoutError: if libvirt does not answer; it may yet be done
         :raises OSError: if that cannot be done
         """
         subject = setting.subject

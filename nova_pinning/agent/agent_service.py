@@ -13,6 +13,7 @@ import time
 from types import FrameType
 
 from nova_pinning.agent import agent_metrics
+from nova_pinning.agent import bounded_calls
 from nova_pinning.agent import host_agent
 from nova_pinning.agent import libvirt_guests
 from nova_pinning.agent import service_manager
@@ -21,8 +22,11 @@ from nova_pinning import errors
 from nova_pinning import signals
 
 LOG = logging.getLogger(__name__)
-# Events of one guest come in bunches.
+# Events of one guest come in bunches, and those of many after each other.
 _SETTLE_SECONDS = 0.5
+_MOST_SETTLE_SECONDS = 10.0
+# How long libvirt may go without a sign of life once all is to be put back.
+_HURRY_SECONDS = 2.0
 
 
 @contextlib.contextmanager
@@ -95,6 +99,8 @@ class AgentService:
         self._stopping = False
         self._told: set[str] = set()
         self._is_listening = False
+        self._last = host_agent.Round()
+        self._looked_at = 0.0
 
     def wake(self) -> None:
         """Have the next round begin at once."""
@@ -105,8 +111,19 @@ class AgentService:
         self._stopping = True
         self._wake.set()
 
-    def serve(self) -> None:
-        """Run until told to stop, and put everything back then."""
+    def meanwhile(self) -> float:
+        """See to the watchdog while libvirt is waited for.
+
+        :returns: how many seconds it may go without a sign of life
+        """
+        service_manager.notify(WATCHDOG=1)
+        return _HURRY_SECONDS if self._stopping else bounded_calls.patience()
+
+    def serve(self) -> host_agent.Round:
+        """Run until told to stop, and put everything back then.
+
+        :returns: what came of that
+        """
         watchdog = service_manager.watchdog_seconds()
         is_ready = False
         with signals.handled((signal.SIGTERM, signal.SIGINT), self.stop):
@@ -118,7 +135,9 @@ class AgentService:
                 is_ready = True
                 self._wait(watchdog)
             service_manager.notify(STOPPING=1)
-            self._tell(self._agent.release())
+            released = self._agent.release()
+            self._tell(released)
+        return released
 
     def round(self) -> str:
         """One round; returns what there is to say in a line."""
@@ -130,23 +149,32 @@ class AgentService:
         except libvirt_guests.LibvirtGone as error:
             text = f'libvirt does not answer, so nothing is changed: {error}'
             self._tell_once({text}, LOG.warning)
+            self._write_metrics(has_answered=False)
             return text
+        self._last, self._looked_at = done, time.time()
         self._tell(done)
-        self._write_metrics(done)
+        self._write_metrics(has_answered=True)
         return (f'{len(done.guests)} guests, {len(done.waiting)} of them '
                 f'waiting, {len(done.trouble)} troubles')
 
     def _wait(self, watchdog: float) -> None:
         """Until something happens, or it is time for another round."""
         until = time.monotonic() + self._interval_seconds
-        while True:
+        while not self._stopping:
             service_manager.notify(WATCHDOG=1)
             left = until - time.monotonic()
             if left <= 0:
                 return
             if self._wake.wait(min(left, watchdog or left)):
-                if not self._stopping:
-                    time.sleep(_SETTLE_SECONDS)
+                self._settle()
+                return
+
+    def _settle(self) -> None:
+        """Until nothing has happened for a moment, but not for ever."""
+        until = time.monotonic() + _MOST_SETTLE_SECONDS
+        while not self._stopping and time.monotonic() < until:
+            self._wake.clear()
+            if not self._wake.wait(_SETTLE_SECONDS):
                 return
 
     def _tell(self, done: host_agent.Round) -> None:
@@ -161,12 +189,13 @@ class AgentService:
             log('%s', text)
         self._told = texts
 
-    def _write_metrics(self, done: host_agent.Round) -> None:
+    def _write_metrics(self, has_answered: bool) -> None:
+        """What the last round came to, and whether libvirt answers now."""
         if not self._metrics_file:
             return
         text = agent_metrics.exposition(
-            done, self._agent.monitoring.uses(done.guests),
-            len(self._agent.record.moves), time.time())
+            self._last, self._agent.monitoring.uses(self._last.guests),
+            len(self._agent.record.moves), self._looked_at, has_answered)
         try:
             atomic_file.replace(self._metrics_file, text, mode=0o644)
         except errors.InputError as error:

@@ -23,7 +23,6 @@ from nova_pinning.agent import kernel_files
 from nova_pinning import cpuset
 
 LOG = logging.getLogger(__name__)
-_CGROUPS = '/sys/fs/cgroup'
 _NODES = '/sys/devices/system/node'
 _BALANCING = '/proc/sys/kernel/numa_balancing'
 _ON_NODE = re.compile(r'N(\d{1,5})=(\d{1,20})')
@@ -64,17 +63,13 @@ def by_node(files: kernel_files.KernelFiles, pid: int) -> dict[int, int]:
 
     :returns: {} if it has no group of its own, or the kernel does not count
     """
-    for line in (files.text(f'/proc/{pid}/cgroup') or '').splitlines():
-        _number, _colon, rest = line.partition(':')
-        controllers, _colon, path = rest.partition(':')
-        if controllers == '' or 'memory' in controllers.split(','):
-            root = _CGROUPS if controllers == '' else f'{_CGROUPS}/memory'
-            # The threads of a guest are in groups below that of its memory.
-            while path.strip('/'):
-                text = files.text(f'{root}{path}/memory.numa_stat')
-                if text is not None:
-                    return _counted(text)
-                path = os.path.dirname(path)
+    root, path = kernel_files.control_group(files, pid, 'memory')
+    # The threads of a guest are in groups below that of its memory.
+    while path.strip('/'):
+        text = files.text(f'{root}{path}/memory.numa_stat')
+        if text is not None:
+            return _counted(text)
+        path = os.path.dirname(path)
     return {}
 
 

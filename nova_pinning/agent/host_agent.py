@@ -44,6 +44,7 @@ class Round:
     :param waiting: guests without what they ask for, and why
     :param trouble: what could not be done
     :param masks: ways that guests have for themselves, by UUID and domain
+    :param unbanned: interrupts that irqbalance may move, as far as is known
     :param seconds: how long all of it took
     """
 
@@ -52,6 +53,7 @@ class Round:
     waiting: tuple[str, ...] = ()
     trouble: tuple[str, ...] = ()
     masks: dict[str, dict[int, int]] = dataclasses.field(default_factory=dict)
+    unbanned: frozenset[int] = frozenset()
     seconds: float = 0.0
 
 
@@ -94,6 +96,8 @@ class HostAgent:
             files, record.awaited_memory, mover or guest_memory.MemoryMover())
         self._told_irqbalance: tuple[frozenset[int], frozenset[int]] = (
             frozenset(), frozenset())
+        self._irqbalance_trouble: list[str] = []
+        self._unbanned: set[int] = set()
 
     def reconcile(self, dry_run: bool = False) -> Round:
         """Bring the host in step with its guests.
@@ -130,28 +134,38 @@ class HostAgent:
             self._tell_irqbalance(trouble)
             self._remember(done, now)
         names = {guest.uuid: guest.name for guest in seen}
+        subjects = wording.Subjects(by_uuid)
         return Round(
             seen, tuple(done), tuple(_waiting(seen, outcome, names)),
             tuple((*trouble, *filter(None, (self.monitoring.trouble,)), *(
-                f'{wording.subject(setting, by_uuid)}: left alone for an '
+                f'{subjects.name(setting)}: left alone for an '
                 f'hour: {settings_ledger.PATIENCE} times it could not be set, '
                 'or somebody else set it'
                 for setting in self._ledger.yielded(now)))),
             {_uuid(group): dict(masks)
              for group, masks in outcome.masks.items()},
-            time.monotonic() - started)
+            frozenset(self._unbanned), time.monotonic() - started)
 
     def release(self) -> Round:
-        """Put everything back."""
+        """Put everything back, also where libvirt does not answer.
+
+        Then the kernel has what was there before, and what libvirt has to be
+        told stays in the record.
+        """
         now = self._clock()
         done: list[str] = []
         trouble: list[str] = []
-        try:
-            by_uuid = {guest.uuid: guest for guest in self._source.guests()}
-        except Exception as error:  # noqa: B902 - all the rest has to go back
-            by_uuid = {}
-            trouble.append(f'pins of guests stay as they are: {error}')
-        self._set({}, by_uuid, now, False, done, trouble)
+        if not self._pinned():
+            self._set({}, {}, now, False, done, trouble)
+        else:
+            try:
+                guests = {guest.uuid: guest
+                          for guest in self._source.guests()}
+            except Exception as error:  # noqa: B902 - all has to go back
+                trouble.append(f'libvirt does not answer: {error}')
+            else:
+                self._set({}, guests, now, False, done, trouble)
+            self._put_back_without_libvirt(now, done, trouble)
         self.monitoring.release()
         failures = self._cache.release()
         if not failures:
@@ -160,46 +174,81 @@ class HostAgent:
         trouble += failures
         self._homes.homes.clear()
         self.record.awaited_memory.clear()
-        if self.record.banned_interrupts is not None:
-            for pid, path in irqbalance_socket.running(self._files).items():
-                self._ban(path, irqbalance_socket.own_bans(self._files, pid),
-                          trouble)
+        if self.record.banned_interrupts is not None and all(
+                self._ban(pid, path, (), trouble) for pid, path
+                in irqbalance_socket.running(self._files).items()):
             self.record.banned_interrupts = None
         self._remember(done, now)
         return Round(done=tuple(done), trouble=tuple(trouble))
+
+    def _pinned(self) -> dict[agent_record.Setting,
+                              agent_record.SettingEntry]:
+        """What only libvirt can be told of."""
+        return {setting: entry
+                for setting, entry in self._ledger.entries.items()
+                if setting.kind is agent_record.Kind.EMULATOR}
+
+    def _put_back_without_libvirt(self, now: float, done: list[str],
+                                  trouble: list[str]) -> None:
+        """Put back what is left of the record, and note what is owed."""
+        pinned = self._pinned()
+        if not pinned:
+            return
+        settings, guests = self._settings.without_libvirt(pinned)
+        owed = {setting: entry for setting, entry in pinned.items()
+                if setting.guest in guests}
+        for entry in owed.values():
+            entry.is_owed = True
+        self._set({}, guests, now, False, done, trouble, settings)
+        self._ledger.entries.update(owed)
+        if owed:
+            trouble.append(
+                'the kernel has emulator threads where they were before, and '
+                f'libvirt could not be told, of {len(owed)} guests: run '
+                'nova-pinning agent --release once it answers')
 
     def _set(
         self, wanted: Mapping[agent_record.Setting, cpuset.CpuSet],
         by_uuid: dict[str, agent_model.AgentGuest], now: float,
         dry_run: bool, done: list[str], trouble: list[str],
+        settings: actuators.Actuators | None = None,
     ) -> None:
-        ledger = self._ledger
+        settings, ledger = settings or self._settings, self._ledger
         if dry_run:
             ledger = settings_ledger.SettingsLedger(
                 {setting: dataclasses.replace(entry)
                  for setting, entry in ledger.entries.items()})
-        present = self._settings.read(
+        present = settings.read(
             dict.fromkeys((*wanted, *ledger.entries)), by_uuid)
         changes = tuple(ledger.changes(wanted, present, now))
+        subjects = wording.Subjects(by_uuid)
         if dry_run:
-            done += wording.changes(changes, by_uuid)
+            done += wording.changes(changes, subjects)
             return
         if changes:
             # Whoever comes after a crash has to know what there was.
             self._remember([], now)
         made = []
+        gone = ''
         for change in changes:
+            if gone and change.setting.kind is agent_record.Kind.EMULATOR:
+                continue
             try:
-                self._settings.write(change.setting, change.cpus)
+                settings.write(change.setting, change.cpus)
+            except TimeoutError as error:
+                # It may yet be done, so both values stay the agent's own.
+                gone = ('libvirt does not answer, so emulator threads may '
+                        f'stay where they are: {error}')
+                trouble.append(gone)
             except OSError as error:
                 trouble.append(
-                    f'{wording.subject(change.setting, by_uuid)} cannot have '
+                    f'{subjects.name(change.setting)} cannot have '
                     f'CPUs {change.cpus or "any"}: {_reason(error)}')
                 ledger.failed(change, now)
             else:
                 ledger.made(change)
                 made.append(change)
-        done += wording.changes(made, by_uuid)
+        done += wording.changes(made, subjects)
 
     def _follow(
         self, homes_before: Mapping[str, frozenset[int]],
@@ -245,23 +294,42 @@ class HostAgent:
         ours = frozenset(self.record.set_interrupts())
         running = irqbalance_socket.running(self._files)
         state = ours, frozenset(running)
-        if state == self._told_irqbalance or not (
+        if state != self._told_irqbalance and (
                 ours or self.record.banned_interrupts):
-            return
-        for pid, path in running.items():
-            self.record.banned_interrupts = sorted(ours)
-            if not self._ban(path, ours | irqbalance_socket.own_bans(
-                    self._files, pid), trouble):
-                return
-        self._told_irqbalance = state
+            self._unbanned.clear()
+            if running:
+                # Whoever comes after a crash has to know that it was told.
+                self.record.banned_interrupts = sorted(ours)
+                self._save(self.record)
+            told: list[str] = []
+            if all([self._ban(pid, path, sorted(ours), told)
+                    for pid, path in running.items()]):
+                self._told_irqbalance = state
+            self._irqbalance_trouble = told
+        trouble += self._irqbalance_trouble
 
-    def _ban(self, path: str, numbers: Iterable[int],
+    def _ban(self, pid: int, path: str, numbers: Sequence[int],
              trouble: list[str]) -> bool:
+        """Have an irqbalance leave alone these, and what it was started with.
+
+        :returns: whether it is known what came of it
+        """
+        wanted = dict.fromkeys((
+            *sorted(irqbalance_socket.own_bans(self._files, pid)), *numbers))
         try:
-            irqbalance_socket.ban(path, numbers)
+            held = irqbalance_socket.ban(path, [*wanted])
         except irqbalance_socket.IrqbalanceError as error:
             trouble.append(str(error))
+            self._unbanned.update(numbers)
             return False
+        missing = cpuset.CpuSet(wanted.keys() - held)
+        if missing:
+            self._unbanned.update(missing)
+            trouble.append(
+                f'irqbalance (process {pid}) takes no list as long as this, '
+                f'and may move {len(missing)} interrupts away: {missing}; '
+                'stop it, start it with --banirq for each of them, or '
+                'upgrade it to 1.9.5')
         return True
 
     def _remember(self, done: Sequence[str], now: float) -> None:

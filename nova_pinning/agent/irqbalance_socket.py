@@ -2,22 +2,24 @@
 """irqbalance, told which interrupts to leave alone.
 
 It listens on a socket below /run/irqbalance; see irqbalance(1). What it is
-told takes the place of what it was told before, and it reads no more than 255
-characters.
+told takes the place of what it was told before. Up to 1.9.4 it reads 500
+bytes, and takes what comes next for nothing: of a longer list it has the
+first part, with whatever its last number looks like then. Before 1.9.0 it
+reads on behind what it was told, unless that ends with a NUL.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 import os
 import re
 import socket
 import struct
 
 from nova_pinning.agent import kernel_files
-from nova_pinning import cpuset
 
 DIRECTORY = '/run/irqbalance'
 _COMMAND = 'settings ban irqs '
-_MOST = 255
+_READ = 500
+_HELD = re.compile(r'IRQ (\d+) LOAD')
 _SOCKET = re.compile(r'irqbalance(\d+)\.sock')
 _SECONDS = 2.0
 
@@ -45,28 +47,57 @@ def own_bans(files: kernel_files.KernelFiles, pid: int) -> frozenset[int]:
     return frozenset(numbers)
 
 
-def ban(path: str, numbers: Iterable[int]) -> None:
+def ban(path: str, numbers: Sequence[int]) -> frozenset[int]:
     """Have it leave these interrupts alone, and no others.
 
     :param path: of the socket
-    :raises IrqbalanceError: if it cannot be told so
+    :param numbers: those first that matter most, if not all can be told
+    :returns: those that it says it leaves alone
+    :raises IrqbalanceError: if it cannot be told so, or does not say
     """
-    # It takes a list of numbers only, and where the list is short it does not
-    # matter in which order.
-    text = ' '.join(map(str, cpuset.CpuSet(numbers))) or 'NONE'
-    if len(text) > _MOST:
-        raise IrqbalanceError(
-            f'irqbalance reads no list of {len(text)} characters; stop it, '
-            'or restart it with --banirq for each interrupt of the network '
-            'cards')
-    credentials = struct.pack('3i', os.getpid(), os.getuid(), os.getgid())
+    wanted = frozenset(numbers)
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
-            peer.settimeout(_SECONDS)
-            peer.connect(path)
-            peer.sendmsg([(_COMMAND + text).encode()], [
-                (socket.SOL_SOCKET, socket.SCM_CREDENTIALS, credentials)])
+        for text in _lists(numbers):
+            _ask(path, f'{_COMMAND}{text}\0')
+            held = frozenset(map(int, _HELD.findall(_ask(path, 'setup'))))
+            if held == wanted:
+                break
     except OSError as error:
         raise IrqbalanceError(
-            f'irqbalance cannot be told through {path}: '
+            f'irqbalance cannot be told through {path}, or does not say what '
+            'it leaves alone, so it may move interrupts away: '
             f'{(error.strerror or str(error)).lower()}') from error
+    return held
+
+
+def _lists(numbers: Sequence[int]) -> list[str]:
+    """What to try: all of them, and as many as any irqbalance reads."""
+    whole = ' '.join(map(str, numbers)) or 'NONE'
+    room = _READ - len(_COMMAND) - 1
+    if len(whole) <= room:
+        return [whole]
+    # A blank before it begins, so that no number is cut in two.
+    short = whole[:whole.rindex(' ', 0, room + 1)]
+    return [short.ljust(room + 1) + whole[len(short):], short]
+
+
+def _ask(path: str, command: str) -> str:
+    credentials = struct.pack('3i', os.getpid(), os.getuid(), os.getgid())
+    answer = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+        peer.settimeout(_SECONDS)
+        peer.connect(path)
+        peer.sendmsg([command.encode()], [
+            (socket.SOL_SOCKET, socket.SCM_CREDENTIALS, credentials)])
+        # It closes what it has answered, and does so with all that it has
+        # not read.
+        while part := _received(peer):
+            answer.append(part)
+    return b''.join(answer).decode()
+
+
+def _received(peer: socket.socket) -> bytes:
+    try:
+        return peer.recv(65536)
+    except ConnectionResetError:
+        return b''

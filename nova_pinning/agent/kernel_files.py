@@ -6,6 +6,8 @@ from typing import Protocol
 
 from nova_pinning.host import machine_files
 
+_CGROUPS = '/sys/fs/cgroup'
+
 
 class KernelFiles(Protocol):
     """What the agent needs of the kernel's file systems.
@@ -36,6 +38,24 @@ class KernelFiles(Protocol):
         """Remove one, whatever files the kernel shows in it."""
 
 
+def control_group(files: KernelFiles, pid: int,
+                  controller: str) -> tuple[str, str]:
+    """The control group of a process.
+
+    :param controller: by which it is found under cgroup v1
+    :returns: where its hierarchy is mounted, and its path there; '/' is all
+        processes'
+    """
+    for line in (files.text(f'/proc/{pid}/cgroup') or '').splitlines():
+        _number, _colon, rest = line.partition(':')
+        controllers, _colon, path = rest.partition(':')
+        if controllers == '':
+            return _CGROUPS, path
+        if controller in controllers.split(','):
+            return f'{_CGROUPS}/{controller}', path
+    return _CGROUPS, '/'
+
+
 class WritableTree(machine_files.Tree):
     """The files of a machine, to be changed as well."""
 
@@ -49,7 +69,7 @@ class WritableTree(machine_files.Tree):
             os.close(descriptor)
 
     def make_directory(self, path: str) -> None:
-        self._at(path).mkdir()
+        os.mkdir(self._at(path))
 
     def remove_directory(self, path: str) -> None:
-        self._at(path).rmdir()
+        os.rmdir(self._at(path))

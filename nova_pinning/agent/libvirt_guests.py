@@ -6,27 +6,25 @@ groups and the kernel stay of one mind.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
+import functools
 import logging
 import threading
 from typing import Any
 from xml.etree import ElementTree
 
 from nova_pinning.agent import agent_model
+from nova_pinning.agent import bounded_calls
+from nova_pinning.agent import guest_processes
 from nova_pinning.agent import guest_wishes
 from nova_pinning.agent import kernel_files
 from nova_pinning import cpuset
-from nova_pinning import extras
 from nova_pinning.host import domain_xml
 from nova_pinning.host import qemu_process
 
 LOG = logging.getLogger(__name__)
-_VHOST = 'vhost-'
 _IOTHREAD = 'IO iothread'
-# Linux 6.4 made them threads of the process that they work for.
-_VHOST_INSIDE = (6, 4)
+_MOST_GUESTS = 2048
 
 
 class LibvirtGone(Exception):
@@ -37,22 +35,22 @@ class LibvirtGuests:
     """All guests that run.
 
     :param flavors: extra specs by flavor, for guests of nova before 2025.2
+    :ivar calls: what all calls into libvirt are made by
     """
 
     def __init__(
         self, uri: str, files: kernel_files.KernelFiles,
         flavors: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        extras.need('nova-pinning agent', 'libvirt')
-        import libvirt
-        self._libvirt: Any = libvirt
+        self.calls = bounded_calls.BoundedCalls()
         self._uri, self._files = uri, files
         self._changed: Callable[[], None] | None = None
         self._flavors = flavors or {}
+        self._libvirt: Any = None
         self._connection: Any = None
         self._pids: dict[str, int] = {}
-        # libvirt prints each error as well, unless it is told not to.
-        libvirt.registerErrorHandler(lambda *arguments: None, None)
+        # Few of them change from one look to the next.
+        self._described = functools.lru_cache(_MOST_GUESTS)(self._describe)
 
     def listen(self, changed: Callable[[], None]) -> None:
         """Hear of guests that come, go and change, from now on.
@@ -60,26 +58,50 @@ class LibvirtGuests:
         :param changed: called then, in a thread of libvirt's
         :raises LibvirtGone: if it does not answer; it may be tried again
         """
-        libvirt = self._libvirt
-        if self._changed is not None:
-            self._connected()
-            return
-        libvirt.virEventRegisterDefaultImpl()
-
-        def run() -> None:
-            while True:
-                libvirt.virEventRunDefaultImpl()
-
-        self._changed = changed
-        threading.Thread(target=run, name='libvirt', daemon=True).start()
-        self._connect()
+        self._call(functools.partial(self._listen, changed))
 
     def guests(self) -> list[agent_model.AgentGuest]:
         """Those that run now, in the order in which they were started.
 
         :raises LibvirtGone: if libvirt does not answer
         """
-        libvirt = self._libvirt
+        found: list[agent_model.AgentGuest] = self._call(self._guests)
+        return found
+
+    def pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:
+        """Have the emulator threads of a guest run on these CPUs.
+
+        :raises TimeoutError: if libvirt does not answer; they may yet
+        :raises OSError: if libvirt refuses
+        """
+        try:
+            self.calls.run(functools.partial(self._pin_emulator, uuid, cpus))
+        except LibvirtGone as error:
+            raise OSError(None, str(error)) from error
+
+    def _call(self, function: Callable[[], Any]) -> Any:
+        try:
+            return self.calls.run(function)
+        except TimeoutError as error:
+            raise LibvirtGone(str(error)) from error
+
+    # What is below is called by one thread only.
+
+    def _listen(self, changed: Callable[[], None]) -> None:
+        if self._changed is None:
+            libvirt = self._library()
+            libvirt.virEventRegisterDefaultImpl()
+
+            def run() -> None:
+                while True:
+                    libvirt.virEventRunDefaultImpl()
+
+            self._changed = changed
+            threading.Thread(target=run, name='libvirt', daemon=True).start()
+        self._connected()
+
+    def _guests(self) -> list[agent_model.AgentGuest]:
+        libvirt = self._library()
         try:
             domains = self._connected().listAllDomains(
                 libvirt.VIR_CONNECT_LIST_DOMAINS_ACTIVE)
@@ -87,9 +109,11 @@ class LibvirtGuests:
             self._connection = None
             raise LibvirtGone(str(error)) from error
         found = []
+        processes = guest_processes.GuestProcesses(self._files, self._pids)
         for domain in sorted(domains, key=lambda domain: domain.ID()):
+            self.calls.sign_of_life()
             try:
-                guest = self._guest(domain)
+                guest = self._guest(domain, processes)
             except libvirt.libvirtError as error:
                 # It may have gone meanwhile.
                 LOG.debug('guest %s: %s', domain.name(), error)
@@ -99,28 +123,25 @@ class LibvirtGuests:
         self._pids = {guest.uuid: guest.pid for guest in found}
         return found
 
-    def pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:
-        """Have the emulator threads of a guest run on these CPUs.
-
-        :raises OSError: if libvirt refuses
-        """
-        libvirt = self._libvirt
+    def _pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:
+        connection = self._connected()
         try:
-            connection = self._connected()
             connection.lookupByUUIDString(uuid).pinEmulator(
                 _bits(cpus, connection.getInfo()[2], connection),
-                libvirt.VIR_DOMAIN_AFFECT_LIVE)
-        except (libvirt.libvirtError, LibvirtGone) as error:
-            raise OSError(None, str(error)) from error
+                self._libvirt.VIR_DOMAIN_AFFECT_LIVE)
+        except self._libvirt.libvirtError as error:
+            raise LibvirtGone(str(error)) from error
 
-    def close(self) -> None:
-        """Leave libvirt."""
-        if self._connection is not None:
+    def _library(self) -> Any:
+        if self._libvirt is None:
             try:
-                self._connection.close()
-            except self._libvirt.libvirtError as error:
-                LOG.debug('libvirt: %s', error)
-            self._connection = None
+                import libvirt
+            except ImportError as error:
+                raise LibvirtGone(str(error)) from error
+            # It prints each error as well, unless it is told not to.
+            libvirt.registerErrorHandler(lambda *arguments: None, None)
+            self._libvirt = libvirt
+        return self._libvirt
 
     def _connected(self) -> Any:
         if self._connection is None:
@@ -128,7 +149,7 @@ class LibvirtGuests:
         return self._connection
 
     def _connect(self) -> None:
-        libvirt = self._libvirt
+        libvirt = self._library()
         try:
             connection = libvirt.open(self._uri)
         except libvirt.libvirtError as error:
@@ -156,82 +177,53 @@ class LibvirtGuests:
         if self._changed is not None:
             self._changed()
 
-    def _guest(self, domain: Any) -> agent_model.AgentGuest | None:
+    def _guest(
+        self, domain: Any, processes: guest_processes.GuestProcesses,
+    ) -> agent_model.AgentGuest | None:
         """A guest, None if it has no process."""
-        libvirt = self._libvirt
         uuid = domain.UUIDString()
-        root = ElementTree.fromstring(domain.XMLDesc(0))
-        pid = self._pid(uuid, domain.name())
-        if pid is None:
-            return None
-        live = libvirt.VIR_DOMAIN_AFFECT_LIVE
-        threads = self._threads(pid)
-        taps = tuple(
-            target.get('dev', '')
-            for target in root.iterfind('devices/interface/target'))
         try:
-            described = domain_xml.read(root)
+            described, taps, wishes = self._described(domain.XMLDesc(0))
         except ValueError as error:
             LOG.warning('guest %s: %s', domain.name(), error)
             return None
+        pid = processes.pid(uuid, domain.name())
+        if pid is None:
+            return None
+        live = self._libvirt.VIR_DOMAIN_AFFECT_LIVE
+        threads = processes.threads(pid)
+        vhost = guest_processes.VHOST
         return agent_model.AgentGuest(
             uuid, domain.name(), pid,
             {number: _cpus(bits) for number, bits
-             in enumerate(domain.vcpuPinInfo(live))},
-            _cpus(domain.emulatorPinInfo(live)), frozenset(threads),
+             in enumerate(map(tuple, domain.vcpuPinInfo(live)))},
+            _cpus(tuple(domain.emulatorPinInfo(live))), frozenset(threads),
             frozenset(tid for tid, name in threads.items()
                       if qemu_process.is_vcpu(name)),
             frozenset(tid for tid, name in threads.items()
-                      if name.startswith(_VHOST)),
+                      if name.startswith(vhost)),
             frozenset(tid for tid, name in threads.items()
                       if not qemu_process.is_vcpu(name)
-                      and not name.startswith((_VHOST, _IOTHREAD))),
+                      and not name.startswith((vhost, _IOTHREAD))),
             described.hostdevs, len(taps), tuple(filter(None, taps)),
-            described.memory_nodes,
-            guest_wishes.of_domain(root, self._flavors))
+            described.memory_nodes, wishes)
 
-    def _threads(self, pid: int) -> dict[int, str]:
-        """The threads that work for a guest, with their names."""
-        files = self._files
-        threads = {
-            int(tid): files.text(f'/proc/{pid}/task/{tid}/comm') or ''
-            for tid in files.names(f'/proc/{pid}/task')}
-        if self._has_vhost_outside():
-            name = f'{_VHOST}{pid}'
-            for other in files.names('/proc'):
-                if (other.isdecimal()
-                        and files.text(f'/proc/{other}/comm') == name):
-                    threads[int(other)] = name
-        return threads
+    def _describe(self, xml: str) -> tuple[
+            domain_xml.DomainXml, tuple[str, ...], agent_model.Wishes]:
+        """What the XML of a guest says, with its taps and its wishes.
 
-    def _has_vhost_outside(self) -> bool:
-        release = self._files.text('/proc/sys/kernel/osrelease') or ''
-        numbers = release.split('-')[0].split('.')[:2]
-        return all(map(str.isdecimal, numbers)) and tuple(
-            map(int, numbers)) < _VHOST_INSIDE
-
-    def _pid(self, uuid: str, name: str) -> int | None:
-        """The QEMU of a guest: libvirt puts the UUID on its command line."""
-        known = self._pids.get(uuid)
-        if known and self._is_of(known, uuid):
-            return known
-        text = self._files.text(f'/run/libvirt/qemu/{name}.pid') or ''
-        if text.isdecimal() and self._is_of(int(text), uuid):
-            return int(text)
-        return next((pid for pid in self._processes()
-                     if self._is_of(pid, uuid)), None)
-
-    def _processes(self) -> Iterator[int]:
-        for process in self._files.names('/proc'):
-            if process.isdecimal():
-                yield int(process)
-
-    def _is_of(self, pid: int, uuid: str) -> bool:
-        line = self._files.text(f'/proc/{pid}/cmdline') or ''
-        return f'\0-uuid\0{uuid}\0' in f'{line}\0'
+        :raises ValueError: if it makes no sense
+        """
+        root = ElementTree.fromstring(xml)
+        taps = tuple(
+            target.get('dev', '')
+            for target in root.iterfind('devices/interface/target'))
+        return (domain_xml.read(root), taps,
+                guest_wishes.of_domain(root, self._flavors))
 
 
-def _cpus(bits: Sequence[bool]) -> cpuset.CpuSet:
+@functools.lru_cache(maxsize=1024)
+def _cpus(bits: tuple[bool, ...]) -> cpuset.CpuSet:
     return cpuset.CpuSet(cpu for cpu, is_in in enumerate(bits) if is_in)
 
 

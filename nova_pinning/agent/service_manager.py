@@ -5,6 +5,8 @@ import contextlib
 import os
 import socket
 
+_SECONDS = 1.0
+
 
 def notify(**variables: str | int) -> None:
     """Tell the service manager, if there is one that wants to know.
@@ -17,9 +19,10 @@ def notify(**variables: str | int) -> None:
     if address.startswith('@'):
         address = '\0' + address[1:]
     text = '\n'.join(f'{name}={value}' for name, value in variables.items())
-    # Nobody is to fail for it.
+    # Nobody is to fail for it, or to wait for a manager that does not listen.
     with contextlib.suppress(OSError), socket.socket(
             socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.settimeout(_SECONDS)
         manager.connect(address)
         manager.sendall(text.encode())
 

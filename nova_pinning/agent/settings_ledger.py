@@ -54,7 +54,7 @@ class SettingsLedger:
             entry = self.entries[setting]
             if setting not in present:
                 del self.entries[setting]
-            elif setting not in wanted:
+            elif setting not in wanted or entry.is_owed:
                 if (not entry.is_own(present[setting])
                         or entry.original == present[setting]):
                     del self.entries[setting]
@@ -63,7 +63,8 @@ class SettingsLedger:
                     yield Change(setting, entry.original, present[setting],
                                  True)
         for setting, cpus in wanted.items():
-            if setting in present:
+            known = self.entries.get(setting)
+            if setting in present and not (known and known.is_owed):
                 yield from self._change(setting, cpus, present[setting], now)
 
     def made(self, change: Change) -> None:

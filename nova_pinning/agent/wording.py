@@ -4,6 +4,7 @@
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+import functools
 
 from nova_pinning.agent import agent_model
 from nova_pinning.agent import cache_control
@@ -15,19 +16,43 @@ from nova_pinning.host import agent_record
 _Kind = agent_record.Kind
 
 
-def changes(made: Iterable[settings_ledger.Change],
-            guests: Mapping[str, agent_model.AgentGuest]) -> Iterator[str]:
-    """Changes of settings; what is alike is said once.
+class Subjects:
+    """What settings are of, in words.
 
     :param guests: by UUID
     """
+
+    def __init__(self,
+                 guests: Mapping[str, agent_model.AgentGuest]) -> None:
+        self._guests = guests
+        self._by_process = {str(guest.pid): guest
+                            for guest in guests.values()}
+
+    def name(self, setting: agent_record.Setting) -> str:
+        if setting.kind is _Kind.EMULATOR and setting.guest in self._guests:
+            return ('emulator threads of '
+                    f'{guest_name(self._guests[setting.guest])}')
+        if setting.kind is _Kind.THREAD:
+            process, _slash, thread = setting.subject.partition('/')
+            guest = self._by_process.get(process)
+            if guest is not None:
+                return f'{_part(guest, int(thread))} of {guest_name(guest)}'
+        return str(setting)
+
+
+def changes(made: Iterable[settings_ledger.Change],
+            subjects: Subjects) -> Iterator[str]:
+    """Changes of settings; what is alike is said once."""
+    # Many guests have the same CPUs.
+    text = functools.cache(str)
     alike: dict[tuple[str, str], list[agent_record.Setting]] = {}
     for change in made:
         back = ', as before' if change.is_return else ''
         alike.setdefault((
-            subject(change.setting, guests),
-            f'CPUs {change.cpus or "any"}{back} '
-            f'(was {change.before or "any"})'), []).append(change.setting)
+            subjects.name(change.setting),
+            f'CPUs {text(change.cpus) or "any"}{back} '
+            f'(was {text(change.before) or "any"})'),
+            []).append(change.setting)
     interrupts: dict[str, list[int]] = {}
     for (name, what), settings in alike.items():
         if settings[0].kind is _Kind.INTERRUPT:
@@ -37,23 +62,6 @@ def changes(made: Iterable[settings_ledger.Change],
     for what, numbers in interrupts.items():
         several = 's' if len(numbers) > 1 else ''
         yield f'interrupt{several} {cpuset.CpuSet(numbers)}: {what}'
-
-
-def subject(setting: agent_record.Setting,
-            guests: Mapping[str, agent_model.AgentGuest]) -> str:
-    """What a setting is of.
-
-    :param guests: by UUID
-    """
-    if setting.kind is _Kind.EMULATOR and setting.guest in guests:
-        return f'emulator threads of {guest_name(guests[setting.guest])}'
-    if setting.kind is _Kind.THREAD:
-        process, _slash, thread = setting.subject.partition('/')
-        for guest in guests.values():
-            if str(guest.pid) == process:
-                return (f'{_part(guest, int(thread))} of '
-                        f'{guest_name(guest)}')
-    return str(setting)
 
 
 def guest_name(guest: agent_model.AgentGuest) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from nova_pinning.agent import agent_model
 from nova_pinning.agent import agent_service
 from nova_pinning.agent import decision
 from nova_pinning.agent import guest_memory
@@ -22,9 +23,10 @@ from nova_pinning.agent import host_reading
 from nova_pinning.agent import kernel_files
 from nova_pinning.agent import libvirt_guests
 from nova_pinning.cli import base_command
-from nova_pinning.conf import agent as agent_conf
 from nova_pinning.cli import unit_file
+from nova_pinning.conf import agent as agent_conf
 from nova_pinning import errors
+from nova_pinning import extras
 from nova_pinning.host import agent_record
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
@@ -52,7 +54,7 @@ class Agent(base_command.FileCommand):
 
           nova-pinning agent --config-file /etc/nova-pinning/agent.conf
           nova-pinning agent --plan plan.yaml --dry-run
-          nova-pinning agent --plan plan.yaml --release
+          nova-pinning agent --release
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -70,16 +72,14 @@ class Agent(base_command.FileCommand):
                           help='look once, and say what would be changed')
         mode.add_argument('--release', action='store_true',
                           help='put back what an agent has changed, and end')
-        return parser
-
         mode.add_argument('--print-unit', action='store_true',
                           help='print a unit for systemd that runs this '
                           'installation with these files, and end')
+        return parser
+
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         options = _options(parsed_args.config_file or [])
-        planned = _planned(parsed_args.plan or options.plan)
         files = kernel_files.WritableTree('/')
-        scheme = _scheme(options, files)
         if parsed_args.print_unit:
             print(_unit(parsed_args, options), end='')
             return base_command.OK
@@ -87,26 +87,18 @@ class Agent(base_command.FileCommand):
             return _release(options, files)
         extras.need('nova-pinning agent', 'libvirt')
         planned = _planned(parsed_args.plan or options.plan)
+        scheme = _scheme(options, files)
         notes = [*scheme.notes(), *_absent(planned, files)]
         source = libvirt_guests.LibvirtGuests(
             options.libvirt_uri, files, _flavors(options.catalogue))
         with (contextlib.nullcontext() if parsed_args.dry_run
               else agent_service.alone(options.record)):
-            record = agent_record.load(files, options.record)
-            agent = host_agent.HostAgent(
-                host_reading.read(files, planned), scheme, files, source,
-                record,
-                lambda changed: agent_record.save(changed, options.record),
-                home_domains.MoveLimits(
-                    moves_per_hour=options.moves_per_hour),
-                options.kept_ways)
+            agent = _agent(options, files, host_reading.read(files, planned),
+                           scheme, source)
+            if not (parsed_args.once or parsed_args.dry_run):
+                return _serve(agent, source, options, notes)
             try:
-                if parsed_args.release:
-                    return _show(agent.release())
-                if parsed_args.once or parsed_args.dry_run:
-                    done = agent.reconcile(parsed_args.dry_run)
-                    agent.finish()
-                    return _show(done, parsed_args.dry_run, notes)
+                done = agent.reconcile(parsed_args.dry_run)
             except libvirt_guests.LibvirtGone as error:
                 raise errors.InputError(
                     f'libvirt does not answer: {error}',
@@ -154,7 +146,7 @@ def _release(options: Any, files: kernel_files.WritableTree) -> int:
 
 
 def _serve(agent: host_agent.HostAgent, source: libvirt_guests.LibvirtGuests,
-           options: Any, notes: Iterable[str]) -> None:
+           options: Any, notes: Iterable[str]) -> int:
     # The journal has times of its own.
     logging.basicConfig(level=logging.INFO, stream=sys.stderr,
                         format='%(levelname)s %(message)s', force=True)
@@ -163,8 +155,9 @@ def _serve(agent: host_agent.HostAgent, source: libvirt_guests.LibvirtGuests,
     service = agent_service.AgentService(
         agent, options.interval_seconds,
         lambda: source.listen(service.wake), options.metrics_file)
-    service.serve()
-    source.close()
+    source.calls.meanwhile = service.meanwhile
+    return (base_command.FINDINGS if service.serve().trouble
+            else base_command.OK)
 
 
 def _options(files: list[str]) -> Any:

@@ -8,14 +8,15 @@ back; a check of the host goes by it in order not to call that a deviation.
 from collections.abc import Mapping
 import dataclasses
 import enum
+import functools
 import json
 from typing import Any
 
 from nova_pinning import cpuset
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
-from nova_pinning.host import machine_files
 from nova_pinning.host import cache_masks
+from nova_pinning.host import machine_files
 
 #: Where it is by default: a directory that does not outlast the boot, like
 #: everything that the agent changes.
@@ -65,12 +66,15 @@ class SettingEntry:
     :ivar ours: what the agent has written, or is about to
     :ivar overrides: when somebody else was found to have written
     :ivar replaced: what is there until it has, None once it has
+    :ivar is_owed: whether it has been put back without libvirt, which is to
+        be told yet
     """
 
     original: cpuset.CpuSet
     ours: cpuset.CpuSet
     overrides: list[float] = dataclasses.field(default_factory=list)
     replaced: cpuset.CpuSet | None = None
+    is_owed: bool = False
 
     def is_own(self, cpus: cpuset.CpuSet) -> bool:
         """Whether nobody else has written.
@@ -92,8 +96,8 @@ class AgentRecord:
     :ivar moves: when guests got another home lately
     :ivar awaited_memory: UUIDs of guests whose memory is on the NUMA node
         of an earlier home
-    :ivar banned_interrupts: those that irqbalance was told to leave alone
-        before the agent came; None if it has told it nothing
+    :ivar banned_interrupts: those that irqbalance is told to leave alone;
+        None if it has been told nothing
     :ivar history: what was done, the latest last: 'time: text'
     """
 
@@ -155,19 +159,21 @@ def save(record: AgentRecord, path: str) -> None:
     :raises errors.InputError: if it cannot be written
     """
     del record.history[:-HISTORY]
-    atomic_file.replace(path, json.dumps(_encode(record), indent=1) + '\n',
-                        mode=0o644)
+    atomic_file.replace(path, json.dumps(_encode(record)) + '\n', mode=0o644)
 
 
 def _encode(record: AgentRecord) -> dict[str, Any]:
+    # Many guests have the same CPUs.
+    text = functools.cache(str)
     return {
         'version': _VERSION,
         'settings': [
             {'kind': str(setting.kind), 'subject': setting.subject,
-             'original': str(entry.original), 'ours': str(entry.ours),
+             'original': text(entry.original), 'ours': text(entry.ours),
              'overrides': entry.overrides,
              **({} if entry.replaced is None
-                else {'replaced': str(entry.replaced)})}
+                else {'replaced': text(entry.replaced)}),
+             **({'owed': True} if entry.is_owed else {})}
             for setting, entry in record.settings.items()],
         'base_masks': {f'{slot.line}:{slot.domain}': f'{mask:x}'
                        for slot, mask in record.base_masks.items()},
@@ -186,7 +192,8 @@ def _decode(values: Mapping[str, Any]) -> AgentRecord:
         {Setting(Kind(item['kind']), item['subject']): SettingEntry(
             parse(item['original']), parse(item['ours']),
             [float(time) for time in item['overrides']],
-            parse(item['replaced']) if 'replaced' in item else None)
+            parse(item['replaced']) if 'replaced' in item else None,
+            bool(item.get('owed')))
          for item in values['settings']},
         {_slot(name): int(mask, 16)
          for name, mask in values['base_masks'].items()},

@@ -3,13 +3,16 @@
 
 Guests that are pinned, float, or have devices arrive, leave, migrate away and
 back, are rebooted and pinned elsewhere by nova; somebody else writes to what
-the agent has written; libvirt does not answer; writes fail, or are the last
-thing that the agent does; it starts anew with its record as the file has it.
+the agent has written; libvirt does not answer, from the start or half way,
+and does late what it was told; the agent is ended meanwhile; writes fail, or
+are the last thing that the agent does; it starts anew with its record as the
+file has it.
 Whatever the agent writes is looked at when it does, and in the end all has to
 be as others have left it.
 """
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
 import errno
 import os
@@ -63,12 +66,15 @@ class _Kernel(fake_resctrl.FakeResctrl):
         self.threads: dict[int, cpuset.CpuSet] = {}
         self.processes: dict[int, set[int]] = {}
         self.ran: dict[int, int] = {}
+        self.uuids: dict[str, str] = {}
 
     def text(self, path: str) -> str | None:
         if path in self.cpus:
             cpus = self.cpus[path]
             return (cpus.kernel_mask if path.startswith('/sys/class')
                     else str(cpus))
+        if path.endswith('/cmdline'):
+            return f"qemu\0-uuid\0{self.uuids.get(path.split('/')[2])}\0"
         if path.endswith('/schedstat'):
             return f'{self.ran.get(int(path.split("/")[4]), 0)} 0 0'
         return super().text(path)
@@ -113,6 +119,9 @@ class _Libvirt:
         self._kernel = kernel
         self.running: dict[str, agent_model.AgentGuest] = {}
         self.is_gone = False
+        #: How many pins until it goes, None for never.
+        self.goes_after: int | None = None
+        self._late: list[tuple[str, cpuset.CpuSet]] = []
 
     def guests(self) -> list[agent_model.AgentGuest]:
         if self.is_gone:
@@ -120,10 +129,26 @@ class _Libvirt:
         return list(self.running.values())
 
     def pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:
-        if self.is_gone or uuid not in self.running:
+        if self.goes_after == 0:
+            self.is_gone = True
+            # One is on its way, and the others are never sent.
+            self._late = self._late or [(uuid, cpus)]
+        if self.is_gone:
+            raise TimeoutError('no answer')
+        if uuid not in self.running:
             raise OSError(None, 'no domain')
+        if self.goes_after:
+            self.goes_after -= 1
         self._kernel.fault(f'emulator {uuid}')
         self.pin(uuid, cpus)
+
+    def comes_back(self) -> None:
+        """Answers again, and does first what it was told meanwhile."""
+        self.is_gone, self.goes_after = False, None
+        for uuid, cpus in self._late:
+            if uuid in self.running:
+                self.pin(uuid, cpus)
+        self._late = []
 
     def pin(self, uuid: str, cpus: cpuset.CpuSet) -> None:
         guest = self.running[uuid]
@@ -159,8 +184,10 @@ class RoundCase:
                 self._now += self._random.choice((1, 30, 30, 300, 3601))
                 self._happen()
                 self._round()
-            self._libvirt.is_gone = False
             self._kernel.fault = lambda what: None
+            if self._random.random() < 0.5:
+                self._release_without_libvirt()
+            self._libvirt.comes_back()
             self._agent.release()
             self._check_end()
         finally:
@@ -200,7 +227,11 @@ class RoundCase:
     def _happen(self) -> None:
         dice = self._random
         self._kernel.fault = lambda what: None
-        self._libvirt.is_gone = dice.random() < 0.03
+        self._libvirt.comes_back()
+        if dice.random() < 0.03:
+            self._libvirt.is_gone = True
+        elif dice.random() < 0.1:
+            self._libvirt.goes_after = dice.randrange(4)
         for guest in self._libvirt.running.values():
             for tid in guest.vcpu_tasks:
                 self._kernel.ran[tid] = self._kernel.ran.get(tid, 0) + int(
@@ -220,7 +251,11 @@ class RoundCase:
             self._boot(self._stopped.pop(dice.choice(list(self._stopped))))
         elif what < 0.75:
             self._others_write()
+        elif what < 0.82:
+            self._start()
         elif what < 0.85:
+            self._release_without_libvirt()
+            self._libvirt.comes_back()
             self._start()
         elif what < 0.95:
             self._break_something()
@@ -254,6 +289,7 @@ class RoundCase:
             for number, tid in enumerate(vcpu_tasks)}}
         self._kernel.threads |= threads
         self._kernel.processes[pid] = set(threads)
+        self._kernel.uuids[str(pid)] = guest.uuid
         self._kernel.live |= set(threads)
         for tid, cpus in threads.items():
             self._theirs[f'thread {tid}'] = cpus
@@ -270,6 +306,7 @@ class RoundCase:
             self._kernel.live.discard(tid)
             del self._theirs[f'thread {tid}']
         del self._kernel.processes[guest.pid]
+        del self._kernel.uuids[str(guest.pid)]
         del self._theirs[f'emulator {uuid}']
         self._stopped[uuid] = guest
 
@@ -315,9 +352,12 @@ class RoundCase:
             return
         except fake_resctrl.Crash:
             self._kernel.fault = lambda what: None
+            self._libvirt.comes_back()
             self._start()
             self._agent.reconcile()
         self._kernel.fault = lambda what: None
+        if self._libvirt.is_gone:
+            self._libvirt.comes_back()
         # A guest may move, each time another one.
         for _time in range(_MOVES + 2):
             again = self._agent.reconcile()
@@ -326,6 +366,15 @@ class RoundCase:
         else:
             raise Violation(f'not settled: {again.done}')
         self._check_now()
+
+    def _release_without_libvirt(self) -> None:
+        """The kernel has all as it was; what libvirt says is put right later.
+        """
+        self._libvirt.is_gone = True
+        self._agent.release()
+        self._check_as_before({**self._kernel.cpus, **{
+            f'thread {tid}': cpus
+            for tid, cpus in self._kernel.threads.items()}})
 
     # What must hold.
 
@@ -351,11 +400,14 @@ class RoundCase:
             for tid, cpus in self._kernel.threads.items()}, **{
                 f'emulator {uuid}': guest.emulator_cpus
                 for uuid, guest in self._libvirt.running.items()}}
-        for what, cpus in self._theirs.items():
-            if found[what] != cpus:
-                raise Violation(f'{what} was left on {found[what]}, and was '
-                                f'on {cpus}')
+        self._check_as_before(found)
         if self._kernel.groups or self._kernel.default.monitors:
             raise Violation(f'groups were left: {[*self._kernel.groups]}')
         if not self._agent.record.is_empty:
             raise Violation('the record is not empty')
+
+    def _check_as_before(self, found: Mapping[str, cpuset.CpuSet]) -> None:
+        for what, cpus in found.items():
+            if self._theirs[what] != cpus:
+                raise Violation(f'{what} was left on {cpus}, and was on '
+                                f'{self._theirs[what]}')

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rounds of the agent, over files and guests in memory."""
 
+import contextlib
 import errno
 import json
 import os
@@ -18,7 +19,6 @@ from nova_pinning.agent import decision
 from nova_pinning.agent import guest_wishes
 from nova_pinning.agent import host_agent
 from nova_pinning.agent import host_reading
-from nova_pinning.agent import irqbalance_socket
 from nova_pinning.agent import kernel_files
 from nova_pinning.agent import libvirt_guests
 from nova_pinning.agent import service_manager
@@ -28,6 +28,7 @@ from nova_pinning import errors
 from nova_pinning.host import agent_record
 from nova_pinning.host import cache_masks
 from nova_pinning.host import machine_files
+from nova_pinning import signals
 from nova_pinning.tests import forms
 from nova_pinning.tests.oracle import agent_round_fuzz
 from nova_pinning.tests.oracle import fake_resctrl
@@ -80,7 +81,7 @@ class Source:
             self.running[uuid], emulator_cpus=cpus)
 
 
-class HostAgentTestCase(unit_base.TestCase):
+class AgentTestCase(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -108,6 +109,9 @@ class HostAgentTestCase(unit_base.TestCase):
                       for number, cpu in enumerate(CPUS(cpus))},
             'emulator_cpus': CPUS(cpus),
             'tasks': frozenset([1000 + min(CPUS(cpus))]), **values})
+
+
+class HostAgentTestCase(AgentTestCase):
 
     def test_all_is_put_back(self):
         self.start('a', '6-7', interfaces=1,
@@ -206,9 +210,6 @@ class HostAgentTestCase(unit_base.TestCase):
         self.source.is_gone = True
         self.assertRaises(libvirt_guests.LibvirtGone, self.agent.reconcile)
         self.assertEqual(['nova-pinning-a'], list(self.kernel.groups))
-        told = self.agent.release()
-        self.assertIn('stay as they are', told.trouble[0])
-        self.assertEqual({}, self.kernel.groups)
 
     def test_who_is_watched(self):
         self.start('a', '6', wishes=agent_model.Wishes(2))
@@ -218,7 +219,7 @@ class HostAgentTestCase(unit_base.TestCase):
             ('nova-pinning-a', 1, 'llc_occupancy'): 4096,
             ('/nova-pinning-b', 0, 'mbm_total_bytes'): 77}
         text = agent_metrics.exposition(
-            done, self.agent.monitoring.uses(done.guests), 0, 0.0)
+            done, self.agent.monitoring.uses(done.guests), 0, 0.0, True)
         self.assertIn('nova_pinning_agent_l3_occupancy_bytes{domain="1",'
                       'guest="name-a",uuid="a"} 4096.0', text)
         self.assertIn('nova_pinning_agent_memory_total_bytes{domain="0",'
@@ -369,6 +370,18 @@ class ServiceTestCase(unit_base.TestCase):
             service_manager.notify(READY=1, STATUS='2 guests')
         self.assertEqual(b'READY=1\nSTATUS=2 guests', manager.recv(99))
 
+    def test_a_service_manager_that_does_not_listen(self):
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        manager.bind(str(self.root / 'socket'))
+        self.useFixture(fixtures.EnvironmentVariable(
+            'NOTIFY_SOCKET', str(self.root / 'socket')))
+        self.useFixture(fixtures.MockPatchObject(
+            service_manager, '_SECONDS', 0.0))
+        # The kernel keeps sysctl net.unix.max_dgram_qlen of them.
+        for _time in range(10_000):
+            service_manager.notify(WATCHDOG=1)
+
     def test_watchdog(self):
         for expected, usec, pid in ((5.0, '10000000', ''), (0.0, '', ''),
                                     (0.0, '10000000', '1')):
@@ -389,25 +402,74 @@ class ServiceTestCase(unit_base.TestCase):
         service.round()
         self.assertEqual(2, listen.call_count)
 
-    def test_irqbalance_is_told(self):
-        server = socket.socket(socket.AF_UNIX)
-        self.addCleanup(server.close)
-        path = str(self.root / 'irqbalance7.sock')
-        server.bind(path)
-        server.listen()
-        irqbalance_socket.ban(path, [9, 8])
-        irqbalance_socket.ban(path, [])
-        told = []
-        for _time in range(2):
-            peer, _address = server.accept()
-            told.append(peer.recv(99))
-            peer.close()
-        self.assertEqual([b'settings ban irqs 8 9',
-                          b'settings ban irqs NONE'], told)
-        self.assertRaises(irqbalance_socket.IrqbalanceError,
-                          irqbalance_socket.ban, path, range(1000))
-        self.assertRaises(irqbalance_socket.IrqbalanceError,
-                          irqbalance_socket.ban, f'{path}x', [1])
+    def service(self, agent, metrics_file=''):
+        return agent_service.AgentService(agent, 1.0, lambda: None,
+                                          metrics_file)
+
+    def test_libvirt_does_not_answer(self):
+        """It is told once, and in the metrics; the last figures stay."""
+        agent = mock.Mock()
+        agent.monitoring.uses.return_value = ()
+        agent.record.moves = []
+        path = self.root / 'agent.prom'
+        service = self.service(agent, str(path))
+        guest = agent_model.AgentGuest('u', 'n', 7, {})
+        agent.reconcile.return_value = host_agent.Round((guest,))
+        service.round()
+        self.assertIn('libvirt_answers 1.0', path.read_text())
+        agent.reconcile.side_effect = libvirt_guests.LibvirtGone('mute')
+        with self.assertLogs(agent_service.LOG) as told:
+            for _time in range(3):
+                service.round()
+        self.assertEqual(1, len(told.output))
+        self.assertIn('libvirt_answers 0.0', path.read_text())
+        self.assertIn('agent_guests 1.0', path.read_text())
+
+    def test_the_watchdog_is_seen_to_meanwhile(self):
+        """And once all is to be put back, there is less time."""
+        told = self.useFixture(fixtures.MockPatchObject(
+            service_manager, 'notify')).mock
+        service = self.service(mock.Mock())
+        patience = service.meanwhile()
+        told.assert_called_once_with(WATCHDOG=1)
+        service.stop()
+        self.assertLess(service.meanwhile(), patience)
+
+    def burst(self, *gaps):
+        """Rounds that follow events which come so many seconds apart."""
+        agent, now, gaps = mock.Mock(), [0.0], [*gaps]
+        service = agent_service.AgentService(agent, 3600.0, lambda: None)
+
+        def wait(seconds):
+            if gaps and gaps[0] <= seconds:
+                now[0] += gaps.pop(0)
+                return True
+            if gaps:
+                gaps[0] -= seconds
+            elif seconds > 60:
+                service.stop()
+            now[0] += seconds
+            return False
+
+        service._wake = mock.Mock(wait=wait)
+        agent.reconcile.return_value = host_agent.Round()
+        agent.release.return_value = host_agent.Round()
+        self.useFixture(fixtures.MockPatchObject(
+            agent_service.time, 'monotonic', lambda: now[0]))
+        self.useFixture(fixtures.MockPatchObject(
+            signals, 'handled', lambda *arguments: contextlib.nullcontext()))
+        service.serve()
+        # Not the one at the start.
+        return agent.reconcile.call_count - 1
+
+    def test_many_guests_at_once_are_one_round(self):
+        self.assertEqual(1, self.burst(0.1, *999 * [0.001]))
+
+    def test_guests_without_end_do_not_hold_it_up(self):
+        """100 seconds in which one starts each 0.1 s."""
+        rounds = self.burst(*1000 * [0.1])
+        self.assertGreater(rounds, 5)
+        self.assertLess(rounds, 20)
 
 
 class ReadingTestCase(unit_base.TestCase):

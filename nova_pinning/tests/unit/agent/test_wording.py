@@ -17,7 +17,8 @@ class WordingTestCase(unit_base.TestCase):
             vhost=frozenset([72]), emulator_tasks=frozenset([7, 73]))
         return [*wording.changes(
             [settings_ledger.Change(setting(guest), *map(CPUS, cpus), *back)
-             for setting, cpus, *back in changes], {'u': guest})]
+             for setting, cpus, *back in changes],
+            wording.Subjects({'u': guest}))]
 
     def test_what_is_alike_is_said_once(self):
         def thread(tid):

@@ -6,6 +6,7 @@ from unittest import mock
 from nova_pinning.agent import agent_model
 from nova_pinning.agent import libvirt_guests
 from nova_pinning import cpuset
+from nova_pinning import extras
 from nova_pinning.host import agent_record
 from nova_pinning.host import hostfile_writer
 from nova_pinning.host import machine_files
@@ -31,6 +32,7 @@ class AgentCommandTestCase(cli_case.TestCase):
         self.start = self.useFixture(cli_case.fixtures.MockPatchObject(
             libvirt_guests, 'LibvirtGuests',
             return_value=self.source)).mock
+        self.useFixture(cli_case.fixtures.MockPatchObject(extras, 'need'))
 
     def run_agent(self, *options):
         return self.run_command('agent', '--config-file', self.conf, *options)
@@ -54,6 +56,13 @@ class AgentCommandTestCase(cli_case.TestCase):
         record = agent_record.load(machine_files.Tree(),
                                    str(self.dir / 'record'))
         self.assertTrue(record.is_empty)
+
+    def test_release_needs_neither_plan_nor_libvirt(self):
+        self.source.guests.side_effect = AssertionError
+        for text in ('plan: [', ''):
+            self.write('plan.yaml', text)
+            self.assertEqual(0, self.run_agent('--release').status)
+        self.source.guests.assert_not_called()
 
     def test_libvirt_is_gone(self):
         self.source.guests.side_effect = libvirt_guests.LibvirtGone('no')
