@@ -346,8 +346,7 @@ class Cloud(fixtures.Fixture):
             search_opts={'reservation_id': reservation})
         servers = [self._settle(server['id'], ('ACTIVE', 'ERROR'))
                    for server in found]
-        return sorted(servers, key=lambda server: (len(server.name),
-                                                   server.name))
+        return sorted(servers, key=lambda one: (len(one.name), one.name))
 
     def show(self, server: Server) -> Server:
         """The server as it is now."""
@@ -514,15 +513,14 @@ class Cloud(fixtures.Fixture):
     def _wait(self, what: str, done: Callable[[], ty.Any]) -> ty.Any:
         deadline = time.monotonic() + _PATIENCE_S
         written = self.stage.written
-        written.wait(_POLL_S)
         while True:
+            written.wait(_POLL_S)
             written.clear()
             result = done()
             if result:
                 return result
             if time.monotonic() > deadline:
                 raise CloudError(f'waited {_PATIENCE_S} s for {what}')
-            written.wait(_POLL_S)
 
 
 def _server(shown: Mapping[str, ty.Any]) -> Server:

@@ -333,6 +333,9 @@ class Stage(base.ServersTestBase):
         # The first place where nova's test options are loaded and no
         # service has read them yet.
         self.flags(api_paste_config=api_paste(), group='wsgi')
+        # Options are those set here, whatever the environment has, which
+        # oslo.config would ask for each of them again and again.
+        self.useFixture(fixtures.MockPatchObject(CONF, '_use_env', False))
         # Guests are refused by the scheduler here, never by a quota.
         self.flags(instances=-1, cores=-1, ram=-1, group='quota')
         # Neither is looked at here, and both cost time on every request.
@@ -451,6 +454,7 @@ def _no_disks_to_move(*_args: ty.Any, **_kwargs: ty.Any) -> str:
     return '{}'
 
 
+@functools.cache
 def api_paste() -> str:
     """The path of nova's api-paste.ini.
 
