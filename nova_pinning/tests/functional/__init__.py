@@ -8,6 +8,12 @@ import logging
 
 from demo import threads  # noqa: F401
 
+from nova_pinning.tests.functional import statement_cache
+from nova_pinning.tests import runner
+
+runner.prepare()
+statement_cache.install()
+
 # Nova's harness has oslo.log write to the standard output, which is the
 # stream of the runner's results. These speak while no test has a logger of
 # nova's fixtures: at the import, and when the threads of a cloud end.

@@ -6,5 +6,7 @@ eventlet, and with it the threads of tests.
 """
 
 from nova_pinning.bridge import standalone
+from nova_pinning.tests import runner
 
+runner.prepare()
 standalone.prepare()
