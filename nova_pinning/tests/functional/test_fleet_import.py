@@ -182,6 +182,8 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
                  's1': hostclass.HostClass.SHARED},
                 {one.name: one.host_class for one in host.hosts})
 
+        self.check_file_of_a_host_that_has_changed()
+
     def test_counts_through_the_api(self):
         """What is said to fit without host files is never less than boots.
 
@@ -212,7 +214,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
         self.assertEqual(exact['fits'], len(more) - 1)
         self.assertLess(self.imported('small')['fits'], 9)
 
-    def test_file_of_a_host_that_has_changed(self):
+    def check_file_of_a_host_that_has_changed(self):
         """A host file outlives the host; Placement does not."""
         directory = self.useFixture(fixtures.TempDir()).path
         pathlib.Path(directory, 's1.yaml').write_text(
@@ -227,14 +229,6 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
             'fleet', 'import', '--hosts', directory, path)
         self.assertIn('F108', err)
         self.assertIn('6 dedicated CPUs where Placement has no PCPU', err)
-
-    def test_migration_held(self):
-        """What a migration holds on its other host is not free."""
-        before = self.imported('large')['fits']
-        moved = self.nova.migrate(self.servers[1], confirm=False)
-        self.assertEqual(before - 1, self.imported('large')['fits'])
-        self.nova.confirm(moved)
-        self.assertEqual(before, self.imported('large')['fits'])
 
     def imported(self, flavor, *arguments):
         """What capacity says of a flavor after an import."""
@@ -309,18 +303,21 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
         self.assert_active([server])
         return server
 
-    def test_migrated_and_not_confirmed(self):
-        moved = self.nova.migrate(self.servers[0], confirm=False)
+    def test_moves_that_are_not_confirmed(self):
+        """What a migration holds on its other host is not free."""
+        before = self.imported('large')['fits']
+        moved = self.nova.migrate(self.servers[1], confirm=False)
         self.assertEqual('d2', moved.host)
         fleet = self.stored()
         self.check_counted(fleet)
         self.assertEqual(5, len(fleet.guests))
+        self.assertEqual(before - 1, self.imported('large')['fits'])
         self.nova.confirm(moved)
         fleet = self.stored()
         self.check_counted(fleet)
         self.assertEqual(4, len(fleet.guests))
+        self.assertEqual(before, self.imported('large')['fits'])
 
-    def test_resized_and_reverted(self):
         moved = self.nova.resize(self.servers[0], self.large, confirm=False)
         self.check_counted(self.stored())
         self.nova.revert(moved)

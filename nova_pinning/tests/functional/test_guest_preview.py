@@ -190,18 +190,10 @@ class TestCatalogue(preview_running.TestCase):
                 shared='0-159', cpu_allocation_ratio=3.0),
             traits=('CUSTOM_PINNING_SHARED',))
 
-    def test_enterprise(self):
+    def test_families(self):
+        """One cloud for all of them, since to start one takes long."""
         self.start()
         self.check('enterprise', ('large', 'small'), ('shared',))
-
-    def test_shared(self):
-        self.start()
         self.check('shared', ('shared',), ('large',))
-
-    def test_latency(self):
-        self.start()
         self.check('latency', ('large', 'small'), ('shared',))
-
-    def test_local_nvme(self):
-        self.start()
         self.check('local-nvme', ('large', 'small'), ())

@@ -81,7 +81,13 @@ class TestSecurity(preview_running.TestCase):
             different += found
         self.assertEqual([], different, '\n'.join(different))
 
-    def test_secure_boot_and_tpm(self):
+    def test_all_of_it(self):
+        """One cloud for all of it, since to start one takes long."""
+        self.check_secure_boot_and_tpm()
+        self.check_encryption()
+        self.check_interleaved_cells()
+
+    def check_secure_boot_and_tpm(self):
         dedicated = {'hw__cpu_policy': 'dedicated',
                      'hw__mem_page_size': 'large'}
         self.check((specs, UEFI) for specs in (
@@ -90,7 +96,7 @@ class TestSecurity(preview_running.TestCase):
             {'os__secure_boot': 'required', 'hw__tpm_version': '2.0',
              'hw__tpm_model': 'tpm-crb', **dedicated}))
 
-    def test_encryption(self):
+    def check_encryption(self):
         encrypted = {'hw__mem_encryption': 'true'}
         self.check(({**encrypted, **more}, UEFI) for more in (
             {}, {'hw__cpu_policy': 'dedicated'},
@@ -98,7 +104,7 @@ class TestSecurity(preview_running.TestCase):
              'hw__mem_page_size': 'small'},
             {'hw__tpm_version': '2.0', 'os__secure_boot': 'required'}))
 
-    def test_interleaved_cells(self):
+    def check_interleaved_cells(self):
         self.check(({**_INTERLEAVED, **more}, image) for more in (
             {}, {'hw__cpu_policy': 'dedicated'},
             {'hw__cpu_policy': 'dedicated', 'hw__cpu_thread_policy': 'require',

@@ -131,8 +131,7 @@ class TestOutput(CheckTestCase):
         self.assertIn('there is no host nobody', error)
         self.assertEqual(metrics, pathlib.Path(path).read_text())
 
-    def test_some_hosts(self):
-        self.set_traits('d1')
+        # Some hosts only.
         self.set_traits('d2')
         self.nova.create_flavor('bare', 1, functional_base.GIB)
         found = self.check('S302', options=['d2'])
@@ -208,8 +207,9 @@ class TestFlavors(CheckTestCase):
         for ones in found.values():
             self.mend(ones)
         self.check()
+        self.check_a_trait_that_placement_does_not_know()
 
-    def test_a_trait_that_placement_does_not_know(self):
+    def check_a_trait_that_placement_does_not_know(self):
         flavor = self.nova.create_flavor('S206', 2, functional_base.GIB, {
             KEY: 'forbidden', 'trait:CUSTOM_OF_NOBODY': 'forbidden'})
         self.assertEqual('ERROR', self.nova.boot('a', flavor).status)
@@ -244,8 +244,9 @@ class TestHosts(CheckTestCase):
                          self.traits('d2'))
         self.assertEqual({placement_traits.SHARED}, self.traits('s1'))
         self.assertEqual(set(), self.aggregates('s2'))
+        self.check_no_provider()
 
-    def test_no_provider(self):
+    def check_no_provider(self):
         self.nova.stage.placement.delete(
             f'/resource_providers/{self.provider("s2")}')
         [one] = self.check('S303')['S303']
@@ -309,14 +310,19 @@ class TestAggregates(CheckTestCase):
 
 class TestInventories(CheckTestCase):
 
-    def test_no_cpus_for_the_class(self):
+    def test_all_of_them(self):
+        self.check_no_cpus_for_the_class()
+        self.check_cpus_for_the_other_class()
+        self.check_allocation_ratios()
+
+    def check_no_cpus_for_the_class(self):
         self.set_traits('s1', placement_traits.DEDICATED)
         self.set_traits('d1', placement_traits.SHARED)
         found = self.check('S501', 'S502')
         self.mend(found['S501'] + found['S502'])
         self.check()
 
-    def test_cpus_for_the_other_class(self):
+    def check_cpus_for_the_other_class(self):
         self.nova.start_host('m', mixed_host())
         self.set_traits('m', placement_traits.SHARED)
         self.check('S503')
@@ -328,9 +334,7 @@ class TestInventories(CheckTestCase):
         self.check()
         self.check('S504', options=['--emulator-cpus', '1'])
 
-    def test_allocation_ratios(self):
-        self.nova.start_host('m', mixed_host())
-        self.set_traits('m', placement_traits.DEDICATED)
+    def check_allocation_ratios(self):
         for name in ('PCPU', 'VCPU', 'MEMORY_MB'):
             path = (f'/resource_providers/{self.provider("m")}/inventories/'
                     f'{name}')
@@ -338,9 +342,6 @@ class TestInventories(CheckTestCase):
             self.nova.stage.placement.put(
                 path, {**inventory, 'allocation_ratio': 2.0})
         options = ['--emulator-cpus', '2']
-        self.nova.create_flavor('emulator', 2, functional_base.GIB, {
-            'hw:cpu_policy': 'dedicated', KEY: 'required',
-            'hw:emulator_threads_policy': 'share'})
 
         found = self.check('S505', 'S506', 'S507', options=options)
         for ones in found.values():
