@@ -23,6 +23,7 @@ from nova_pinning.rebalance import migration_cloud
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_execution
 from nova_pinning.rebalance import plan_model
+from nova_pinning.tests import forms
 from nova_pinning.tests.functional import apiserver
 from nova_pinning.tests.functional import functional_base
 from nova_pinning.tests.functional import marked_cloud
@@ -410,7 +411,8 @@ class TestEveryRequest(RebalanceTestCase):
         self.addDetail('seed', content.text_content(
             f'NOVA_PINNING_FAULT_SEED={seed}'))
         chance = random.Random(seed)
-        return chance.sample(once, 5) + chance.sample(cut_off, 3)
+        return (chance.sample(once, 3 if forms.SHORT else 5) +
+                chance.sample(cut_off, 2 if forms.SHORT else 3))
 
     def test_faults(self):
         for fault, number, how in self.cases():

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """openstack pinning segregation apply on nova's own API and Placement."""
 
+import itertools
 import json
-
-import ddt
 
 from nova_pinning import errors
 from nova_pinning.placement import placement_traits
@@ -242,7 +241,6 @@ FAULTS = (apiserver.Fault.CONFLICT, apiserver.Fault.ERROR,
           apiserver.Fault.LOST)
 
 
-@ddt.ddt
 class TestEveryRequest(ApplyTestCase):
 
     HOSTS = ('d-1', 's-1', 'old')
@@ -257,15 +255,24 @@ class TestEveryRequest(ApplyTestCase):
                               if not one.is_fine])
         return self.state(), len(self.api.requests)
 
-    @ddt.data(*FAULTS)
-    def test_a_fault(self, fault):
+    def test_faults(self):
+        """One cloud for all of them: to start one takes longest."""
         self.apply_fully(SITE)
-        ends = [self.apply_fully(text) for text in (FLIPPED, SITE)]
-        count = max(requests for _end, requests in ends)
+        ends = [(text, *self.apply_fully(text)) for text in (FLIPPED, SITE)]
+        count = max(requests for _text, _end, requests in ends)
+        turns = itertools.cycle(ends)
+        for fault in FAULTS:
+            self.check_fault(fault, apiserver.turns(count + 1, fault, FAULTS),
+                             turns)
+
+    def check_fault(self, fault, numbers, turns):
+        """A fault, of each of these requests.
+
+        :param turns: what is applied next, and its end, without end
+        """
         undone = 0
-        for number in apiserver.turns(count + 1, fault, FAULTS):
-            text, (end, _requests) = ((FLIPPED, ends[0]), (SITE, ends[1]))[
-                number % 2]
+        for number in numbers:
+            text, end, _requests = next(turns)
             self.api.restart(fault, (number,))
             is_done = False
             try:
@@ -284,7 +291,7 @@ class TestEveryRequest(ApplyTestCase):
     def test_cut_off_and_run_again(self):
         end, count = self.apply_fully(SITE)
         self.check_end()
-        for number in range(0, count, 6 if forms.SHORT else 3):
+        for number in range(0, count, 12 if forms.SHORT else 3):
             self.set_up_cloud()
             self.api.restart(apiserver.Fault.LOST, range(number, 10_000))
             self.assertRaises(errors.CloudError, self.apply)
