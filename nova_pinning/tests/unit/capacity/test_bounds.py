@@ -25,6 +25,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
 from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit import unit_base
 
 CELLS = snapshot.HostGap(snapshot.GapKind.CELLS, 'it has no host file')
 DEVICES = snapshot.HostGap(snapshot.GapKind.DEVICES, 'not told')
@@ -159,7 +160,7 @@ class BoundsTestCase(base.BaseTestCase):
             host_occupancy.of_host(opaque(shared_host())), wanted())
         self.assertEqual((True, ''), (floating.fits, floating.doubt))
 
-    @hypothesis.settings(deadline=None, max_examples=30)
+    @unit_base.settings(30)
     @hypothesis.given(
         seed=strategies.integers(0, 5), vcpus=strategies.integers(1, 12),
         cells=strategies.sampled_from([1, 2]))

@@ -379,7 +379,7 @@ class TestProperties(unit_base.TestCase):
     """What is said of any fleet and flavor is so."""
 
     @hypothesis.given(explain_cases.FLEETS, explain_cases.FLAVORS)
-    @hypothesis.settings(max_examples=40, deadline=None)
+    @unit_base.settings(40)
     def test_sums_and_helps(self, fleet, flavor):
         found = _explain(fleet, flavor)
         explanation_report.as_dict(found)

@@ -67,7 +67,7 @@ class TestLimits(unit_base.TestCase):
                 self._check(generate.generate_fleet(
                     3, shape, 7, filled=0.8, shared=0.4, churn=1.0))
 
-    @hypothesis.settings(deadline=None, max_examples=15)
+    @unit_base.settings(15)
     @hypothesis.given(
         strategies.sampled_from(sorted(shapes.SHAPES)),
         strategies.integers(0, 10 ** 6),

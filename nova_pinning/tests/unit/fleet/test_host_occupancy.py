@@ -72,7 +72,7 @@ class TestStanding(unit_base.TestCase):
         self.assertIsNone(where.with_guest(one, found, 'a').guests[0].fit)
 
     @hypothesis.given(explain_cases.FLEETS)
-    @hypothesis.settings(max_examples=25, deadline=None)
+    @unit_base.settings(25)
     def test_of_fleet(self, fleet):
         found = host_occupancy.of_fleet(fleet)
         engines = builders.engine_hosts(fleet)
@@ -227,7 +227,7 @@ class TestVerdict(unit_base.TestCase):
                 ask_nova=lambda *args: fit.Claim())).cells[0].host_cell)
 
     @hypothesis.given(explain_cases.FLEETS, explain_cases.FLAVORS)
-    @hypothesis.settings(max_examples=25, deadline=None)
+    @unit_base.settings(25)
     def test_as_the_filter(self, fleet, flavor):
         one = explain_cases.read(flavor)
         hypothesis.assume(not one.devices)

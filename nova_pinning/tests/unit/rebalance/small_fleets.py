@@ -10,6 +10,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.rebalance import slot_size
+from nova_pinning.tests import forms
 from nova_pinning.tests.unit import builders
 
 
@@ -109,9 +110,11 @@ class BruteForce:
     """Every sequence of a few moves, by the engine.
 
     :param value: what a list of occupancies is worth
+    :param most_states: give up after as many, which the largest fleets need
     """
 
-    def __init__(self, fleet, value, most_states=20000):
+    def __init__(self, fleet, value,
+                 most_states=4000 if forms.SHORT else 20000):
         self._fleet = fleet
         self._value = value
         self._left = most_states

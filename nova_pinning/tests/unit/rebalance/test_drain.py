@@ -14,6 +14,7 @@ from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import solver_settings
 from nova_pinning.tests.unit.rebalance import small_fleets
 from nova_pinning.tests.unit.rebalance import test_defragment
+from nova_pinning.tests.unit import unit_base
 
 _PATIENT = solver_settings.SolverSettings(seconds=1000)
 
@@ -141,7 +142,7 @@ class TestDrain(test_defragment._Case):
                                   **limits)
         self.assertIn(message, str(error))
 
-    @hypothesis.settings(max_examples=60, deadline=None)
+    @unit_base.settings(60)
     @hypothesis.given(strategies.integers(0, 10**6))
     def test_against_brute_force(self, seed):
         fleet = small_fleets.random_fleet(seed)

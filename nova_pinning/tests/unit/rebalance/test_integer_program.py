@@ -65,7 +65,7 @@ class TestIntegerProgram(unit_base.TestCase):
         program.close(number)
         self.assertEqual((0,), program.solve({number: 1}).values)
 
-    @hypothesis.settings(deadline=None, max_examples=100)
+    @unit_base.settings(100)
     @hypothesis.given(_coefficients, strategies.integers(0, 60),
                       strategies.integers(1, 20), strategies.booleans())
     def test_rounded_row_leaves_all_out_that_the_row_does(

@@ -106,13 +106,13 @@ class TestClaims(unit_base.TestCase):
             occupancies[move.target] = occupancies[move.target].adding(
                 guests[move.guest])
 
-    @ddt.data(('two-socket-80', False), ('two-socket-88', True),
-              ('epyc-nps4', False))
+    @ddt.data(('two-socket-80', False, 12), ('two-socket-88', True, 12),
+              ('epyc-nps4', False, 6))
     @ddt.unpack
-    def test_generated(self, shape, packs_cells):
+    def test_generated(self, shape, packs_cells, hosts):
         fleet = dataclasses.replace(
             _as_imported(generate.generate_fleet(
-                12, shape, seed=5, filled=0.8)), packs_cells=packs_cells)
+                hosts, shape, seed=5, filled=0.8)), packs_cells=packs_cells)
         self.assert_claimed(fleet, defragment.plan_defragmentation(
             fleet, [slot_size.dedicated_slot(16, guests=fleet.guests)],
             move_rules.MoveLimits(moves=6), settings=_SETTINGS))
