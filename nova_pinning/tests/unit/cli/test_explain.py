@@ -134,11 +134,12 @@ class TestExplain(cli_case.TestCase):
             'off', '--host', 'bare', fleet=fleet)
         self.assertEqual(1, done.status, done.err)
         for text in ('is disabled: new disk',
-                     "passes it: nothing indicates the host's class",
+                     'refuses it: the host is of another class than the '
+                     'guest: a shared host, a dedicated guest',
                      'whether it has these traits is not known: CUSTOM_A',
                      'Not known for 2 hosts: traits CUSTOM_A',
                      '- enable host off, which is disabled (new disk)',
-                     '1 has no NUMA topology'):
+                     '1 is a shared host'):
             self.assertIn(text, ' '.join(done.out.split()))
 
     def test_zone(self):

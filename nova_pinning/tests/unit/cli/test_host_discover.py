@@ -2,15 +2,14 @@
 """nova-pinning host discover."""
 
 import json
-import pathlib
 
 import ddt
-import fixtures
 
 from nova_pinning.host import host_loader
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.host.discover import sample_machines
 from nova_pinning.tests.unit.host import host_samples
+from nova_pinning.tests.unit.host import unreadable
 
 
 @ddt.ddt
@@ -80,19 +79,12 @@ class TestDiscoverHost(cli_case.TestCase):
         self.assertIn(f'error: {self.dir}: is not a machine', done.err)
 
     def test_what_could_not_be_read_is_said(self):
-        read = pathlib.Path.read_bytes
-
-        def deny(path):
-            if 'vulnerabilities' in path.parts:
-                raise PermissionError(13, 'Permission denied')
-            return read(path)
-
         for number in range(9):
             self.machine.write(
                 f'{sample_machines.CPU}/vulnerabilities/v{number}',
                 'Vulnerable')
-        self.useFixture(fixtures.MonkeyPatch(
-            'pathlib.Path.read_bytes', deny))
+        self.useFixture(unreadable.files(
+            lambda path: '/vulnerabilities/' in path))
         done = self.look()
         self.assertEqual(0, done.status)
         lines = done.err.splitlines()

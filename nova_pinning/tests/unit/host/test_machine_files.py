@@ -12,6 +12,7 @@ from oslotest import base as oslotest
 
 from nova_pinning import cpuset
 from nova_pinning.tests.unit.host.discover import sample_machines
+from nova_pinning.tests.unit.host import unreadable
 from nova_pinning.tests.unit import unit_base
 
 
@@ -96,9 +97,7 @@ class TestTree(oslotest.BaseTestCase):
     def test_what_must_not_be_read(self):
         self.machine.write('proc/1/maps', '')
         denied = PermissionError(13, 'Permission denied')
-        # Root may read anything, so a mode would not do.
-        self.useFixture(fixtures.MonkeyPatch(
-            'builtins.open', mock.Mock(side_effect=denied)))
+        self.useFixture(unreadable.files(lambda _path: True, denied))
         self.useFixture(fixtures.MonkeyPatch(
             'os.listdir', mock.Mock(side_effect=denied)))
         self.assertIsNone(self.tree.text('/proc/1/maps'))
@@ -110,9 +109,9 @@ class TestTree(oslotest.BaseTestCase):
     def test_what_gives_errors(self):
         # A file of sysfs without a meaning on a machine is there all the
         # same, but reading it fails.
-        self.useFixture(fixtures.MonkeyPatch(
-            'pathlib.Path.read_bytes',
-            mock.Mock(side_effect=OSError(22, 'Invalid argument'))))
+        self.useFixture(unreadable.files(
+            lambda path: path.endswith('/speed'),
+            OSError(22, 'Invalid argument')))
         self.assertIsNone(self.tree.text('/sys/class/net/eth0/speed'))
         self.assertEqual({}, self.tree.unread)
 

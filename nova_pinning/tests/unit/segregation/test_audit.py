@@ -57,7 +57,7 @@ class TestAudit(unit_base.TestCase):
         self.assertEqual(audit_run.Audit(
             findings=(), hosts={DEDICATED: 1, SHARED: 1},
             servers={(DEDICATED, DEDICATED): 1, (SHARED, SHARED): 1},
-            flavors=2, aggregates=0), found)
+            flavors=2, aggregates=0, bare_metal=0), found)
 
     def test_an_empty_cloud(self):
         self.assertEqual((),

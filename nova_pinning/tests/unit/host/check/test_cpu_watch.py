@@ -13,6 +13,7 @@ from hypothesis import strategies
 from nova_pinning import cpuset
 from nova_pinning.host.check import cpu_watch
 from nova_pinning.host import machine_files
+from nova_pinning.tests.unit.host import unreadable
 from nova_pinning.tests.unit import unit_base
 
 NO_SETAFFINITY, KTHREAD = 0x04000000, 0x00200000
@@ -355,14 +356,7 @@ class TestUnread(unit_base.TestCase):
 
     def test_processes_that_must_not_be_read(self):
         self.machine.thread(7, 7, 'busy', ran=0, cpu=0)
-        real = pathlib.Path.read_bytes
-
-        def read(path):
-            if '/proc/7/' in str(path):
-                raise PermissionError(13, 'Permission denied')
-            return real(path)
-
-        with mock.patch.object(pathlib.Path, 'read_bytes', read):
+        with unreadable.files(lambda path: '/proc/7/' in path):
             self.assertEqual(
                 {'what threads of 1 process ran where':
                  ('/proc/PID', 'permission denied')}, self._hidden())

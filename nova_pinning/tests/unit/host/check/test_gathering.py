@@ -17,6 +17,7 @@ from nova_pinning.host.check import processes
 from nova_pinning.host import machine_files
 from nova_pinning.tests.unit.host.check import fact_samples
 from nova_pinning.tests.unit.host.check import sample_trees
+from nova_pinning.tests.unit.host import unreadable
 from nova_pinning.tests.unit import unit_base
 
 UUID = '9bf0a1d2-2f0e-4d8f-9b6d-0c7f5f3f5a11'
@@ -49,12 +50,8 @@ class MachineTestCase(unit_base.TestCase):
 
     def forbid(self, path):
         """Let nobody read a file, not even root."""
-        def read_bytes(file, original=machine_files.pathlib.Path.read_bytes):
-            if str(file).endswith(path):
-                raise PermissionError(13, 'Permission denied')
-            return original(file)
-        self.useFixture(fixtures.MockPatchObject(
-            machine_files.pathlib.Path, 'read_bytes', read_bytes))
+        self.useFixture(unreadable.files(
+            lambda opened: opened.endswith(path)))
 
 
 @ddt.ddt
