@@ -350,6 +350,8 @@ class TestIsolatedTwice(NovaNumaFitTestCase):
 
     def test_ours(self) -> None:
         self.start_ours()
+        # The first dedicated guest is to come to a host that nothing marks.
+        self.nova.stage.flags(unknown_host_class='allow', group='pinning')
         self.start_host()
         self.assert_refused(
             self.nova.boot('second', self.flavor(1, GIB, self.SPECS)),
