@@ -48,6 +48,11 @@ _LISTINGS = 5
 _UNDER_WAY = ('pre-migrating', 'migrating', 'post-migrating', 'finished',
               'confirming', 'reverting')
 
+#: Errors that may be over when a request is sent again.
+_PASSING = (ksa_exceptions.RetriableConnectionFailure,
+            ksa_exceptions.UnknownConnectionError,
+            ksa_exceptions.DiscoveryFailure, ksa_exceptions.HttpServerError)
+
 _TOO_MANY = (413, 429)
 _NOT_NOW = (409, 500, 502, 503, 504)
 
@@ -301,11 +306,10 @@ class FlavorCloud:
                     path, method, microversion=MICROVERSION, raise_exc=False,
                     # All waiting is done here.
                     connect_retries=0, status_code_retries=0, **content)
-            except ksa_exceptions.SSLError as error:
-                raise errors.CloudError(str(error)) from error
-            except (ksa_exceptions.ConnectionError,
-                    ksa_exceptions.DiscoveryFailure) as error:
-                raise _AgainError(str(error)) from error
+            except ksa_exceptions.ClientException as error:
+                # Keystone's answers too, when a new token is needed.
+                raise (_AgainError if isinstance(error, _PASSING)
+                       else errors.CloudError)(str(error)) from error
             if response.status_code not in _TOO_MANY or wait_s is None:
                 return response
             self._sleep(_retry_after_s(response, wait_s))

@@ -5,6 +5,7 @@ import dataclasses
 import urllib.parse
 
 import ddt
+from keystoneauth1 import exceptions as ksa_exceptions
 import openstack
 from oslotest import base as oslotest
 import requests
@@ -169,6 +170,7 @@ class TestFlavors(CloudTestCase):
               {'status_code': 429}, {'text': '<html>', 'status_code': 200},
               {'exc': requests.exceptions.ConnectionError},
               {'exc': requests.exceptions.ChunkedEncodingError},
+              {'exc': ksa_exceptions.ServiceUnavailable},
               {'exc': requests.exceptions.ConnectTimeout})
     def test_reading_is_repeated(self, trouble):
         url = f'{URL}/flavors/detail'
@@ -184,7 +186,8 @@ class TestFlavors(CloudTestCase):
 
     @ddt.data({'status_code': 401}, {'status_code': 403},
               {'status_code': 406}, {'status_code': 418},
-              {'exc': requests.exceptions.SSLError})
+              {'exc': requests.exceptions.SSLError},
+              {'exc': ksa_exceptions.Unauthorized})
     def test_what_does_not_help_to_repeat(self, trouble):
         self.nova.get(f'{URL}/flavors/detail', [trouble])
         self.assertRaises(errors.CloudError, self.list)
@@ -342,7 +345,9 @@ class TestChanges(CloudTestCase):
               {'status_code': 500}, {'status_code': 502},
               {'status_code': 503}, {'status_code': 504},
               {'exc': requests.exceptions.ConnectionError},
-              {'exc': requests.exceptions.ReadTimeout})
+              {'exc': requests.exceptions.ReadTimeout},
+              # Keystone's answer, when a new token is needed.
+              {'exc': ksa_exceptions.ServiceUnavailable})
     def test_unsettled(self, trouble):
         self.assertRaises(errors.UnsettledError, self.change, trouble)
         # A change is not sent twice without looking in between.
@@ -364,10 +369,10 @@ class TestChanges(CloudTestCase):
             {'status_code': 400, 'text': text, 'reason': 'Bad Request'})
         self.assertEqual('PUT /v2.1/flavors/1: 400 Bad Request', str(error))
 
-    @ddt.data(401, 403, 406)
-    def test_nothing_will_work(self, status):
-        error = self.assertRaises(errors.CloudError, self.change,
-                                  {'status_code': status})
+    @ddt.data({'status_code': 401}, {'status_code': 403},
+              {'status_code': 406}, {'exc': ksa_exceptions.Unauthorized})
+    def test_nothing_will_work(self, trouble):
+        error = self.assertRaises(errors.CloudError, self.change, trouble)
         self.assertIs(errors.CloudError, type(error))
 
     @ddt.data(('3', 3.0), ('0', 0.0), ('100000', 60.0), ('', 1.0),
