@@ -177,8 +177,11 @@ class ApplyFlavors(_SyncCommand):
         if not parsed_args.yes and any(map(_is_to_do, changes)):
             if not applying.is_agreed(self.cloud.name, parsed_args.format):
                 return base_command.FINDINGS
-            # The question may have stood there for long.
-            if self._plan(sold, parsed_args) != changes:
+            # The question may have stood there for long. Servers come and
+            # go meanwhile, and are looked for before each change anyway.
+            if self._differing(sold, parsed_args) != tuple(
+                    dataclasses.replace(change, servers=(), obstacle='')
+                    for change in changes):
                 raise errors.CloudError(
                     'its flavors have changed since, so nothing was done; '
                     'run the command again')

@@ -121,3 +121,33 @@ families:
         [change] = json.loads(output.getvalue())['changes']
         self.assertEqual('adopt', change['action'])
         self.assertEqual(obstacle, change['obstacle'][:len(obstacle) or None])
+
+
+class TestConfirmation(oslotest.BaseTestCase):
+
+    CATALOGUE = """
+version: 1
+name: ours
+families:
+  f:
+    sizes: {a: {vcpus: 1, memory: 1GiB, extra_specs: {"hw:boot_menu": "true"}}}
+"""
+
+    def test_servers_come_and_go_while_it_is_asked(self):
+        [path] = self.create_tempfiles([('flavors', self.CATALOGUE)], '.yaml')
+        cloud = fake_flavor_cloud.FakeCloud([flavor_model.Flavor(
+            name='f.a', id='1', vcpus=1, memory_mib=1024,
+            extra_specs={'pinning:catalogue': 'ours'})])
+
+        def answer(_cloud, _form):
+            cloud.used.add('1')
+            return True
+
+        with (mock.patch.object(flavor.ApplyFlavors, 'cloud', cloud),
+              mock.patch.object(flavor.applying, 'is_agreed', answer),
+              contextlib.redirect_stdout(io.StringIO())):
+            command = flavor.ApplyFlavors(mock.Mock(), None)
+            status = command.run(
+                command.get_parser('apply').parse_args([path]))
+        self.assertEqual(0, status)
+        self.assertIn('hw:boot_menu', cloud.stored['1'].extra_specs)
