@@ -13,9 +13,10 @@ looked for again afterwards, among those on the host and those for which
 Placement already holds some of it. What slips through even then, the audit
 finds.
 
-If the cloud does not take a step, what was done before it is taken back, in
-the opposite order. Each step can be repeated. What was cut off half way is
-finished by doing all of it again, and until then takes no servers.
+If the cloud does not take a step, or somebody interrupts, what was done before
+is taken back, in the opposite order. Each step can be repeated. What was
+killed half way is finished by doing all of it again, and until then takes no
+servers.
 """
 
 from collections.abc import Callable
@@ -349,11 +350,11 @@ def _take_steps(cloud: ClassService, change: ClassChange) -> None:
         for step, step_back in _steps(cloud, change):
             undo.callback(step_back)
             step()
-    except errors.CloudError as error:
+    except (errors.CloudError, KeyboardInterrupt) as error:
         try:
             undo.close()
         except errors.CloudError as second:
-            raise errors.CloudError(
+            raise type(error)(
                 f'{error}; and what was done before could not be taken back, '
                 f'so that it takes no servers until this is run again: '
                 f'{second}') from error

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts turned to a class, with a cloud in memory."""
 
+import contextlib
 import copy
 import itertools
 import shlex
@@ -316,6 +317,37 @@ class TestFaults(oslotest.BaseTestCase):
         self.assertIs(class_change.ChangeStatus.FAILED, result.status)
         self.assertEqual('no', result.message)
         self.assertEqual(before, cloud.state)
+
+    def test_interrupted(self):
+        wanted = shared_cloud()
+        before = copy.deepcopy(wanted.state)
+        turn(wanted, DEDICATED, 'd')
+        for number, is_lost in itertools.product(
+                range(len(wanted.calls)), (False, True)):
+            cloud = shared_cloud()
+
+            def interrupt(at, is_done, number=number, is_lost=is_lost):
+                if (at, is_done) == (number, is_lost):
+                    raise KeyboardInterrupt
+
+            cloud.on_call = interrupt
+            # Calls that only read are not told of when they are done.
+            with contextlib.suppress(KeyboardInterrupt):
+                turn(cloud, DEDICATED, 'd')
+            self.assertIn(cloud.state, (before, wanted.state))
+
+    def test_interrupted_and_not_taken_back(self):
+        cloud = shared_cloud()
+
+        def fail(number, is_done):
+            if not is_done and len(cloud.changes) > 1:
+                raise (KeyboardInterrupt if len(cloud.changes) == 2
+                       else errors.CloudError('no'))
+
+        cloud.on_call = fail
+        error = self.assertRaises(KeyboardInterrupt, turn, cloud, DEDICATED,
+                                  'd')
+        self.assertIn('could not be taken back', str(error))
 
     def test_what_cannot_be_taken_back_is_told(self):
         cloud = shared_cloud()
