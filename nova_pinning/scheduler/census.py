@@ -2,15 +2,14 @@
 """How many hosts of the cloud are marked, and by what the others are told.
 
 Nova-scheduler sees only hosts that Placement offers, so all of them are read
-from nova's database: in the thread that reads the traits, after those, and
-never while a request waits.
+from nova's databases: after each read of the traits, in a thread of its own,
+so that neither requests nor the next read wait where a database hangs.
 """
 
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 import enum
-import threading
 import time
 from typing import Any
 
@@ -54,20 +53,19 @@ class HostCensus:
     def __init__(self) -> None:
         self.counts: Mapping[ToldBy, int] | None = None
         self._errors = errorlog.ErrorLog()
-        self._counting = threading.Lock()
         self._counted_at = 0.0
 
     def note(self, marked: Collection[str]) -> None:
         """Count the hosts, unless they just were. Never raises.
 
+        Not to be called by two threads at once.
+
         :param marked: UUIDs of providers with the trait of a class
         """
-        if not self._counting.acquire(blocking=False):
+        now = time.monotonic()
+        if self.counts and now - self._counted_at < _PAUSE_SECONDS:
             return
         try:
-            now = time.monotonic()
-            if self.counts and now - self._counted_at < _PAUSE_SECONDS:
-                return
             counts = dict.fromkeys(ToldBy, 0)
             for told_by in _hosts(marked):
                 counts[told_by] += 1
@@ -76,10 +74,7 @@ class HostCensus:
             self.counts, self._counted_at = counts, now
         except Exception as error:
             self._errors.report(
-                LOG, 'It cannot be counted how many hosts are marked as '
-                'dedicated or shared', error=error)
-        finally:
-            self._counting.release()
+                LOG, 'Cannot count the marked hosts', error=error)
 
 
 #: The one of this process.

@@ -24,7 +24,6 @@ import os
 import threading
 import time
 from typing import NamedTuple
-from typing import TypeAlias
 
 from keystoneauth1 import loading as ks_loading
 from nova import utils
@@ -90,12 +89,12 @@ class _GoodRead(NamedTuple):
     """What one read has found.
 
     :param begun: when, by the reader's clock
-    :param tell_classes: whether the traits of any host do
+    :param marked: the providers whose traits name a class, by UUID
     """
 
     begun: float
     marks: Mapping[str, ProviderMarks]
-    tell_classes: bool
+    marked: Collection[str]
 
 
 #: For a scheduler that does not read traits.
@@ -111,17 +110,15 @@ class TraitsSettings:
     first_wait_seconds: float
 
 
-Listener: TypeAlias = Callable[[Collection[str]], None]
-
-
 class TraitsReader:
     """Reads the traits, again and again once it is started.
 
     :param connect: makes the client; called in the thread, and again after
         it failed. The client must not wait forever, nor try too often.
     :param clock: seconds since any moment, never going back
-    :param listen: told after each read which providers traits mark as of a
-        class, by UUID
+    :param listen: told after each read, unless it is still busy with an
+        earlier one, which providers traits mark as of a class, by UUID. Runs
+        in a thread of its own: the next read does not wait for it.
     """
 
     def __init__(
@@ -129,7 +126,7 @@ class TraitsReader:
         connect: Callable[[], client.PlacementClient],
         settings: TraitsSettings,
         clock: Callable[[], float] = time.monotonic,
-        listen: Listener | None = None,
+        listen: Callable[[Collection[str]], None] | None = None,
     ) -> None:
         self._connect = connect
         self._listen = listen
@@ -138,6 +135,7 @@ class TraitsReader:
         #: What a wait for the read under way is counted from.
         self._awaited_since = clock()
         self._hurried: threading.Thread | None = None
+        self._telling: threading.Thread | None = None
         self._client: client.PlacementClient | None = None
         #: The last good one, replaced as a whole.
         self._last: _GoodRead | None = None
@@ -158,10 +156,12 @@ class TraitsReader:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; waits a minute at most for an answer under way."""
+        """End the threads; waits a minute at most for each."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(_STOP_SECONDS)
+        if self._telling is not None:
+            self._telling.join(_STOP_SECONDS)
 
     def view(self) -> TraitsView:
         """What was read last; waits for the first read, within limits."""
@@ -207,8 +207,10 @@ class TraitsReader:
             begun = self._clock()
             try:
                 marks = self._read()
-                self._last = _GoodRead(begun, marks, any(
-                    mark.classes for mark in marks.values()))
+                self._last = _GoodRead(begun, marks, {
+                    provider for provider, mark in marks.items()
+                    if mark.classes})
+                self._tell(self._last.marked)
             except Exception as error:
                 self._note_failure(error)
                 return False
@@ -216,10 +218,15 @@ class TraitsReader:
                 # Who has waited for it looks at what was read.
                 self._tried.set()
             self._note_success(len(marks))
-        if self._listen is not None:
-            self._listen({provider for provider, mark in marks.items()
-                          if mark.classes})
-        return True
+            return True
+
+    def _tell(self, marked: Collection[str]) -> None:
+        if self._listen and not (self._telling and self._telling.is_alive()):
+            telling = threading.Thread(
+                target=self._listen, args=(marked,),
+                name='pinning-traits-told', daemon=True)
+            telling.start()
+            self._telling = telling
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -242,7 +249,7 @@ class TraitsReader:
             return ''
         if last is None:
             said = 'not read since nova-scheduler was started'
-        elif not last.tell_classes:
+        elif not last.marked:
             # No host had any: what tells their classes is something else.
             return ''
         else:
@@ -314,7 +321,7 @@ def connect() -> client.PlacementClient:
 
 #: The one reader of this process, and what guards making it.
 _reader: TraitsReader | None = None
-_listener: Listener | None = None
+_listener: Callable[[Collection[str]], None] | None = None
 _making = threading.Lock()
 
 
@@ -328,7 +335,7 @@ def view() -> TraitsView:
     return reader.view() if reader else _NOTHING
 
 
-def tell(listener: Listener) -> None:
+def tell(listener: Callable[[Collection[str]], None]) -> None:
     """Have the reader of this process tell who is marked, once there is one.
 
     :param listener: as :class:`TraitsReader` has it; not to raise

@@ -90,6 +90,6 @@ class TestCensus(functional_base.TestCase):
         self.assertIsNone(self.census.counts)
         [(level, said)] = self.said()
         self.assertEqual('ERROR', level)
-        self.assertIn('It cannot be counted how many hosts are marked', said)
+        self.assertIn('Cannot count the marked hosts', said)
         self.census.note(set())
         self.assertEqual(6, sum(self.census.counts.values()))

@@ -38,12 +38,13 @@ class Placement:
 
 
 def reader(placement, refresh_seconds=60, max_age_seconds=3600,
-           first_wait_seconds=0, clock=None):
+           first_wait_seconds=0, clock=None, listen=None):
     """A reader of this Placement, which nobody has started."""
     return traits_reader.TraitsReader(
         lambda: placement,
         traits_reader.TraitsSettings(refresh_seconds, max_age_seconds,
-                                     first_wait_seconds), clock or Clock())
+                                     first_wait_seconds), clock or Clock(),
+        listen)
 
 
 def serve(traits):

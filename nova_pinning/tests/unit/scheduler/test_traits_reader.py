@@ -507,6 +507,37 @@ class TestThread(unit_base.TestCase):
 
         self.assertFalse(reader._thread.is_alive())
 
+    def test_a_listener_that_hangs_holds_up_no_read(self):
+        may_end = threading.Event()
+        self.addCleanup(may_end.set)
+        told = []
+
+        def listen(marked):
+            told.append((marked, may_end.wait(_PATIENCE_S)))
+
+        placement = scheduler_fakes.Placement({
+            'a': {placement_traits.DEDICATED}, 'b': {'CUSTOM_PINNING_X'}})
+        reader = scheduler_fakes.reader(placement, listen=listen)
+        self.assertTrue(reader.refresh())
+        self.assertTrue(reader.refresh())
+        may_end.set()
+        reader.stop()
+        # Never two at once.
+        self.assertEqual([({'a'}, True)], told)
+        reader.refresh()
+        reader.stop()
+        self.assertEqual([({'a'}, True)] * 2, told)
+
+    def test_nobody_can_be_told(self):
+        reader = scheduler_fakes.reader(
+            scheduler_fakes.Placement({'a': {placement_traits.DEDICATED}}),
+            listen=lambda marked: None)
+        with mock.patch.object(threading.Thread, 'start',
+                               side_effect=RuntimeError('no more threads')):
+            self.assertFalse(reader.refresh())
+        self.assertEqual({'a'}, set(reader.view().marks))
+        reader.stop()
+
     def test_stopped_before_it_was_started(self):
         scheduler_fakes.reader(scheduler_fakes.Placement()).stop()
 
