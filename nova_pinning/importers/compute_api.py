@@ -137,10 +137,8 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
                 old.id: old.cpu_info for old in sdk_hypervisor.Hypervisor.list(
                     self._compute, base_path='/os-hypervisors/detail',
                     microversion=_CPU_INFO_MICROVERSION)}
-            hypervisors = [_hypervisor(hypervisor, cpu_infos) for hypervisor
-                           in self._compute.hypervisors(details=True)
-                           if not hostclass.is_bare_metal(
-                               hypervisor.hypervisor_type)]
+            hypervisors = [_hypervisor(hypervisor, cpu_infos)
+                           for hypervisor in self._hypervisors()]
         return tuple(sorted(
             hypervisors, key=lambda hypervisor: hypervisor.name))
 

@@ -96,18 +96,18 @@ class SegregationCloud:
         providers = {provider.uuid for provider in self.placement.providers()}
         hosts = [
             self._host(hypervisor, aggregates, traits, providers)
-            for hypervisor in self._hypervisors()
-            if not hostclass.is_bare_metal(hypervisor.hypervisor_type)]
+            for hypervisor in self._hypervisors()]
         return tuple(sorted(hosts, key=lambda host: (host.name, host.node)))
 
     def bare_metal(self) -> int:
         """How many compute nodes are Ironic's, and so of neither class."""
-        return sum(hostclass.is_bare_metal(hypervisor.hypervisor_type)
-                   for hypervisor in self._hypervisors())
+        return len(self._hypervisors(are_bare_metal=True))
 
-    def _hypervisors(self) -> list[Any]:
+    def _hypervisors(self, are_bare_metal: bool = False) -> list[Any]:
         with translated():
-            return list(self._compute.hypervisors(details=True))
+            return [node for node in self._compute.hypervisors(details=True)
+                    if hostclass.is_bare_metal(node.hypervisor_type)
+                    is are_bare_metal]
 
     @staticmethod
     def _host(shown: Any, aggregates: tuple[segregation_model.HostAggregate,
