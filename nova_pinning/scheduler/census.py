@@ -85,7 +85,7 @@ def _hosts(marked: Collection[str]) -> Iterator[ToldBy]:
     """What tells the class of each compute node that may be chosen."""
     context = nova_context.get_admin_context()
     named = {host for aggregate in objects.AggregateList.get_all(context)
-             if classes.CLASS_KEY in aggregate.metadata
+             if hostclass.CLASS_KEY in aggregate.metadata
              for host in aggregate.hosts}
     for cell in objects.CellMappingList.get_all(context):
         if cell.is_cell0() or cell.disabled:

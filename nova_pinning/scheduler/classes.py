@@ -10,9 +10,6 @@ from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.scheduler import traits_reader
 
-#: Flavor extra spec, and aggregate metadata, that names the class.
-CLASS_KEY = hostclass.CLASS_KEY
-
 _NONE: frozenset[hostclass.HostClass] = frozenset()
 
 

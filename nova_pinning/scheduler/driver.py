@@ -34,8 +34,8 @@ from nova_pinning.fit import score
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.model import hostclass
 from nova_pinning.model import nova_release
-from nova_pinning.scheduler import classes
 from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import requests
@@ -328,7 +328,7 @@ def _spec(other_request: guest_request.GuestRequest, context: Any) -> Any:
         swap=flavor.swap_mib, rxtx_factor=1.0, vcpu_weight=0, disabled=False,
         is_public=True, description=None,
         extra_specs={**flavor.extra_specs,
-                     classes.CLASS_KEY: str(other_request.guest_class)})
+                     hostclass.CLASS_KEY: str(other_request.guest_class)})
     topology = None
     if other_request.topology is not None:
         topology = nova_objects.instance_topology(other_request.topology)

@@ -15,8 +15,8 @@ from nova_pinning import errors
 from nova_pinning.fit import devices
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
+from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
-from nova_pinning.scheduler import classes
 from nova_pinning.scheduler import driver
 from nova_pinning.simulation import fast
 from nova_pinning.simulation import hosts
@@ -214,7 +214,7 @@ def _aggregates(
     """A host's aggregates, with what is known of it in another way."""
     known = {}
     if host.host_class is not None:
-        known[classes.CLASS_KEY] = str(host.host_class)
+        known[hostclass.CLASS_KEY] = str(host.host_class)
     l3_cpus = hosts.l3_cpus(host, aggregates)
     if l3_cpus is not None:
         known[placement_traits.L3_KEY] = str(l3_cpus)
@@ -224,4 +224,4 @@ def _aggregates(
             yield name, {
                 key: value
                 for key, value in aggregates[name].metadata.items()
-                if key not in (classes.CLASS_KEY, placement_traits.L3_KEY)}
+                if key not in (hostclass.CLASS_KEY, placement_traits.L3_KEY)}
