@@ -69,6 +69,12 @@ class FlavorChange:
         return self.action in (FlavorAction.REPLACE, FlavorAction.RETIRE)
 
     @property
+    def is_to_do(self) -> bool:
+        """Whether there is anything to do, and nothing in the way of it."""
+        return not self.obstacle and self.action not in (
+            FlavorAction.CONFLICT, FlavorAction.UNCHANGED)
+
+    @property
     def is_cut_off(self) -> bool:
         """Whether it finds a flavor that has none of its extra specs yet."""
         return bool(self.live and not self.live.extra_specs and (

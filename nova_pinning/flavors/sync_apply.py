@@ -81,8 +81,7 @@ def _settle(change: sync.FlavorChange, cloud: flavor_cloud.FlavorCloud,
 
     :returns: why nothing was done, '' if all was
     """
-    if change.obstacle or change.action in (sync.FlavorAction.CONFLICT,
-                                            sync.FlavorAction.UNCHANGED):
+    if not change.is_to_do:
         return change.obstacle or change.reason
     attempt = _Attempt(change, cloud, catalogue)
     try:
@@ -265,9 +264,8 @@ def _update(live: flavor_model.Flavor, flavor: flavor_model.Flavor,
     if to_unset and sync.class_of(live) != sync.class_of(flavor) and (
             flavor_model.CLASS_KEY not in flavor.extra_specs):
         to_set[flavor_model.CLASS_KEY] = sync.class_of(flavor)
-        to_unset = [*(key for key in to_unset
-                      if key != flavor_model.CLASS_KEY),
-                    flavor_model.CLASS_KEY]
+        to_unset = sorted({*to_unset, flavor_model.CLASS_KEY},
+                          key=lambda key: (key == flavor_model.CLASS_KEY, key))
     if to_set:
         cloud.set_extra_specs(live.id, to_set)
     for key in to_unset:

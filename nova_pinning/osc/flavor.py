@@ -55,11 +55,9 @@ class _SyncCommand(base.CloudCommand):
                             'that differ')
         return parser
 
-    def _plan(
-            self, sold: catalogue.Catalogue,
-            parsed_args: argparse.Namespace) -> tuple[sync.FlavorChange, ...]:
-        changes = [sync.with_use(change, self.cloud)
-                   for change in self._differing(sold, parsed_args)]
+    def _plan(self, differing: Iterable[sync.FlavorChange],
+              sold: catalogue.Catalogue) -> tuple[sync.FlavorChange, ...]:
+        changes = [sync.with_use(change, self.cloud) for change in differing]
         refusals = self._refusals(changes, sold.release)
         return tuple(
             dataclasses.replace(change, obstacle=refusals[change.name])
@@ -138,7 +136,7 @@ class DiffFlavors(_SyncCommand, base.CloudLister):
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         sold = catalogue.load(parsed_args.catalogue)
-        changes = self._plan(sold, parsed_args)
+        changes = self._plan(self._differing(sold, parsed_args), sold)
         self.status = _status(changes)
         return self._changes(changes, sold, parsed_args.brief)
 
@@ -166,7 +164,8 @@ class ApplyFlavors(_SyncCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         sold = catalogue.load(parsed_args.catalogue)
-        changes = self._plan(sold, parsed_args)
+        differing = self._differing(sold, parsed_args)
+        changes = self._plan(differing, sold)
         answer = self._changes(changes, sold, parsed_args.brief)
         if parsed_args.format == 'text':
             answer.page(base_command.console())
@@ -174,14 +173,12 @@ class ApplyFlavors(_SyncCommand):
             print(json.dumps(answer.document(), indent=2))
         if parsed_args.dry_run:
             return _status(changes)
-        if not parsed_args.yes and any(map(_is_to_do, changes)):
+        if any(change.is_to_do for change in changes) and not parsed_args.yes:
             if not applying.is_agreed(self.cloud.name, parsed_args.format):
                 return base_command.FINDINGS
             # The question may have stood there for long. Servers come and
             # go meanwhile, and are looked for before each change anyway.
-            if self._differing(sold, parsed_args) != tuple(
-                    dataclasses.replace(change, servers=(), obstacle='')
-                    for change in changes):
+            if self._differing(sold, parsed_args) != differing:
                 raise errors.CloudError(
                     'its flavors have changed since, so nothing was done; '
                     'run the command again')
@@ -226,11 +223,6 @@ def _status(changes: Iterable[sync.FlavorChange]) -> int:
 
 def _differs(change: sync.FlavorChange) -> bool:
     return change.action is not sync.FlavorAction.UNCHANGED
-
-
-def _is_to_do(change: sync.FlavorChange) -> bool:
-    return (_differs(change) and not change.obstacle
-            and change.action is not sync.FlavorAction.CONFLICT)
 
 
 class CheckFlavors(base.CloudCommand):
