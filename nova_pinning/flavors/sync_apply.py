@@ -34,6 +34,10 @@ WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0)
 #: When so many flavors in a row could not be settled, the cloud is ill.
 _FAILURES_IN_A_ROW = 3
 
+_CHANGED = ('somebody else has changed it since it was compared with the '
+            'catalogue, perhaps by applying another one of this name; run the '
+            'command again to see what would change now')
+
 #: What ends a change before it is done.
 _ENDS = (errors.CloudError, KeyboardInterrupt)
 
@@ -153,24 +157,30 @@ class _Attempt:
             return self._change
         left = self._left()
         if left and left.action is not sync.FlavorAction.UNCHANGED:
-            raise errors.UnsettledError(
-                'somebody else has changed it since it was compared with the '
-                'catalogue, perhaps by applying another one of this name; '
-                'run the command again to see what would change now')
+            raise errors.UnsettledError(_CHANGED)
         return None
 
     def _left(self) -> sync.FlavorChange | None:
-        """What is left to do, None if nothing is."""
+        """What is left to do, None if nothing is.
+
+        :raises errors.UnsettledError: if there is now a flavor that was not
+            planned for, with other extra specs than this run gives it
+        """
         change = self._change
         ids = {flavor.id for flavor in (change.catalogue_flavor, change.live)
                if flavor}
         live = [flavor for flavor in self._cloud.flavors(
                     lambda flavor: flavor.name == change.name)
                 if flavor.name == change.name or flavor.id in ids]
-        return next(iter(sync.plan(
+        left = next(iter(sync.plan(
             (change.catalogue_flavor,) if change.catalogue_flavor else (),
             live, self._catalogue,
             adopts=change.action is sync.FlavorAction.ADOPT)), None)
+        if left and left.live and left.live.extra_specs and (
+                not change.live or left.live.id != change.live.id) and (
+                    left.deletes or left.extra_specs_to_set):
+            raise errors.UnsettledError(_CHANGED)
+        return left
 
     def _prove(self, flavor: flavor_model.Flavor) -> None:
         """Have nova take a flavor's shape and extra specs where none sees it.
@@ -200,11 +210,10 @@ class _Attempt:
         :returns: how that ended, for people; '' where there was nothing to
             go back to
         """
-        before, after = self._change.live, self._change.catalogue_flavor
+        after = self._change.catalogue_flavor
+        before = None if self._change.is_cut_off else self._change.live
         if not self._has_begun or not after:
             return ''
-        if self._change.is_cut_off:
-            before = None
         try:
             made = self._cloud.flavor(after.id)
             if made and (not before or before.id != made.id):

@@ -282,6 +282,7 @@ def kept(state, cloud):
         live and live.id == 'foreign') else state
 
 
+@ddt.ddt
 class TestTwoCatalogues(oslotest.BaseTestCase):
     """Of one name, applied at the same time."""
 
@@ -296,10 +297,11 @@ class TestTwoCatalogues(oslotest.BaseTestCase):
             wanted, sync.read(cloud, wanted, OURS), OURS))
         return [result.status for result in results]
 
-    def test_one_after_the_plan_of_the_other(self):
+    @ddt.data(
+        (), (flavor('one', extra_specs=DEDICATED), flavor('two', vcpus=3)))
+    def test_one_after_the_plan_of_the_other(self, live):
         first, second = self.WANTED
-        cloud = fake_flavor_cloud.FakeCloud(
-            [flavor('one', extra_specs=DEDICATED), flavor('two', vcpus=3)])
+        cloud = fake_flavor_cloud.FakeCloud(live)
         changes = sync.plan(first, cloud.stored.values(), OURS)
         self.run_one(cloud, second)
         end = cloud.state()
