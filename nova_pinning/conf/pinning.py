@@ -55,8 +55,8 @@ no aggregate with ``pinning:class``, no trait of a class, and a NUMA topology
 that allows both pinned and floating vCPUs on the same CPUs or is missing.
 
 By default such a host is dedicated while guests are pinned to its CPUs, and
-shared otherwise, an empty one included. If others float over CPUs that guests
-are pinned to, it takes no guest until it is marked.
+shared otherwise, an empty one included. If others are seen to float over CPUs
+that guests are pinned to, it takes no guest until it is marked.
 
 Set this to ``refuse`` once every host is marked, so that a new host takes no
 guest before somebody has decided what it is for; set it to ``allow`` only

@@ -119,7 +119,7 @@ class FlavorStatus(enum.StrEnum):
 class FlavorResult:
     """What became of a change.
 
-    :param message: why it was not done
+    :param message: why it was not done, or what is left to do about servers
     """
 
     change: FlavorChange
@@ -221,9 +221,10 @@ def _listed(keys: Sequence[str]) -> str:
 
 def with_use(change: FlavorChange,
              cloud: flavor_cloud.FlavorCloud) -> FlavorChange:
-    """The same, knowing the servers and whether they are in the way.
+    """The change, with the servers of its flavor and what they prevent.
 
-    A flavor that was cut off is finished or deleted whoever uses it.
+    A flavor whose creation was cut off is finished or deleted even if servers
+    use it.
     """
     live, flavor = change.live, change.catalogue_flavor
     if not live or not (change.deletes or _changes_guests(change)):

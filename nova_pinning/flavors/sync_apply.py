@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes to a cloud's flavors, carried out one after the other.
 
-Each ends in the flavor as it is to be, or as it was. Nova can neither rename
-a flavor nor change what :data:`difference.SHAPE` names, and takes the extra
-specs of a new one with a second request. So before a flavor is deleted, or a
-public one created, nova is asked to take the same shape and extra specs under
-a name that nobody can use; and what cannot be finished is undone.
+Each leaves its flavor as the catalogue has it, or as it was. Nova can neither
+rename a flavor nor change what :data:`difference.SHAPE` names, and takes the
+extra specs of a new one with a second request. So before a flavor is deleted,
+or a public one created, the same shape and extra specs are tried on a probe:
+a private flavor without projects, which nobody can use. What cannot be
+finished is undone.
 
 Nothing is remembered between runs. Whenever it is not known how a request
 ended, or somebody else was quicker, the flavor is read again and planned for
@@ -183,7 +184,7 @@ class _Attempt:
         return left
 
     def _prove(self, flavor: flavor_model.Flavor) -> None:
-        """Have nova take a flavor's shape and extra specs where none sees it.
+        """Make sure that nova takes a flavor's shape and extra specs.
 
         :raises errors.CloudError: if it does not
         """

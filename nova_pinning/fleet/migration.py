@@ -23,7 +23,7 @@ from nova_pinning.model import nova_release
 
 #: In a flavor's extra specs or a server's metadata: whether it may be moved.
 MOVABLE_KEY = 'pinning:movable'
-#: What a host is whose guests are of both classes, if nothing else tells.
+#: What to call an unmarked host that has guests of both classes.
 MIXED = 'mixed, unmarked'
 _AGGREGATE_KEY = 'aggregate_instance_extra_specs:'
 

@@ -141,12 +141,14 @@ def class_of_cpus(cells: Iterable[CpusOfCell]) -> HostClass | None:
 def class_of_guests(cells: Iterable[UseOfCell], used_vcpus: int) -> HostClass:
     """The class that the guests on a host show.
 
-    Shared without any: all that may be on their way to an empty host have to
-    be of one class, and nobody sees those. Floating vCPUs in a NUMA cell show
-    nothing, since those of guests with CPU policy mixed are among them.
+    An empty host is shared: guests that are on their way there cannot be
+    seen, and have to be of one class. Floating vCPUs that nova counts in a
+    NUMA cell show nothing, since those of guests with CPU policy mixed are
+    among them. Nor can all others be told: CPUs that are kept idle beside
+    isolated threads count as pinned, and hide as many floating vCPUs.
 
     :param used_vcpus: of all its guests
-    :raises UnknownClass: if some float elsewhere though others are pinned
+    :raises UnknownClass: if some are seen to float though others are pinned
     """
     cells = tuple(cells)
     pinned = sum(len(cell.pinned_cpus) for cell in cells)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many hosts of the cloud are marked, and by what the others are told.
+"""How many hosts are marked, and what tells the class of the others.
 
 Nova-scheduler sees only hosts that Placement offers, so all of them are read
 from nova's databases: after each read of the traits, in a thread of its own,

@@ -150,9 +150,10 @@ def _nova_passes(host_state: Any, spec_obj: Any) -> bool:
 class HostClassFilter(reasoned.ReasonedFilter):
     """Hosts of the guest's own class: dedicated or shared.
 
-    What aggregates and traits state counts, and both have to agree. The
-    host's topology is asked only where neither says anything. Bare metal is
-    of neither class, and passes.
+    What aggregates and traits state counts, and both have to agree. Where
+    neither says anything, the host's CPU sets tell, and where those do not
+    either, ``unknown_host_class`` decides. Bare metal is of neither class, and
+    passes.
     """
 
     def __init__(self) -> None:
@@ -183,12 +184,13 @@ class HostClassFilter(reasoned.ReasonedFilter):
     @staticmethod
     def _depends_on_traits(host_state: Any,
                            request: requests.PinningRequest) -> bool:
-        """Whether a guest must not go on the host by traits that are too old.
+        """Whether traits that are too old, or unread, decide about the guest.
 
-        Where hosts have had traits, the topology does not help: it shows what
-        a host could do, not what it is for. Where none were ever read, it has
-        to do, since a site may well do without; but if it has CPUs for both
-        classes, a trait may say that the host is shared.
+        Once traits have been read, a dedicated guest needs them, or an
+        aggregate: the topology shows what a host could do, not what it is
+        for. Before the first read the topology has to do, since a site may
+        not use traits at all. If it shows CPUs for both classes, the host
+        counts as dedicated, and only a trait could open it to shared guests.
         """
         if hostclass.class_of_aggregates(host_state.aggregates) is not None:
             return False
