@@ -325,7 +325,11 @@ def apply(cloud: ClassService, change: ClassChange, *,
                                 left=before if is_forced else ())
         if before and not is_forced:
             return ChangeResult(change, ChangeStatus.REFUSED, before)
-        _take_steps(cloud, change)
+        try:
+            _take_steps(cloud, change)
+        except errors.CloudError as error:
+            return ChangeResult(change, ChangeStatus.FAILED,
+                                _came(cloud, change.host), str(error))
         known = {server.id for server in before}
         return ChangeResult(change,
                             ChangeStatus.DONE,
@@ -335,6 +339,14 @@ def apply(cloud: ClassService, change: ClassChange, *,
                             left=before)
     except errors.CloudError as error:
         return ChangeResult(change, ChangeStatus.FAILED, message=str(error))
+
+
+def _came(cloud: ClassService, host: segregation_model.MarkedHost,
+          ) -> tuple[segregation_model.HostedServer, ...]:
+    """The servers that are not of the class that a host is of again."""
+    with contextlib.suppress(errors.CloudError):
+        return strangers(cloud, host, segregation_model.host_class(host))
+    return ()
 
 
 def _take_steps(cloud: ClassService, change: ClassChange) -> None:

@@ -349,6 +349,23 @@ class TestFaults(oslotest.BaseTestCase):
                                   'd')
         self.assertIn('could not be taken back', str(error))
 
+    def test_who_came_before_it_was_taken_back_is_told(self):
+        cloud = fake_host_cloud.FakeCloud(
+            {'h': {placement_traits.SHARED}}, {'d': AGGREGATES['d']})
+
+        def arrive(number, is_done):
+            if cloud.calls[number][0] == 'change_traits' and is_done:
+                cloud.put(fake_host_cloud.server('late', DEDICATED, 'h'))
+            elif cloud.calls[number][0] == 'add_host' and not is_done:
+                cloud.on_call = lambda number, is_done: None
+                raise errors.RefusedError('no')
+
+        cloud.on_call = arrive
+        result = turn(cloud, DEDICATED, 'd')
+        self.assertIs(class_change.ChangeStatus.FAILED, result.status)
+        self.assertEqual(['late'],
+                         [stranger.id for stranger in result.strangers])
+
     def test_what_cannot_be_taken_back_is_told(self):
         cloud = shared_cloud()
         self._refuse(cloud, lambda _number: len(cloud.changes) > 1)
