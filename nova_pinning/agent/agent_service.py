@@ -25,6 +25,8 @@ LOG = logging.getLogger(__name__)
 # Events of one guest come in bunches, and those of many after each other.
 _SETTLE_SECONDS = 0.5
 _MOST_SETTLE_SECONDS = 10.0
+# How often it is looked whether it is to end, and the watchdog is told.
+_LOOK_SECONDS = 0.5
 # How long libvirt may go without a sign of life once all is to be put back.
 _HURRY_SECONDS = 2.0
 
@@ -107,9 +109,10 @@ class AgentService:
         self._wake.set()
 
     def stop(self, number: int = 0, frame: FrameType | None = None) -> None:
-        """End after this round; handles signals too."""
+        """End after this round, or soon; handles signals too."""
+        # Not more: a handler that comes while the event is looked at would
+        # wait for its lock for ever.
         self._stopping = True
-        self._wake.set()
 
     def meanwhile(self) -> float:
         """See to the watchdog while libvirt is waited for.
@@ -124,7 +127,6 @@ class AgentService:
 
         :returns: what came of that
         """
-        watchdog = service_manager.watchdog_seconds()
         is_ready = False
         with signals.handled((signal.SIGTERM, signal.SIGINT), self.stop):
             while not self._stopping:
@@ -133,7 +135,7 @@ class AgentService:
                 service_manager.notify(
                     STATUS=status, **({} if is_ready else {'READY': 1}))
                 is_ready = True
-                self._wait(watchdog)
+                self._wait()
             service_manager.notify(STOPPING=1)
             released = self._agent.release()
             self._tell(released)
@@ -157,15 +159,12 @@ class AgentService:
         return (f'{len(done.guests)} guests, {len(done.waiting)} of them '
                 f'waiting, {len(done.trouble)} troubles')
 
-    def _wait(self, watchdog: float) -> None:
+    def _wait(self) -> None:
         """Until something happens, or it is time for another round."""
         until = time.monotonic() + self._interval_seconds
-        while not self._stopping:
+        while not self._stopping and (left := until - time.monotonic()) > 0:
             service_manager.notify(WATCHDOG=1)
-            left = until - time.monotonic()
-            if left <= 0:
-                return
-            if self._wake.wait(min(left, watchdog or left)):
+            if self._wake.wait(min(left, _LOOK_SECONDS)):
                 self._settle()
                 return
 

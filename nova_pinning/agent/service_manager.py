@@ -25,10 +25,3 @@ def notify(**variables: str | int) -> None:
         manager.settimeout(_SECONDS)
         manager.connect(address)
         manager.sendall(text.encode())
-
-
-def watchdog_seconds() -> float:
-    """How often it wants to hear, 0 for never: half of WATCHDOG_USEC."""
-    text = os.environ.get('WATCHDOG_USEC', '')
-    is_ours = os.environ.get('WATCHDOG_PID', '') in ('', str(os.getpid()))
-    return int(text) / 2e6 if text.isdecimal() and is_ours else 0.0

@@ -3,10 +3,13 @@
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import pathlib
 import socket
+import sys
+import threading
 from unittest import mock
 from xml.etree import ElementTree
 
@@ -382,14 +385,6 @@ class ServiceTestCase(unit_base.TestCase):
         for _time in range(10_000):
             service_manager.notify(WATCHDOG=1)
 
-    def test_watchdog(self):
-        for expected, usec, pid in ((5.0, '10000000', ''), (0.0, '', ''),
-                                    (0.0, '10000000', '1')):
-            self.useFixture(fixtures.EnvironmentVariable(
-                'WATCHDOG_USEC', usec))
-            self.useFixture(fixtures.EnvironmentVariable('WATCHDOG_PID', pid))
-            self.assertEqual(expected, service_manager.watchdog_seconds())
-
     def test_libvirt_may_come_later(self):
         agent = mock.Mock()
         agent.reconcile.return_value = host_agent.Round()
@@ -435,9 +430,35 @@ class ServiceTestCase(unit_base.TestCase):
         service.stop()
         self.assertLess(service.meanwhile(), patience)
 
+    def test_a_signal_at_any_moment(self):
+        """At each line of the wait, a handler can have it end."""
+        self.useFixture(fixtures.MockPatchObject(
+            agent_service, '_SETTLE_SECONDS', 0.001))
+        for number in itertools.count():
+            service = agent_service.AgentService(
+                mock.Mock(), 0.01, lambda: None)
+            lines = itertools.count()
+
+            def trace(frame, event, argument):
+                if next(lines) == number:
+                    service.stop()
+                return trace
+
+            def wait():
+                sys.settrace(trace)
+                service._wait()
+
+            service.wake()
+            thread = threading.Thread(target=wait, daemon=True)
+            thread.start()
+            thread.join(10)
+            self.assertFalse(thread.is_alive(), number)
+            if not service._stopping:
+                break
+
     def burst(self, *gaps):
         """Rounds that follow events which come so many seconds apart."""
-        agent, now, gaps = mock.Mock(), [0.0], [*gaps]
+        agent, now, gaps, end = mock.Mock(), [0.0], [*gaps], sum(gaps)
         service = agent_service.AgentService(agent, 3600.0, lambda: None)
 
         def wait(seconds):
@@ -446,7 +467,7 @@ class ServiceTestCase(unit_base.TestCase):
                 return True
             if gaps:
                 gaps[0] -= seconds
-            elif seconds > 60:
+            elif now[0] > end + 60:
                 service.stop()
             now[0] += seconds
             return False
