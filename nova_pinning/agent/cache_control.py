@@ -80,11 +80,11 @@ class CacheControl:
             return CacheOutcome(trouble=self.distrust)
         state = self._kernel.read()
         ours = [name for name in state.groups if is_ours(name)]
-        if not requests and not ours and not self._changed(state):
+        base = _base(state, self.base, ours)
+        if not requests and not ours and not _changed(state, base):
             # Nothing is ours, so the default group is its owner's to change.
             self.base = {}
             return CacheOutcome()
-        base = _base(state, self.base, ours)
         wanted, refused = _without_foreign(requests, state)
         layout = cache_layout.lay_out(
             state, {**state.default.masks, **base}, wanted, ours)
@@ -93,9 +93,8 @@ class CacheControl:
                  for domain in masks}
         base |= {slot: mask for slot, mask in state.default.masks.items()
                  if slot.domain in asked and slot not in base}
-        if not dry_run and base != self.base:
-            self.base = base
-            self._remember()
+        if not dry_run:
+            self._keep(base)
         done: list[cache_steps.Step] = []
         for step in cache_steps.steps(state, layout, wanted, ours,
                                       _unlimited(state)):
@@ -115,12 +114,10 @@ class CacheControl:
                          if slot.domain in asked}
         return CacheOutcome(tuple(done), refused, '', layout.exclusive)
 
-    def _changed(
-        self, state: cache_model.ResctrlState,
-    ) -> dict[cache_masks.Slot, int]:
-        """The masks of the default group that are to go back."""
-        return {slot: mask for slot, mask in self.base.items()
-                if state.default.masks.get(slot, mask) != mask}
+    def _keep(self, base: dict[cache_masks.Slot, int]) -> None:
+        if base != self.base:
+            self.base = base
+            self._remember()
 
     def release(self) -> tuple[str, ...]:
         """Put everything back; what could not be is told."""
@@ -128,10 +125,11 @@ class CacheControl:
             state = self._kernel.read()
         except resctrl.CacheUnavailable:
             return ()
-        steps: list[cache_steps.Step] = [
-            cache_steps.RemoveGroup(name) for name in state.groups
-            if is_ours(name)]
-        if changed := self._changed(state):
+        ours = [name for name in state.groups if is_ours(name)]
+        # What is told by groups alone has to be known when they are gone.
+        self._keep(_base(state, self.base, ours))
+        steps: list[cache_steps.Step] = [*map(cache_steps.RemoveGroup, ours)]
+        if changed := _changed(state, self.base):
             steps.append(cache_steps.SetMasks(cache_steps.DEFAULT, changed))
         return tuple(self._failures(steps))
 
@@ -153,14 +151,26 @@ def _base(
     an agent was killed, and its record was lost: the default group is taken
     to have had all ways then, as it has when resctrl is mounted.
 
-    :param known: from the record; of resctrl as it was mounted then
+    :param known: from the record; of resctrl as it was mounted then, and of
+        an earlier agent the ways of all lines of a domain together
     """
     there = state.default.masks
     return {
         **{slot: state.limits.full for slot, mask in there.items()
            if state.limits and any(
                not mask & state.groups[name].masks[slot] for name in ours)},
+        **{slot: mask for slot in there if (mask := known.get(
+            slot._replace(line=''), 0)) not in (
+                0, state.default.ways(slot.domain))},
         **{slot: mask for slot, mask in known.items() if slot in there}}
+
+
+def _changed(
+    state: cache_model.ResctrlState, base: Mapping[cache_masks.Slot, int],
+) -> dict[cache_masks.Slot, int]:
+    """The masks of the default group that are to go back."""
+    return {slot: mask for slot, mask in base.items()
+            if state.default.masks[slot] != mask}
 
 
 def _unlimited(state: cache_model.ResctrlState) -> int:

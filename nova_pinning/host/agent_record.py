@@ -91,7 +91,8 @@ class AgentRecord:
     Times are seconds since the machine was booted.
 
     :ivar base_masks: of resctrl's default group before the agent came, of
-        the domains where it has changed them
+        the domains where it has changed them; of an earlier agent the
+        ways of all lines of a domain, under the line ''
     :ivar homes: L3 domains by guest, for guests that float
     :ivar moves: when guests got another home lately
     :ivar awaited_memory: UUIDs of guests whose memory is on the NUMA node
@@ -206,6 +207,6 @@ def _decode(values: Mapping[str, Any]) -> AgentRecord:
 
 
 def _slot(name: str) -> cache_masks.Slot:
-    # Earlier records have the number of the domain only.
+    # Earlier records have the number of the domain only, for all lines.
     line, _colon, domain = name.rpartition(':')
-    return cache_masks.Slot(line or 'L3', int(domain))
+    return cache_masks.Slot(line, int(domain))
