@@ -71,7 +71,8 @@ class LibvirtGuests:
     def pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:
         """Have the emulator threads of a guest run on these CPUs.
 
-        :raises TimeoutError: if libvirt does not answer; they may yet
+        :raises TimeoutError: if libvirt does not answer, or has gone
+            meanwhile; they may, or may yet
         :raises OSError: if libvirt refuses
         """
         try:
@@ -101,25 +102,27 @@ class LibvirtGuests:
         self._connected()
 
     def _guests(self) -> list[agent_model.AgentGuest]:
-        libvirt = self._library()
+        libvirt, connection = self._library(), self._connected()
+        found = []
+        processes = guest_processes.GuestProcesses(self._files, self._pids)
         try:
-            domains = self._connected().listAllDomains(
-                libvirt.VIR_CONNECT_LIST_DOMAINS_ACTIVE)
+            for domain in sorted(connection.listAllDomains(
+                    libvirt.VIR_CONNECT_LIST_DOMAINS_ACTIVE),
+                    key=lambda domain: domain.ID()):
+                self.calls.sign_of_life()
+                try:
+                    guest = self._guest(domain, processes)
+                except libvirt.libvirtError as error:
+                    # Either has gone: the guest, or libvirt.
+                    if not connection.isAlive():
+                        raise
+                    LOG.debug('guest %s: %s', domain.name(), error)
+                    continue
+                if guest:
+                    found.append(guest)
         except libvirt.libvirtError as error:
             self._connection = None
             raise LibvirtGone(str(error)) from error
-        found = []
-        processes = guest_processes.GuestProcesses(self._files, self._pids)
-        for domain in sorted(domains, key=lambda domain: domain.ID()):
-            self.calls.sign_of_life()
-            try:
-                guest = self._guest(domain, processes)
-            except libvirt.libvirtError as error:
-                # It may have gone meanwhile.
-                LOG.debug('guest %s: %s', domain.name(), error)
-                continue
-            if guest:
-                found.append(guest)
         self._pids = {guest.uuid: guest.pid for guest in found}
         return found
 
@@ -130,6 +133,8 @@ class LibvirtGuests:
                 _bits(cpus, connection.getInfo()[2], connection),
                 self._libvirt.VIR_DOMAIN_AFFECT_LIVE)
         except self._libvirt.libvirtError as error:
+            if not connection.isAlive():
+                raise TimeoutError(str(error)) from error
             raise LibvirtGone(str(error)) from error
 
     def _library(self) -> Any:

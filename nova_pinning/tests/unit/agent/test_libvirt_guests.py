@@ -238,6 +238,28 @@ class LibvirtGuestsTestCase(TreeTestCase):
         guest, = self.guests.guests()
         self.assertEqual(cpuset.CpuSet([1]), guest.emulator_cpus)
 
+    def test_it_goes_half_way(self):
+        """A guest that cannot be read has gone, unless libvirt has."""
+        other = Domain(2, (True, False, True))
+        self.add(17, 'qemu', 'qemu', uuid=_UUID.format(2))
+        self.connection.listAllDomains.side_effect = lambda flags: [
+            self.domain, other]
+        self.assertEqual(2, len(self.guests.guests()))
+        other.XMLDesc = mock.Mock(side_effect=LibvirtError('reset by peer'))
+        self.assertEqual(1, len(self.guests.guests()))
+        self.connection.isAlive.return_value = 0
+        error = self.assertRaises(libvirt_guests.LibvirtGone,
+                                  self.guests.guests)
+        self.assertIn('reset by peer', str(error))
+
+    def test_it_goes_while_it_is_told(self):
+        """Then nobody knows whether it has pinned them."""
+        self.connection.lookupByUUIDString.side_effect = LibvirtError('reset')
+        self.connection.isAlive.return_value = 0
+        error = self.assertRaises(TimeoutError, self.guests.pin_emulator, 'u',
+                                  cpuset.CpuSet([1]))
+        self.assertIn('reset', str(error))
+
     def test_it_refuses(self):
         self.connection.lookupByUUIDString.side_effect = LibvirtError('no')
         error = self.assertRaises(OSError, self.guests.pin_emulator, 'u',
