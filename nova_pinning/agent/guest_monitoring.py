@@ -63,7 +63,7 @@ class GuestMonitoring:
             self.trouble = (
                 'the kernel can watch no more guests (num_rmids)'
                 if error.errno == errno.ENOSPC else
-                f'not all guests can be watched: {error.strerror}')
+                f'groups to watch guests cannot be set: {error.strerror}')
 
     def release(self) -> None:
         """Have no guest watched."""

@@ -167,6 +167,7 @@ class HostAgent:
                 self._set({}, guests, now, False, done, trouble)
             self._put_back_without_libvirt(now, done, trouble)
         self.monitoring.release()
+        trouble += filter(None, (self.monitoring.trouble,))
         failures = self._cache.release()
         if not failures:
             done.append('all groups of caches were given up')
@@ -174,9 +175,9 @@ class HostAgent:
         trouble += failures
         self._homes.homes.clear()
         self.record.awaited_memory.clear()
-        if self.record.banned_interrupts is not None and all(
+        if self.record.banned_interrupts is not None and all([
                 self._ban(pid, path, (), trouble) for pid, path
-                in irqbalance_socket.running(self._files).items()):
+                in irqbalance_socket.running(self._files).items()]):
             self.record.banned_interrupts = None
         self._remember(done, now)
         return Round(done=tuple(done), trouble=tuple(trouble))

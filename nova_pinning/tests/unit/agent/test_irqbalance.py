@@ -134,6 +134,17 @@ class BansTestCase(test_host_agent.AgentTestCase):
         self.assertEqual([3], self.irqbalance.held)
         self.assertIsNone(self.record.banned_interrupts)
 
+    def test_one_of_several_cannot_be_told(self):
+        """The others are, such as where a socket is a dead one's."""
+        running = {6: f'{self.irqbalance.path}x', 7: self.irqbalance.path}
+        self.useFixture(fixtures.MockPatchObject(
+            irqbalance_socket, 'running', lambda files: running))
+        self.agent.reconcile()
+        self.assertEqual([3, 24], self.irqbalance.held)
+        self.assertEqual(1, len(self.agent.release().trouble))
+        self.assertEqual([3], self.irqbalance.held)
+        self.assertEqual([24], self.record.banned_interrupts)
+
     def test_what_is_left_out_is_told(self):
         self.own.return_value = {*QUEUES}
         for _time in range(2):

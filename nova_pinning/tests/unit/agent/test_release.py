@@ -184,6 +184,17 @@ class ReleaseTestCase(test_host_agent.AgentTestCase):
         self.assertEqual(0xfff, self.kernel.default.masks['L3'][1])
         self.assertEqual({}, self.record.base_masks)
 
+    def test_groups_that_watch_cannot_be_removed(self):
+        def fault(what):
+            if 'mon_groups' in what:
+                raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+        self.start('b', '1')
+        self.agent.reconcile()
+        self.kernel.fault = fault
+        self.assertIn('groups to watch guests cannot be set',
+                      ' '.join(self.agent.release().trouble))
+
     def test_each_write_fails_or_is_the_last(self):
         """What is left is known, and the next one puts it back."""
         crash = test_host_agent.fake_resctrl.Crash
