@@ -21,7 +21,10 @@ _LAST_CHARACTERS = 500
 
 
 class ChildCommands:
-    """Runs commands until it is stopped, from any thread."""
+    """Runs commands until it is stopped, from any thread.
+
+    A thread that asks for one then, or waits for one, ends without a word.
+    """
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -38,11 +41,12 @@ class ChildCommands:
         :param advice: what to do if it takes too long
         :raises errors.InputError: if it ends with another status, or takes
             too long
+        :raises SystemExit: if all is to end
         """
         where = errors.Location(f'nova-pinning {" ".join(arguments[:2])}')
         with self._lock:
             if self._is_stopped:
-                raise errors.InputError('the exporter is ended', where)
+                raise SystemExit
             process = subprocess.Popen(
                 [sys.executable, '-m', 'nova_pinning.cli.shell', *arguments],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -63,6 +67,8 @@ class ChildCommands:
             process.communicate()
             with self._lock:
                 self._running.remove(process)
+        if self._is_stopped:
+            raise SystemExit
         if process.returncode not in statuses:
             raise errors.InputError(
                 said.decode(errors='replace').strip().removeprefix(

@@ -55,9 +55,10 @@ class PlannedFigures:
         return ''.join(self._texts.get(task, '') for task in self._wanted)
 
     def refresh(self) -> bool:
-        """Work all of them out once. Never raises.
+        """Work all of them out once; what fails is told and counted.
 
         :returns: whether there was a fleet to do it for
+        :raises SystemExit: if all is to end
         """
         content = self._snapshot()
         if content is None:

@@ -135,7 +135,8 @@ class PlannedTestCase(cli_case.TestCase):
         return str(path)
 
     def test_stopped(self):
-        """What is under way is ended, and nothing else begun."""
+        """What is under way is ended without a word, and nothing else begun.
+        """
         planned = self.planned(mix=True, failover=True)
         self.useFixture(fixtures.MonkeyPatch('sys.executable', self.sleeper()))
         communicate = subprocess.Popen.communicate
@@ -148,7 +149,10 @@ class PlannedTestCase(cli_case.TestCase):
 
         self.useFixture(fixtures.MonkeyPatch(
             'subprocess.Popen.communicate', stopping))
-        planned.refresh()
+        with unit_base.log_records() as logged:
+            for _time in range(2):
+                self.assertRaises(SystemExit, planned.refresh)
+        self.assertEqual([], logged)
         self.assertEqual([-9], list({one.wait() for one in started}))
         self.assertEqual(1, len(set(started)))
 
