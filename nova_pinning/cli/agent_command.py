@@ -116,7 +116,7 @@ def _unit(parsed_args: argparse.Namespace, options: Any) -> str:
         for path in paths]
     return unit_file.text(
         'agent', [word for pair in given for word in pair],
-        [options.plan, *(path for _name, path in given)],
+        [options.plan, options.catalogue, *(path for _name, path in given)],
         [path for path in (options.metrics_file, options.record)
          if path and os.path.dirname(path)
          != os.path.dirname(agent_record.PATH)])

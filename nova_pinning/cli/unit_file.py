@@ -31,10 +31,10 @@ def text(command: str, arguments: Sequence[str], files: Iterable[str] = (),
         /run/nova-pinning
     """
     program = _program()
+    writable = sorted({os.path.dirname(path) for path in written})
     places = [*map(os.path.abspath, (
         program[0], os.path.realpath(sys.executable), sys.prefix,
-        *nova_pinning.__path__)), *files]
-    writable = sorted({os.path.dirname(path) for path in written})
+        *nova_pinning.__path__)), *files, *writable]
     template = resources.files(__package__).joinpath(
         'units', f'nova-pinning-{command}.service').read_text('utf-8')
     return template.format(
@@ -42,8 +42,7 @@ def text(command: str, arguments: Sequence[str], files: Iterable[str] = (),
             _quoted(program[0]), *(_quoted(word).replace('$', '$$') for word
                                    in (*program[1:], command, *arguments)))),
         protect_home='read-only' if _are_below(places, _HOMES) else 'yes',
-        private_tmp='no' if _are_below((*places, *writable), _TEMPORARY)
-        else 'yes',
+        private_tmp='no' if _are_below(places, _TEMPORARY) else 'yes',
         writable=''.join(f'ReadWritePaths=-{_quoted(path)}\n'
                          for path in writable))
 

@@ -77,19 +77,30 @@ class UnitFileTestCase(cli_case.TestCase):
         self.assertIn(f'ExecStart="{escaped}" agent --config-file '
                       f'"{self.dir}/a b\'%%n$$x;\\".conf"\n', text)
 
+    def install(self):
+        """Have this be an installation below /usr."""
+        for name, value in (
+                ('sys.executable', '/usr/bin/python3'), ('sys.prefix', '/usr'),
+                ('nova_pinning.__path__', ['/usr/lib/nova_pinning'])):
+            self.useFixture(cli_case.fixtures.MonkeyPatch(name, value))
+
     def test_what_is_hidden_otherwise(self):
         """An installation below a home directory, or that of a test."""
-        self.useFixture(cli_case.fixtures.MonkeyPatch(
-            'sys.executable', '/usr/bin/python3'))
-        self.useFixture(cli_case.fixtures.MonkeyPatch('sys.prefix', '/usr'))
-        self.useFixture(cli_case.fixtures.MonkeyPatch(
-            'nova_pinning.__path__', ['/usr/lib/nova_pinning']))
+        self.install()
         for path, home, temporary in (
                 ('/etc/a.conf', 'yes', 'yes'), ('/home/x', 'read-only', 'yes'),
                 ('/homes/x', 'yes', 'yes'), ('/tmp/x', 'yes', 'no')):
             text = unit_file.text('agent', [], [path])
             self.assertIn(f'ProtectHome={home}\nPrivateTmp={temporary}\n',
                           text)
+
+    def test_what_the_agent_reads_and_writes(self):
+        """Wherever its configuration says that is."""
+        self.install()
+        for option in 'plan', 'catalogue', 'metrics_file', 'record':
+            conf = self.write('a.conf', f'[agent]\n{option} = /home/x/y\n')
+            self.assertIn('ProtectHome=read-only\n',
+                          self.unit('agent', '--config-file', conf), option)
 
     def test_where_the_agent_writes(self):
         conf = self.write('a.conf', '[agent]\nmetrics_file = /var/x/a.prom\n')
