@@ -120,7 +120,8 @@ class AgentService:
         :returns: how many seconds it may go without a sign of life
         """
         service_manager.notify(WATCHDOG=1)
-        return _HURRY_SECONDS if self._stopping else bounded_calls.patience()
+        return (_HURRY_SECONDS if self._stopping
+                else bounded_calls.PATIENCE_SECONDS)
 
     def serve(self) -> host_agent.Round:
         """Run until told to stop, and put everything back then.

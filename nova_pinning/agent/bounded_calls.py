@@ -10,13 +10,9 @@ import threading
 import time
 from typing import Any
 
-_PATIENCE_SECONDS = 10.0
+#: How long a call may go without a sign of life.
+PATIENCE_SECONDS = 10.0
 _LOOK_SECONDS = 0.2
-
-
-def patience() -> float:
-    """How many seconds a call may go without a sign of life."""
-    return _PATIENCE_SECONDS
 
 
 class _Call:
@@ -45,7 +41,7 @@ class BoundedCalls:
     """
 
     def __init__(self) -> None:
-        self.meanwhile: Callable[[], float] = patience
+        self.meanwhile: Callable[[], float] = lambda: PATIENCE_SECONDS
         self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
         self._last: _Call | None = None
         self._alive = 0.0

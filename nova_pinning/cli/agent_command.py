@@ -109,14 +109,12 @@ class Agent(base_command.FileCommand):
 
 
 def _unit(parsed_args: argparse.Namespace, options: Any) -> str:
-    given = [
-        (name, os.path.abspath(path)) for name, paths in (
-            ('--config-file', parsed_args.config_file or []),
-            ('--plan', [parsed_args.plan] if parsed_args.plan else []))
-        for path in paths]
     return unit_file.text(
-        'agent', [word for pair in given for word in pair],
-        [options.plan, options.catalogue, *(path for _name, path in given)],
+        'agent', [
+            *(('--config-file', path) for path in parsed_args.config_file
+              or []),
+            *([('--plan', parsed_args.plan)] if parsed_args.plan else [])],
+        [options.plan, options.catalogue],
         [path for path in (options.metrics_file, options.record)
          if path and os.path.dirname(path)
          != os.path.dirname(agent_record.PATH)])

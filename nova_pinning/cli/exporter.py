@@ -3,7 +3,6 @@
 
 import argparse
 from collections.abc import Sequence
-import os
 import signal
 import sys
 import threading
@@ -97,13 +96,10 @@ class Exporter(base_command.FileCommand):
 
 
 def _unit(parsed_args: argparse.Namespace) -> str:
-    given = [(name, os.path.abspath(path)) for name, path in (
+    return unit_file.text('exporter', [
         *parsed_args.nova_arguments,
         *([('--snapshot', parsed_args.snapshot)]
-          if parsed_args.snapshot else []))]
-    return unit_file.text(
-        'exporter', [word for pair in given for word in pair],
-        [path for _name, path in given])
+          if parsed_args.snapshot else [])])
 
 
 def load_settings(arguments: Sequence[str]) -> Any:

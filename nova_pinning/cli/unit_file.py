@@ -6,8 +6,8 @@ and a unit that names another place does not start.
 """
 
 from collections.abc import Iterable
-from collections.abc import Sequence
 from importlib import resources
+import itertools
 import os
 import re
 import sys
@@ -21,26 +21,29 @@ _HOMES = ('/home', '/root', '/run/user')
 _TEMPORARY = ('/tmp', '/var/tmp')
 
 
-def text(command: str, arguments: Sequence[str], files: Iterable[str] = (),
-         written: Iterable[str] = ()) -> str:
+def text(command: str, given: Iterable[tuple[str, str]],
+         files: Iterable[str] = (), written: Iterable[str] = ()) -> str:
     """The unit of a command that is a service.
 
-    :param arguments: what the command is given
-    :param files: paths among them, which are read
+    :param given: the command's options, each with a path, which is read
+    :param files: paths of others that are read
     :param written: paths of files that it replaces, other than below
         /run/nova-pinning
     """
     program = _program()
+    given = [(option, os.path.abspath(path)) for option, path in given]
     writable = sorted({os.path.dirname(path) for path in written})
     places = [*map(os.path.abspath, (
         program[0], os.path.realpath(sys.executable), sys.prefix,
-        *nova_pinning.__path__)), *files, *writable]
+        *nova_pinning.__path__)), *files, *writable,
+        *(path for _option, path in given)]
     template = resources.files(__package__).joinpath(
         'units', f'nova-pinning-{command}.service').read_text('utf-8')
     return template.format(
         command=' '.join((
             _quoted(program[0]), *(_quoted(word).replace('$', '$$') for word
-                                   in (*program[1:], command, *arguments)))),
+                                   in (*program[1:], command,
+                                       *itertools.chain(*given))))),
         protect_home='read-only' if _are_below(places, _HOMES) else 'yes',
         private_tmp='no' if _are_below(places, _TEMPORARY) else 'yes',
         writable=''.join(f'ReadWritePaths=-{_quoted(path)}\n'
