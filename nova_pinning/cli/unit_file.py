@@ -14,7 +14,6 @@ import sys
 
 import nova_pinning
 
-_PROGRAM = 'nova-pinning'
 _NEEDS_QUOTES = re.compile(r'[^\w@%+=:,./$-]')
 # What ProtectHome= and PrivateTmp= hide.
 _HOMES = ('/home', '/root', '/run/user')
@@ -33,18 +32,20 @@ def text(command: str, given: Iterable[tuple[str, str]],
     program = _program()
     given = [(option, os.path.abspath(path)) for option, path in given]
     writable = sorted({os.path.dirname(path) for path in written})
-    places = [*map(os.path.abspath, (
+    places = [
         program[0], os.path.realpath(sys.executable), sys.prefix,
-        *nova_pinning.__path__)), *files, *writable,
+        *nova_pinning.__path__, *files, *writable,
         *(path for _option, path in given)]
+    is_in_home = _are_below(places, _HOMES)
+    words = [*program[1:], command, *itertools.chain(*given)]
     template = resources.files(__package__).joinpath(
         'units', f'nova-pinning-{command}.service').read_text('utf-8')
     return template.format(
-        command=' '.join((
-            _quoted(program[0]), *(_quoted(word).replace('$', '$$') for word
-                                   in (*program[1:], command,
-                                       *itertools.chain(*given))))),
-        protect_home='read-only' if _are_below(places, _HOMES) else 'yes',
+        command=' '.join((_quoted(program[0]), *(
+            _quoted(word).replace('$', '$$') for word in words))),
+        protect_home='read-only' if is_in_home else 'yes',
+        # Or not even root could look into the homes of others.
+        read_search=' CAP_DAC_READ_SEARCH' if is_in_home else '',
         private_tmp='no' if _are_below(places, _TEMPORARY) else 'yes',
         writable=''.join(f'ReadWritePaths=-{_quoted(path)}\n'
                          for path in writable))
@@ -53,7 +54,7 @@ def text(command: str, given: Iterable[tuple[str, str]],
 def _program() -> list[str]:
     """What has started this process."""
     script = os.path.abspath(sys.argv[0])
-    if os.path.basename(script) == _PROGRAM and os.access(script, os.X_OK):
+    if script.endswith('/nova-pinning') and os.access(script, os.X_OK):
         return [script]
     return [sys.executable, '-m', 'nova_pinning.cli.shell']
 

@@ -99,8 +99,10 @@ class UnitFileTestCase(cli_case.TestCase):
         self.install()
         for option in 'plan', 'catalogue', 'metrics_file', 'record':
             conf = self.write('a.conf', f'[agent]\n{option} = /home/x/y\n')
-            self.assertIn('ProtectHome=read-only\n',
-                          self.unit('agent', '--config-file', conf), option)
+            text = self.unit('agent', '--config-file', conf)
+            self.assertIn('ProtectHome=read-only\n', text, option)
+            # Homes are closed to others, and root is one without it.
+            self.assertIn('CAP_SYS_PTRACE CAP_DAC_READ_SEARCH\n', text)
 
     def test_where_the_agent_writes(self):
         conf = self.write('a.conf', '[agent]\nmetrics_file = /var/x/a.prom\n')
@@ -115,6 +117,7 @@ class UnitFileTestCase(cli_case.TestCase):
         self.assertEqual((2, ''), (done.status, done.out))
 
     def test_little_of_the_power_of_root(self):
+        self.install()
         for command, lines in (
                 ('agent', ('CapabilityBoundingSet=CAP_SYS_NICE CAP_NET_ADMIN '
                            'CAP_SYS_PTRACE',
