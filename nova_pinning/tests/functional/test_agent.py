@@ -334,8 +334,7 @@ class MuteLibvirtTestCase(unittest.TestCase):
         manager.bind(str(self.root / 'notify'))
         manager.settimeout(300)
         agent = self.start_agent(
-            NOTIFY_SOCKET=str(self.root / 'notify'),
-            WATCHDOG_USEC='1000000')
+            NOTIFY_SOCKET=str(self.root / 'notify'))
         while b'WATCHDOG=1' not in manager.recv(4096):
             pass
         agent.terminate()
