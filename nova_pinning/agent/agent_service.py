@@ -27,8 +27,10 @@ _SETTLE_SECONDS = 0.5
 _MOST_SETTLE_SECONDS = 10.0
 # How often it is looked whether it is to end, and the watchdog is told.
 _LOOK_SECONDS = 0.5
-# How long libvirt may go without a sign of life once all is to be put back.
+# Once all is to be put back: how long libvirt may go without a sign of life,
+# and how long it may take in all, since a service manager does not wait.
 _HURRY_SECONDS = 2.0
+_MOST_HURRY_SECONDS = 20.0
 
 
 @contextlib.contextmanager
@@ -99,6 +101,7 @@ class AgentService:
         self._metrics_file = metrics_file
         self._wake = threading.Event()
         self._stopping = False
+        self._stopped_at = 0.0
         self._told: set[str] = set()
         self._is_listening = False
         self._last = host_agent.Round()
@@ -112,7 +115,7 @@ class AgentService:
         """End after this round, or soon; handles signals too."""
         # Not more: a handler that comes while the event is looked at would
         # wait for its lock for ever.
-        self._stopping = True
+        self._stopping, self._stopped_at = True, time.monotonic()
 
     def meanwhile(self) -> float:
         """See to the watchdog while libvirt is waited for.
@@ -120,22 +123,21 @@ class AgentService:
         :returns: how many seconds it may go without a sign of life
         """
         service_manager.notify(WATCHDOG=1)
-        return (_HURRY_SECONDS if self._stopping
-                else bounded_calls.PATIENCE_SECONDS)
+        if not self._stopping:
+            return bounded_calls.PATIENCE_SECONDS
+        is_late = time.monotonic() > self._stopped_at + _MOST_HURRY_SECONDS
+        return 0.0 if is_late else _HURRY_SECONDS
 
     def serve(self) -> host_agent.Round:
         """Run until told to stop, and put everything back then.
 
         :returns: what came of that
         """
-        is_ready = False
         with signals.handled((signal.SIGTERM, signal.SIGINT), self.stop):
             while not self._stopping:
                 self._wake.clear()
                 status = self.round()
-                service_manager.notify(
-                    STATUS=status, **({} if is_ready else {'READY': 1}))
-                is_ready = True
+                service_manager.notify(STATUS=status, READY=1)
                 self._wait()
             service_manager.notify(STOPPING=1)
             released = self._agent.release()
@@ -151,7 +153,7 @@ class AgentService:
             done = self._agent.reconcile()
         except libvirt_guests.LibvirtGone as error:
             text = f'libvirt does not answer, so nothing is changed: {error}'
-            self._tell_once({text}, LOG.warning)
+            self._tell_once({text})
             self._write_metrics(has_answered=False)
             return text
         self._last, self._looked_at = done, time.time()
@@ -180,13 +182,12 @@ class AgentService:
     def _tell(self, done: host_agent.Round) -> None:
         for text in done.done:
             LOG.info('%s', text)
-        self._tell_once({*done.waiting, *done.trouble}, LOG.warning)
+        self._tell_once({*done.waiting, *done.trouble})
 
-    def _tell_once(self, texts: set[str],
-                   log: Callable[..., None]) -> None:
+    def _tell_once(self, texts: set[str]) -> None:
         """What is as it was in the last round is not told again."""
         for text in sorted(texts - self._told):
-            log('%s', text)
+            LOG.warning('%s', text)
         self._told = texts
 
     def _write_metrics(self, has_answered: bool) -> None:
@@ -199,4 +200,4 @@ class AgentService:
         try:
             atomic_file.replace(self._metrics_file, text, mode=0o644)
         except errors.InputError as error:
-            self._tell_once(self._told | {str(error)}, LOG.warning)
+            self._tell_once(self._told | {str(error)})

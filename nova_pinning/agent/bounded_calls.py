@@ -73,7 +73,8 @@ class BoundedCalls:
         while not call.is_over.wait(_LOOK_SECONDS):
             seconds = self.meanwhile()
             if time.monotonic() - self._alive > seconds:
-                raise TimeoutError(f'no answer for {seconds:.0f} seconds')
+                raise TimeoutError(f'no answer for {seconds:.0f} seconds'
+                                   if seconds else 'it takes too long')
 
     def _work(self) -> None:
         while True:

@@ -427,8 +427,14 @@ class ServiceTestCase(unit_base.TestCase):
         service = self.service(mock.Mock())
         patience = service.meanwhile()
         told.assert_called_once_with(WATCHDOG=1)
+        now = self.useFixture(fixtures.MockPatchObject(
+            agent_service.time, 'monotonic', return_value=1000.0)).mock
         service.stop()
+        self.assertGreater(service.meanwhile(), 0.0)
         self.assertLess(service.meanwhile(), patience)
+        # Whatever libvirt says: systemd kills it after 60 seconds.
+        now.return_value = 1030.0
+        self.assertEqual(0.0, service.meanwhile())
 
     def test_a_signal_at_any_moment(self):
         """At each line of the wait, a handler can have it end."""
