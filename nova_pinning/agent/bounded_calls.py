@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that may never come back, made by a thread that is left behind then.
 
-libvirt's client waits for an answer without end, and lets nobody interrupt it.
+libvirt's client waits for an answer for ever, and cannot be interrupted.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _LOOK_SECONDS = 0.2
 
 
 class _Call:
-    """One that is to be made.
+    """A call that is to be made.
 
     :ivar is_over: set once it has come back
     """
@@ -31,10 +31,10 @@ class _Call:
 class BoundedCalls:
     """Makes calls, one at a time, and waits for none longer than it may.
 
-    A call that is given up goes on, and nothing else is called before it has
-    come back. Its thread does not keep the process from ending. Nor does
-    what it works on: as long as the thread is there, Python closes no
-    connection when it ends, which could take without end as well.
+    A call that is given up goes on, and no other is made before it has come
+    back. Its thread is a daemon, so it does not keep the process from ending.
+    It is not stopped either, so that it keeps what it works on: to close a
+    connection could take for ever as well.
 
     :ivar meanwhile: asked, while a call is waited for, how long one may go
         without a sign of life, in seconds
@@ -66,7 +66,7 @@ class BoundedCalls:
         return call.result
 
     def sign_of_life(self) -> None:
-        """Say, from within a call, that it comes along."""
+        """Say, from within a call, that it makes progress."""
         self._alive = time.monotonic()
 
     def _wait(self, call: _Call) -> None:

@@ -2,13 +2,14 @@
 """irqbalance, told which interrupts to leave alone.
 
 It listens on a socket below /run/irqbalance; see irqbalance(1). What it is
-told takes the place of what it was told before. Up to 1.9.4 it reads 500
-bytes, and takes what comes next for nothing: of a longer list it has the
-first part, with whatever its last number looks like then. Before 1.9.0 it
-reads on behind what it was told, unless that ends with a NUL.
+told replaces what it was told before. Up to 1.9.4 it reads 500 bytes of a
+command and ignores the rest, so that the last number of a longer list may be
+cut short. Before 1.9.0 it does not end a command where it ends: what the
+buffer held before is read as part of it, unless there is a NUL.
 """
 
 from collections.abc import Sequence
+import contextlib
 import os
 import re
 import socket
@@ -76,7 +77,7 @@ def _lists(numbers: Sequence[int]) -> list[str]:
     room = _READ - len(_COMMAND) - 1
     if len(whole) <= room:
         return [whole]
-    # A blank before it begins, so that no number is cut in two.
+    # Padded, so that what is read of it ends between two numbers.
     short = whole[:whole.rindex(' ', 0, room + 1)]
     return [short.ljust(room + 1) + whole[len(short):], short]
 
@@ -89,15 +90,9 @@ def _ask(path: str, command: str) -> str:
         peer.connect(path)
         peer.sendmsg([command.encode()], [
             (socket.SOL_SOCKET, socket.SCM_CREDENTIALS, credentials)])
-        # It closes what it has answered, and does so with all that it has
-        # not read.
-        while part := _received(peer):
-            answer.append(part)
+        # It closes the connection when it has answered. If it has not read
+        # all of the command, that resets it.
+        with contextlib.suppress(ConnectionResetError):
+            while part := peer.recv(65536):
+                answer.append(part)
     return b''.join(answer).decode()
-
-
-def _received(peer: socket.socket) -> bytes:
-    try:
-        return peer.recv(65536)
-    except ConnectionResetError:
-        return b''
