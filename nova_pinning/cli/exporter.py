@@ -62,15 +62,15 @@ class Exporter(base_command.FileCommand):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
+        settings = load_settings(
+            nova_conf_options.arguments(parsed_args)).pinning_exporter
         if parsed_args.print_unit:
-            print(_unit(parsed_args), end='')
+            print(_unit(parsed_args, settings), end='')
             return base_command.OK
         extras.need('the exporter', 'prometheus_client', 'tornado')
         import prometheus_client
         # When a counter was made is of use to nobody.
         prometheus_client.disable_created_metrics()
-        settings = load_settings(
-            nova_conf_options.arguments(parsed_args)).pinning_exporter
         # Only here, for it takes seconds. Nova's part here and not in the
         # thread that reads: the first to import eventlet would never end.
         standalone.prepare()
@@ -95,11 +95,12 @@ class Exporter(base_command.FileCommand):
         return base_command.OK
 
 
-def _unit(parsed_args: argparse.Namespace) -> str:
+def _unit(parsed_args: argparse.Namespace, settings: Any) -> str:
     return unit_file.text('exporter', [
         *parsed_args.nova_arguments,
         *([('--snapshot', parsed_args.snapshot)]
-          if parsed_args.snapshot else [])])
+          if parsed_args.snapshot else [])], filter(None, [
+              *settings.nova_conf, settings.snapshot, settings.host_files]))
 
 
 def load_settings(arguments: Sequence[str]) -> Any:

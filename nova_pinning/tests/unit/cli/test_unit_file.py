@@ -104,6 +104,14 @@ class UnitFileTestCase(cli_case.TestCase):
             # Homes are closed to others, and root is one without it.
             self.assertIn('CAP_SYS_PTRACE CAP_DAC_READ_SEARCH\n', text)
 
+    def test_what_the_exporter_reads(self):
+        self.install()
+        for option in 'nova_conf', 'snapshot', 'host_files':
+            conf = self.write(
+                'e.conf', f'[pinning_exporter]\n{option} = /home/x/y\n')
+            self.assertIn('ProtectHome=read-only\n', self.unit(
+                'exporter', '--config-file', conf), option)
+
     def test_where_the_agent_writes(self):
         conf = self.write('a.conf', '[agent]\nmetrics_file = /var/x/a.prom\n')
         self.assertIn('ReadWritePaths=-/var/x\n',
@@ -111,10 +119,13 @@ class UnitFileTestCase(cli_case.TestCase):
         self.assertNotIn('ReadWritePaths=', self.unit('agent'))
 
     def test_options_are_looked_at_first(self):
-        conf = self.write('a.conf', '[agent]\nkept_ways = x\n')
-        done = self.run_command('agent', '--config-file', conf,
-                                '--print-unit')
-        self.assertEqual((2, ''), (done.status, done.out))
+        for command, text in (
+                ('agent', '[agent]\nkept_ways = x\n'),
+                ('exporter', '[pinning_exporter]\ntls_key = x\n')):
+            conf = self.write('a.conf', text)
+            done = self.run_command(command, '--config-file', conf,
+                                    '--print-unit')
+            self.assertEqual((2, ''), (done.status, done.out))
 
     def test_little_of_the_power_of_root(self):
         self.install()
