@@ -176,6 +176,18 @@ class FlavorCloud:
         return tuple(map(_server, self._servers(flavor=flavor_id,
                                                 soft_deleted='1')))
 
+    def own_extra_specs(self, flavor_id: str) -> tuple[
+            tuple[str, Mapping[str, str] | None], ...]:
+        """What servers have in their own copies of a flavor.
+
+        :returns: 'name (id)' of each, and the extra specs, None if they
+            cannot be told
+        """
+        return tuple(
+            (_server(server), server.get('flavor', {}).get('extra_specs'))
+            for server in self._servers('/servers/detail', flavor=flavor_id,
+                                        soft_deleted='1'))
+
     def resizing(self, flavor: flavor_model.Flavor) -> tuple[str, ...]:
         """The servers in a resize from or to a flavor that may be this one.
 
@@ -193,9 +205,9 @@ class FlavorCloud:
             for server in self._servers(status=status)
             if self._may_be_resized(server['id'], flavor))
 
-    def _servers(self, **query: str) -> list[dict[str, Any]]:
-        return self._listing('/servers', 'servers',
-                             {'all_tenants': '1', **query})
+    def _servers(self, path: str = '/servers',
+                 **query: str) -> list[dict[str, Any]]:
+        return self._listing(path, 'servers', {'all_tenants': '1', **query})
 
     def _may_be_resized(self, server_id: str,
                         flavor: flavor_model.Flavor) -> bool:

@@ -7,6 +7,7 @@ for the :class:`flavor_cloud.FlavorCloud` that they are given.
 """
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import enum
@@ -238,12 +239,18 @@ def with_use(change: FlavorChange,
             obstacle = (f'{_counted(resizing)} may be in a resize from or to '
                         'it; confirm or revert that first')
     elif servers and flavor and not change.is_cut_off and (
-            class_of(live) != class_of(flavor)):
-        obstacle = (
-            f'its class would change from {class_of(live)} to '
-            f'{class_of(flavor)} while it is used by {_counted(servers)}; '
-            'give the other class a flavor of another name, or resize the '
-            'servers')
+            class_of(live.extra_specs) != class_of(flavor.extra_specs)):
+        # Somebody may have changed the flavor under servers that are of the
+        # right class; they do not keep it from being mended.
+        others = [server for server, own in cloud.own_extra_specs(live.id)
+                  if own is None
+                  or class_of(own) != class_of(flavor.extra_specs)]
+        if others:
+            obstacle = (
+                f'its class would change from {class_of(live.extra_specs)} to '
+                f'{class_of(flavor.extra_specs)} while it is used by '
+                f'{_counted(others)}; give the other class a flavor of '
+                'another name, or resize the servers')
     return dataclasses.replace(change, servers=servers, obstacle=obstacle)
 
 
@@ -258,10 +265,10 @@ def _changes_guests(change: FlavorChange) -> bool:
     return before != after
 
 
-def class_of(flavor: flavor_model.Flavor) -> str:
+def class_of(extra_specs: Mapping[str, str]) -> str:
     """The class of hosts that a flavor's guests belong on, for people."""
     try:
-        return str(hostclass.class_of_guest(flavor.extra_specs))
+        return str(hostclass.class_of_guest(extra_specs))
     except hostclass.UnknownClass:
         return 'an unknown one'
 

@@ -271,9 +271,11 @@ def _update(live: flavor_model.Flavor, flavor: flavor_model.Flavor,
     """
     to_set = difference.extra_specs_to_set(live, flavor)
     to_unset = sorted(set(live.extra_specs) - set(flavor.extra_specs))
-    if to_unset and sync.class_of(live) != sync.class_of(flavor) and (
+    if to_unset and (sync.class_of(live.extra_specs)
+                     != sync.class_of(flavor.extra_specs)) and (
             flavor_model.CLASS_KEY not in flavor.extra_specs):
-        to_set[flavor_model.CLASS_KEY] = sync.class_of(flavor)
+        to_set[flavor_model.CLASS_KEY] = sync.class_of(
+            flavor.extra_specs)
         to_unset = sorted({*to_unset, flavor_model.CLASS_KEY},
                           key=lambda key: (key == flavor_model.CLASS_KEY, key))
     if to_set:

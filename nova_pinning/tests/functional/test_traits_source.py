@@ -264,9 +264,13 @@ class TestTrouble(TestCase):
         self.assert_takes('dedicated', 'host-1')
 
     def assert_goes_by_what_hosts_show(self):
-        """Both have CPUs set aside for pinning, and others."""
+        """Both have CPUs set aside for pinning, and others: dedicated ones,
+        unless a trait that could not be read says something else.
+        """
         self.assert_takes('dedicated', None)
-        self.assert_takes('shared', None)
+        self.assert_refuses(
+            'shared', 'the traits that tell what the host is for could not '
+            'be read from Placement for too long')
 
     def test_errors_from_the_start(self):
         self.door.status = 500

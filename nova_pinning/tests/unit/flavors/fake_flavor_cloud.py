@@ -48,6 +48,8 @@ class FakeCloud:
 
     :ivar stored: the flavors by id
     :ivar used: the ids of those that servers use
+    :ivar copies: the extra specs that these servers have, by id, where they
+        are other than those of the flavor
     :ivar resized: the ids of those that servers may go back to
     :ivar unknown: extra specs that it refuses
     :ivar requests: names of the methods that were called, reading included
@@ -61,6 +63,7 @@ class FakeCloud:
     def __init__(self, flavors=(), used=(), resized=()):
         self.stored = {flavor.id: flavor for flavor in flavors}
         self.used = set(used)
+        self.copies = {}
         self.resized = set(resized)
         self.unknown = set()
         self.requests = []
@@ -146,6 +149,13 @@ class FakeCloud:
     def servers(self, flavor_id):
         self._request('servers')
         return ('guest (1)',) if flavor_id in self.used else ()
+
+    def own_extra_specs(self, flavor_id):
+        self._request('own_extra_specs')
+        if flavor_id not in self.used:
+            return ()
+        return (('guest (1)', self.copies.get(
+            flavor_id, self.stored[flavor_id].extra_specs)),)
 
     def resizing(self, flavor):
         self._request('resizing')

@@ -221,6 +221,13 @@ class TestFlavors(CloudTestCase):
             {'all_tenants': ['1'], 'flavor': ['id 1'],
              'soft_deleted': ['1'], 'marker': ['s1']}, self.sent()[1].qs)
 
+    def test_own_extra_specs(self):
+        self.nova.get(f'{URL}/servers/detail', json={'servers': [
+            {'id': 's1', 'name': 'one', 'flavor': {'extra_specs': {'a': 'b'}}},
+            {'id': 's2', 'status': 'UNKNOWN'}]})
+        self.assertEqual((('one (s1)', {'a': 'b'}), ('? (s2)', None)),
+                         self.cloud.own_extra_specs('m1'))
+
 
 @ddt.ddt
 class TestResizing(CloudTestCase):

@@ -235,6 +235,20 @@ class TestApply(oslotest.BaseTestCase):
             status == 'skipped',
             'its class would change from shared to dedicated' in obstacle)
 
+    @ddt.data(({'hw:cpu_policy': 'dedicated'}, 'done'),
+              ({}, 'skipped'), (None, 'skipped'))
+    @ddt.unpack
+    def test_a_class_is_put_right_under_servers_that_have_it(
+            self, own, status):
+        """Somebody has changed the flavor since they were created."""
+        before = flavor()
+        cloud = fake_flavor_cloud.FakeCloud([before], used=[before.id])
+        cloud.copies[before.id] = own
+        [result] = sync_apply.apply(sync.plan(
+            [flavor(extra_specs={'hw:cpu_policy': 'dedicated'})], [before],
+            OURS), cloud, OURS)
+        self.assertEqual(status, result.status)
+
     def test_a_class_that_changes_while_a_server_is_created(self):
         before = flavor()
         cloud = fake_flavor_cloud.FakeCloud([before])
