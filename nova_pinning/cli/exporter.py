@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Sequence
 import signal
 import sys
-import threading
+import time
 from typing import Any
 
 from oslo_config import cfg
@@ -22,6 +22,8 @@ from nova_pinning import signals
 _ABOUT = ('where [pinning_exporter] stands; may be given several times '
           '(default: /etc/nova-pinning/exporter.conf and the others that '
           'oslo.config looks for)')
+#: How often it is looked whether it is to end.
+_LOOK_SECONDS = 0.5
 
 
 class Exporter(base_command.FileCommand):
@@ -85,12 +87,14 @@ class Exporter(base_command.FileCommand):
             print(service.metrics(), end='')
             return (base_command.OK if service.watch.text()
                     else base_command.FINDINGS)
-        ended = threading.Event()
+        told: list[int] = []
         with signals.handled((signal.SIGTERM, signal.SIGINT),
-                             lambda *_arguments: ended.set()):
+                             lambda number, _frame: told.append(number)):
             url = service.start()
             print(f'serving {url}metrics', file=sys.stderr, flush=True)
-            ended.wait()
+            # Not an Event: its own lock may be held where the handler comes.
+            while not told:
+                time.sleep(_LOOK_SECONDS)
             service.stop()
         return base_command.OK
 
