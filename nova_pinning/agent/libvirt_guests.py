@@ -48,7 +48,7 @@ class LibvirtGuests:
         self._flavors = flavors or {}
         self._libvirt: Any = None
         self._connection: Any = None
-        self._pids: dict[str, int] = {}
+        self._seen: dict[str, agent_model.AgentGuest] = {}
         # Few of them change from one look to the next.
         self._described = functools.lru_cache(_MOST_GUESTS)(self._describe)
 
@@ -104,7 +104,8 @@ class LibvirtGuests:
     def _guests(self) -> list[agent_model.AgentGuest]:
         libvirt, connection = self._library(), self._connected()
         found = []
-        processes = guest_processes.GuestProcesses(self._files, self._pids)
+        processes = guest_processes.GuestProcesses(self._files, {
+            uuid: guest.pid for uuid, guest in self._seen.items()})
         try:
             for domain in sorted(connection.listAllDomains(
                     libvirt.VIR_CONNECT_LIST_DOMAINS_ACTIVE),
@@ -116,14 +117,20 @@ class LibvirtGuests:
                     # Either has gone: the guest, or libvirt.
                     if not connection.isAlive():
                         raise
-                    LOG.debug('guest %s: %s', domain.name(), error)
-                    continue
+                    has_gone = error.get_error_code() in (
+                        libvirt.VIR_ERR_NO_DOMAIN,
+                        libvirt.VIR_ERR_OPERATION_INVALID)
+                    LOG.log(logging.DEBUG if has_gone else logging.WARNING,
+                            'guest %s: %s', domain.name(), error)
+                    # One that cannot be read now is as it was seen last.
+                    guest = None if has_gone else self._seen.get(
+                        domain.UUIDString())
                 if guest:
                     found.append(guest)
         except libvirt.libvirtError as error:
             self._connection = None
             raise LibvirtGone(str(error)) from error
-        self._pids = {guest.uuid: guest.pid for guest in found}
+        self._seen = {guest.uuid: guest for guest in found}
         return found
 
     def _pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:

@@ -148,7 +148,14 @@ class BoundedCallsTestCase(unit_base.TestCase):
 
 
 class LibvirtError(Exception):
-    pass
+    code = 'another'
+
+    def get_error_code(self):
+        return self.code
+
+
+class NoDomainError(LibvirtError):
+    code = 'no domain'
 
 
 class Domain:
@@ -187,6 +194,7 @@ class LibvirtGuestsTestCase(TreeTestCase):
         self.library = types.SimpleNamespace(
             libvirtError=LibvirtError, registerErrorHandler=mock.Mock(),
             VIR_CONNECT_LIST_DOMAINS_ACTIVE=1, VIR_DOMAIN_AFFECT_LIVE=1,
+            VIR_ERR_NO_DOMAIN='no domain', VIR_ERR_OPERATION_INVALID='off',
             open=lambda uri: self.answered(self.connection))
         patch = mock.patch.dict(sys.modules, libvirt=self.library)
         patch.start()
@@ -239,14 +247,20 @@ class LibvirtGuestsTestCase(TreeTestCase):
         self.assertEqual(cpuset.CpuSet([1]), guest.emulator_cpus)
 
     def test_it_goes_half_way(self):
-        """A guest that cannot be read has gone, unless libvirt has."""
+        """A guest that cannot be read is as it was, or libvirt has gone."""
         other = Domain(2, (True, False, True))
         self.add(17, 'qemu', 'qemu', uuid=_UUID.format(2))
         self.connection.listAllDomains.side_effect = lambda flags: [
             self.domain, other]
         self.assertEqual(2, len(self.guests.guests()))
+        before = self.guests.guests()
         other.XMLDesc = mock.Mock(side_effect=LibvirtError('reset by peer'))
-        self.assertEqual(1, len(self.guests.guests()))
+        self.assertEqual(before, self.guests.guests())
+        other.XMLDesc.side_effect = NoDomainError('no such domain')
+        self.assertEqual(before[:1], self.guests.guests())
+        # Not even seen once.
+        other.XMLDesc.side_effect = LibvirtError('reset by peer')
+        self.assertEqual(before[:1], self.guests.guests())
         self.connection.isAlive.return_value = 0
         error = self.assertRaises(libvirt_guests.LibvirtGone,
                                   self.guests.guests)
