@@ -8,29 +8,29 @@ overwrites while it goes, and it lets a page size that was tried on one cell
 stick for the next. It also walks permutations, which can take minutes.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
+import copy
+import dataclasses
 import logging
 import threading
 from typing import Any
 
-from nova.objects import instance_numa
-from nova.objects import numa
+from nova import exception
 from nova.virt import hardware
 
 from nova_pinning.bridge import nova_objects
 from nova_pinning import fit
 from nova_pinning.fit import cell_check
+from nova_pinning.fit import claim_walk
 from nova_pinning.fit import known_defects
 from nova_pinning import model
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
 
-#: Permutations between two looks at the time.
-_STRIDE = 1024
+#: Permutations that are looked at between two looks at the bounds.
+_STRIDE = 64
 
 
 class _LogSilencer(logging.Filter):
@@ -81,18 +81,14 @@ class NovaGuest:
         other._topology = self._topology
         return other
 
-    def asked(self, ids: Sequence[int]) -> list[Any]:
-        """Cells that nova has not tried anywhere, known to it by these ids."""
-        cells = []
-        for cell, cell_id in zip(self._topology.cells, ids):
-            made = _plain_cell(_GuestCell, cell)
-            made.id = cell_id
-            cells.append(made)
-        return cells
+    def cell(self, index: int, page_size_kib: int | None) -> Any:
+        """A nova.objects.InstanceNUMACell that nova has not tried anywhere.
 
-    @property
-    def emulator_threads_policy(self) -> Any:
-        return self._topology.emulator_threads_policy
+        :param page_size_kib: what it asks for
+        """
+        cell = copy.copy(self._topology.cells[index])
+        cell.id, cell.pagesize = -1, page_size_kib
+        return cell
 
 
 def predict_claim(
@@ -129,9 +125,10 @@ def predict_claim(
 
 
 class _ClaimQuery:
-    """Nova's fit, asked about one guest on one host.
+    """Nova's claim of one guest on one host.
 
-    :ivar walked: permutations that it walked through the last time
+    :ivar walk: the last one
+    :ivar walked: permutations that it walked through then
     :ivar pci_looks: how often it looked for PCI devices then
     :ivar is_refused: whether it found no place then, which harms nobody
     """
@@ -145,11 +142,13 @@ class _ClaimQuery:
         bounds: known_defects.ClaimBounds,
     ) -> None:
         self._nova_guest = nova_guest
+        self._host_topology = host_topology
         self._attempt = attempt
+        self._order = choice.order
         self._bounds = bounds
-        by_id = {cell.id: cell for cell in host_topology.cells}
-        self._host_cells = [
-            _plain_cell(_HostCell, by_id[cell.id]) for cell in choice.order]
+        self._near_networks = fit.set_check(attempt.host, attempt.guest, None)
+        self._trials: dict[tuple[model.Demand, int], claim_walk.Trial] = {}
+        self._looked = 0
         self.walked = 0
         self.pci_looks = 0
         self.is_refused = False
@@ -159,49 +158,51 @@ class _ClaimQuery:
 
         :param ids: by which nova knows the guest's cells at first
         """
-        self.walked = self.pci_looks = 0
+        order, guest = self._order, self._attempt.guest
+        self.walked = self.pci_looks = self._looked = 0
         self.is_refused = False
-        pci = self._attempt.pci
-        wants_pci = pci is not None and pci.is_requested
-        guest = _Topology(
-            self._nova_guest.asked(ids), self._count,
-            self._nova_guest.emulator_threads_policy)
+        self.walk = walk = claim_walk.ClaimWalk(
+            [cell.id for cell in order], ids,
+            [demand.page_size_kib for demand in guest.demands], self._try_cell)
         try:
-            with LOG_SILENCER.silenced():
-                # As many host cells as guest cells, for all that nova sees:
-                # it then leaves them in the order in which they are given.
-                fitted = hardware.numa_fit_instance_to_host(
-                    _Topology(self._host_cells, _nothing, None, len(ids)),
-                    guest, None, self._nova_guest.limits,
-                    [None] if wants_pci else None,
-                    self if wants_pci else None)
+            is_found = walk.run(self._accepts, self._note)
         except _OutOfTime:
             return Refusal(
                 Reason.BUDGET,
-                detail=f'nova was asked until permutation {self.walked}')
+                detail=f'nova was followed until permutation {self.walked}')
         except _TooManyPermutations:
             return Refusal(
                 Reason.NOVA_SLOW,
                 detail=f'it would try more than {self.walked} permutations '
                        f'of cells')
-        except Exception as error:
+        except _ClaimError as error:
             self.is_refused = True
             return Refusal(
-                Reason.NOVA_WRONG, detail=f'it fails with {error!r}')
-        if fitted is None:
+                Reason.NOVA_WRONG, detail=f'it fails with {error}')
+        if not is_found:
             self.is_refused = True
             return Refusal(Reason.NOVA_WRONG, detail='it finds no host cells')
-        answer = fit_from_nova(fitted)
-        wrong = _what_is_wrong(answer, self._attempt)
+        self._count()
+        wrong = self._what_is_wrong(walk)
         if wrong:
             return Refusal(Reason.NOVA_WRONG, detail=wrong)
-        return answer
+        return model.Fit(tuple([
+            dataclasses.replace(
+                fit.pin_cell(guest, index, order[place]), page_size_kib=size)
+            for index, (place, size) in enumerate(
+                zip(walk.chosen, walk.page_sizes))]))
 
     def _count(self) -> None:
-        """Note one more permutation; end the walk where it is too long."""
-        self.walked += 1
-        if self.walked % _STRIDE:
+        self.walked = 1 + known_defects.permutations_before(
+            range(len(self._order)), self.walk.chosen)
+
+    def _note(self) -> None:
+        """See to the bounds now and then, and end a walk that is too long."""
+        is_due = not self._looked % _STRIDE
+        self._looked += 1
+        if not is_due:
             return
+        self._count()
         bounds = self._bounds
         if bounds.is_over is not None and bounds.is_over():
             raise _OutOfTime
@@ -210,90 +211,86 @@ class _ClaimQuery:
         ) > bounds.max_seconds:
             raise _TooManyPermutations
 
-    # What nova reads of PciDeviceStats.
+    def _try_cell(
+        self, index: int, place: int, page_size_kib: int | None,
+    ) -> claim_walk.Trial:
+        demand = self._attempt.guest.demands[index]._replace(
+            page_size_kib=page_size_kib)
+        trial = self._trials.get((demand, place))
+        if trial is None:
+            cell = self._order[place]
+            if not self._bounds.forgets_pages:
+                trial = known_defects.known_trial(self._attempt, cell, demand)
+            if trial is None:
+                trial = self._ask(index, cell, page_size_kib)
+            self._trials[demand, place] = trial
+        return trial
 
-    def support_requests(
-        self, _requests: Any, _mapping: Mapping[str, Any] | None,
-        cells: Sequence[Any],
-    ) -> bool:
-        self.pci_looks += 1
-        assert self._attempt.pci is not None
-        return self._attempt.pci.supports(
-            tuple(sorted(cell.id for cell in cells)))
+    def _ask(
+        self, index: int, cell: model.CellView, page_size_kib: int | None,
+    ) -> claim_walk.Trial:
+        """What nova itself makes of a guest cell on a host cell."""
+        host_cell = next(nova_cell for nova_cell in self._host_topology.cells
+                         if nova_cell.id == cell.id)
+        asked = self._nova_guest.cell(index, page_size_kib)
+        try:
+            with LOG_SILENCER.silenced():
+                fitted = hardware._numa_fit_instance_cell(
+                    host_cell, asked, self._nova_guest.limits,
+                    self._attempt.guest.demands[index].emulator)
+        except exception.MemoryPageSizeNotSupported:
+            fitted = None
+        except Exception as error:
+            raise _ClaimError(repr(error)) from error
+        return claim_walk.Trial(
+            fitted is not None, asked.pagesize, asked.id == cell.id)
 
+    def _accepts(self, chosen: Sequence[int]) -> bool:
+        """Whether nova lets the guest have the host cells at these places."""
+        ids = self._sorted_ids(chosen)
+        pci = self._attempt.pci
+        if pci is not None and pci.is_requested:
+            self.pci_looks += 1
+            if not pci.supports(ids):
+                return False
+        return self._near_networks is None or self._near_networks(ids) is None
 
-class _HostCell(numa.NUMACell):
-    """A host cell whose id nova reads from a plain attribute.
+    def _sorted_ids(self, places: Sequence[int]) -> tuple[int, ...]:
+        return tuple(sorted([self._order[place].id for place in places]))
 
-    Nova walks permutations three times as fast with it: the getters of
-    oslo.versionedobjects are most of what that takes.
-    """
+    def _what_is_wrong(self, walk: claim_walk.ClaimWalk) -> str:
+        """Why nova's answer is not a fit, or '' if it is one.
 
-    id: Any = None
-
-    @classmethod
-    def obj_name(cls) -> str:
-        return 'NUMACell'
-
-
-class _GuestCell(instance_numa.InstanceNUMACell):
-    """The same for a cell of a guest."""
-
-    id: Any = None
-
-    @classmethod
-    def obj_name(cls) -> str:
-        return 'InstanceNUMACell'
-
-
-def _plain_cell(kind: type[Any], cell: Any) -> Any:
-    """A cell of a nova object that shares all values with that.
-
-    Nova only ever puts other values in their place.
-    """
-    made = object.__new__(kind)
-    made.__dict__.update(cell.__dict__)
-    made.__dict__['_changed_fields'] = set()
-    made.id = cell.id
-    return made
-
-
-class _Topology:
-    """What nova's fit reads of a topology, of a host's or of a guest's.
-
-    :param note: called each time the cells are read, which nova does for
-        each permutation of host cells
-    :param count: how many cells nova is told that there are; None for as many
-        as there are
-    """
-
-    def __init__(
-        self,
-        cells: list[Any],
-        note: Callable[[], None],
-        emulator_threads_policy: str | None,
-        count: int | None = None,
-    ) -> None:
-        self._cells = cells
-        self._note = note
-        self._count = len(cells) if count is None else count
-        self.emulator_threads_policy = emulator_threads_policy
-        self.emulator_threads_isolated = emulator_threads_policy == 'isolate'
-
-    @property
-    def cells(self) -> list[Any]:
-        self._note()
-        return self._cells
-
-    def __contains__(self, name: str) -> bool:
-        return name == 'emulator_threads_policy'
-
-    def __len__(self) -> int:
-        return self._count
-
-
-def _nothing() -> None:
-    pass
+        Each guest cell must fit its host cell, and have been pinned there.
+        """
+        host, guest = self._attempt.host, self._attempt.guest
+        for index, place in enumerate(walk.chosen):
+            cell, demand = self._order[place], guest.demands[index]
+            size_kib = walk.page_sizes[index]
+            if size_kib is not None:
+                if size_kib < 0:
+                    return f'it leaves open which pages guest cell {index} gets'
+                if size_kib not in dict(
+                        cell_check.allowed_pools(cell, demand)):
+                    return (f'it gives guest cell {index} pages of {size_kib} '
+                            f'KiB on host cell {cell.id}, which is not what '
+                            'it asks for')
+                demand = demand._replace(page_size_kib=size_kib)
+            missing = cell_check.shortage(cell, host, guest, demand)
+            if missing:
+                return f'it puts guest cell {index} where {missing}'
+            pinned_at = walk.pinned_at[index]
+            if demand.dedicated and pinned_at != place:
+                where = ('nowhere' if pinned_at is None else
+                         f'on host cell {self._order[pinned_at].id}')
+                return (f'it puts guest cell {index} on host cell {cell.id} '
+                        f'and pins it {where}')
+        ids = self._sorted_ids(walk.chosen)
+        check = fit.set_check(host, guest, self._attempt.pci)
+        if check and check(ids):
+            return (f'it takes host cells {", ".join(map(str, ids))}, which '
+                    'are not near the devices or networks asked for')
+        return ''
 
 
 class _TooManyPermutations(Exception):
@@ -302,6 +299,10 @@ class _TooManyPermutations(Exception):
 
 class _OutOfTime(Exception):
     pass
+
+
+class _ClaimError(Exception):
+    """Nova's claim ends with an error."""
 
 
 def fit_from_nova(answer: Any) -> model.Fit:
@@ -317,47 +318,3 @@ def fit_from_nova(answer: Any) -> model.Fit:
             page_size_kib=(
                 cell.pagesize or None) if 'pagesize' in cell else None)
         for cell in answer.cells))
-
-
-def _what_is_wrong(nova_fit: model.Fit,
-                   attempt: known_defects.ClaimAttempt) -> str:
-    """Why nova's answer is not a fit, or '' if it is one.
-
-    Each guest cell must fit its host cell, with the CPUs that nova picks when
-    it looks at these two alone.
-    """
-    host, guest = attempt.host, attempt.guest
-    ids = tuple(cell.host_cell for cell in nova_fit.cells)
-    views = {cell.id: cell for cell in host.cells}
-    if len(set(ids)) < len(ids) or not views.keys() >= set(ids):
-        return f'it puts the guest cells on host cells {_join(ids)}'
-    for index, (demand, cell_fit) in enumerate(
-            zip(guest.demands, nova_fit.cells)):
-        view = views[cell_fit.host_cell]
-        size_kib = cell_fit.page_size_kib
-        if size_kib is not None:
-            if size_kib < 0:
-                return f'it leaves open which pages guest cell {index} gets'
-            if size_kib not in dict(cell_check.allowed_pools(view, demand)):
-                return (f'it gives guest cell {index} pages of {size_kib} '
-                        f'KiB on host cell {view.id}, which is not what it '
-                        'asks for')
-            demand = demand._replace(page_size_kib=size_kib)
-        missing = cell_check.shortage(view, host, guest, demand)
-        if missing:
-            return f'it puts guest cell {index} where {missing}'
-        right = fit.pin_cell(guest, index, view)
-        if (right.pins, right.emulator_cpus) != (
-                cell_fit.pins, cell_fit.emulator_cpus):
-            cpus = _join([cpu for _vcpu, cpu in cell_fit.pins])
-            return (f'it pins guest cell {index} to CPUs {cpus or "(none)"} '
-                    f'on host cell {view.id}')
-    check = fit.set_check(host, guest, attempt.pci)
-    if check and check(tuple(sorted(ids))):
-        return (f'it takes host cells {_join(ids)}, which are not near the '
-                f'devices or networks asked for')
-    return ''
-
-
-def _join(ids: Sequence[int]) -> str:
-    return ', '.join(map(str, ids))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from nova_pinning.fit import _cells
 from nova_pinning.fit import _pins
 from nova_pinning.fit import cell_check
+from nova_pinning.fit import claim_walk
 from nova_pinning import model
 
 #: What nova.virt.hardware.numa_fit_instance_to_host walks through in a second
@@ -20,6 +21,13 @@ PERMUTATIONS_PER_SECOND = 450_000
 #: free device of the host, as it copies them all; measured with 2 to 32 of
 #: each: 0.1 to 0.27 ms.
 _SECONDS_PER_COPIED = 0.00012
+
+#: What the engine refuses and nova may not, or the other way round.
+_STRICTER = frozenset({
+    model.Reason.STRAY_PINS, model.Reason.CORES_UNKNOWN,
+    model.Reason.EMULATOR_CPU})
+
+_RATIOS = frozenset({model.Reason.CPU_RATIO, model.Reason.MEMORY_RATIO})
 
 
 class ClaimAttempt(NamedTuple):
@@ -188,6 +196,38 @@ def _sticky_claim(
                 _slow(attempt, choice, (cell,), bounds))
     return model.Refusal(model.Reason.NOVA_WRONG, detail='it finds no host '
                                                          'cells')
+
+
+def known_trial(
+    attempt: ClaimAttempt, cell: model.CellView, demand: model.Demand,
+) -> claim_walk.Trial | None:
+    """What nova makes of one guest cell on one host cell.
+
+    :param demand: that of the guest cell, with the page size that it asks for
+        by now
+    :returns: None if only nova itself can tell
+    """
+    host, guest = attempt.host, attempt.guest
+    if demand.page_size_kib:
+        size_kib = cell_check.page_size_kib(cell, demand)
+        if size_kib is None:
+            return claim_walk.Trial(False, demand.page_size_kib, False)
+        demand = demand._replace(page_size_kib=size_kib)
+    missing = cell_check.shortage(cell, host, guest, demand)
+    if missing is None:
+        return claim_walk.Trial(True, demand.page_size_kib, True)
+    if missing.reason in _STRICTER:
+        return None
+    is_pinned = False
+    if guest.is_pinned and missing.reason in _RATIOS:
+        # Nova looks at these last.
+        missing = cell_check.shortage(cell, host._replace(
+            cpu_allocation_ratio=None, ram_allocation_ratio=None),
+            guest, demand)
+        if missing is not None and missing.reason in _STRICTER:
+            return None
+        is_pinned = missing is None
+    return claim_walk.Trial(False, demand.page_size_kib, is_pinned)
 
 
 def _is_odd(attempt: ClaimAttempt) -> bool:

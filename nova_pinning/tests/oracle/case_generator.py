@@ -88,7 +88,7 @@ class Generator:
         cores = self.numbered(sizes, threads)
         ids = list(range(count))
         if self.chance(0.1):
-            ids = sorted(self.rng.sample(range(20), count))
+            ids = sorted(self.rng.sample(range(max(20, 2 * count)), count))
         make_pages = self.page_maker()
         memory = self.memory_total()
         with_sockets = self.chance(0.85)

@@ -114,8 +114,13 @@ class Series(abc.ABC):
     :cvar kinds: what the report calls the kinds of outcomes
     :cvar shrunk: how many cases with disagreements are cut down, beside an
         example of each kind
+    :cvar shapes: names of the kinds of cases that can be asked for, the usual
+        one first; none if there is one kind
+    :ivar shape: what is asked for
     """
 
+    shapes: ty.Sequence[str] = ()
+    shape: str = ''
     module: str
     description: str
     option: str
@@ -226,6 +231,10 @@ def _parser(series: Series) -> argparse.ArgumentParser:
     made.add_argument(
         series.option, dest='subject', type=_subject, default=series.default,
         metavar='MODULE:NAME', help=series.help)
+    if series.shapes:
+        made.add_argument(
+            '--shapes', dest='shape', choices=series.shapes,
+            default=series.shapes[0], help='which cases (%(default)s)')
     single = made.add_mutually_exclusive_group()
     single.add_argument(
         '--case', type=int, metavar='K',
@@ -256,6 +265,7 @@ def main(series: Series, argv: list[str] | None = None) -> int:
     :returns: the exit status
     """
     args = _parser(series).parse_args(argv)
+    series.shape = getattr(args, 'shape', '')
     if args.replay is not None:
         try:
             case = oracle_case.Case.parse(args.replay.read())

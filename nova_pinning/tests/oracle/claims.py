@@ -39,6 +39,7 @@ from nova_pinning.tests.oracle import oracle
 from nova_pinning.tests.oracle import oracle_case
 from nova_pinning.tests.oracle import oracle_check
 from nova_pinning.tests.oracle import oracle_compare
+from nova_pinning.tests.oracle import plain_cells
 from nova_pinning.tests.oracle import scheduled_cases
 
 CONF = conf.CONF
@@ -94,9 +95,12 @@ class Claims(case_series.Series):
     help = 'the class of filter to try (%(default)s)'
     kinds = 'kinds'
     shrunk = 0
+    shapes = ('any', 'many-cells')
 
     def generate(self, seed: int, number: int) -> oracle_case.Case:
-        return fleet_oracle.fleet(seed, number)
+        made = (fleet_oracle.many_cells if self.shape == 'many-cells'
+                else fleet_oracle.fleet)
+        return made(seed, number)
 
     def judge(self, case: oracle_case.Case,
               subject: str) -> case_series.Outcome:
@@ -340,13 +344,13 @@ def claimed(case: oracle_case.Case, host: objects.NUMATopology,
 
     nova.compute.claims.Claim._test_numa_topology says what the fit is given.
     """
-    guest = case.guest()
+    guest = plain_cells.plain_guest(case.guest())
     for cell, cell_id in zip(guest.cells, ids, strict=True):
         cell.id = cell_id
     pci_requests, pci_stats = pci(case)
     try:
         return hardware.numa_fit_instance_to_host(
-            host, guest, provider_mapping=None, limits=case.limits(),
+            plain_cells.plain_host(host), guest, provider_mapping=None, limits=case.limits(),
             pci_requests=pci_requests,
             pci_stats=pci_stats if sees_devices or pci_requests else None)
     except Exception as error:

@@ -42,6 +42,12 @@ def fleet(seed: int, number: int) -> oracle_case.Case:
     return oracle_case.Case(data)
 
 
+def many_cells(seed: int, number: int) -> oracle_case.Case:
+    """The same of guests with uneven cells on hosts with many cells."""
+    return oracle_case.Case(
+        _ManyCells(random.Random(f'{seed}/{number}/many')).case())
+
+
 def hosts(case: oracle_case.Case) -> list[oracle_case.Case]:
     """Return a case for each host that the guest can go on."""
     # In nova-scheduler there always are limits.
@@ -74,6 +80,13 @@ class _Releases(case_generator.Generator):
 
 
 class _Fleets(case_generator.Generator):
+    """
+    :cvar pci_share: of guests that want devices
+    :cvar network_share: of guests that mind networks
+    """
+
+    pci_share = 0.35
+    network_share = 0.15
 
     def case(self) -> _Data:
         policy = self.weighted(
@@ -81,10 +94,10 @@ class _Fleets(case_generator.Generator):
         host = self.host(policy)
         guest = self.guest(policy, host)
         limits = self.limits(policy)
-        with_networks = self.chance(0.15)
+        with_networks = self.chance(self.network_share)
         if with_networks:
             self.networks(host, limits)
-        pci = self.pci(host) if self.chance(0.35) else None
+        pci = self.pci(host) if self.chance(self.pci_share) else None
         others = []
         if self.chance(0.08):
             for _ in range(self.rng.randint(1, 5)):
@@ -247,3 +260,22 @@ class _Fleets(case_generator.Generator):
                     mapping[f'{oracle_case.request_id(number)}-{nth}'] = [
                         self.rng.choice(providers)]
         return mapping or None
+
+
+class _ManyCells(_Fleets):
+    """Guests of three or four cells that differ, on 8, 16 or 24 host cells.
+
+    Devices are rare: nova copies all of them for each set of cells.
+    """
+
+    pci_share = network_share = 0.04
+
+    def cell_count(self) -> int:
+        return self.weighted({8: 10, 16: 2, 24: 0.4})
+
+    def guest(self, policy: str | None, host: list[_Data]) -> _Data:
+        guest = case_generator.Generator.guest(self, policy, host)
+        shape = self.rng.choice(
+            [shape for shape in _UNEVEN if len(shape) > 2])
+        self.reshape(guest, policy, host, self.shuffled(shape))
+        return guest

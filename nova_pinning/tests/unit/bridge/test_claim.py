@@ -13,9 +13,11 @@ from nova_pinning.bridge import claim
 from nova_pinning.bridge import pci
 from nova_pinning.bridge import topology
 from nova_pinning import fit
+from nova_pinning.fit import claim_walk
 from nova_pinning.fit import known_defects
 from nova_pinning import model
 from nova_pinning.model import Reason
+from nova_pinning.tests.oracle import fleet_oracle
 from nova_pinning.tests.oracle import oracle
 from nova_pinning.tests.oracle import oracle_check
 from nova_pinning.tests.unit import builders
@@ -180,7 +182,7 @@ class TestForesee(oracle_cases.TestCase):
             [oracle_cases.host_cell(0, [0, 1]),
              oracle_cases.host_cell(1, [2])],
             oracle_cases.guest((2, 256), (1, 256), pagesize=model.PAGES_ANY))
-        with mock.patch.object(hardware, 'numa_fit_instance_to_host') as asked:
+        with mock.patch.object(claim, 'predict_claim') as asked:
             _attempt, choice, foreseen = _ask(case)
         self.assertTrue(choice.is_first)
         self.assertIsNone(foreseen)
@@ -191,7 +193,7 @@ class TestForesee(oracle_cases.TestCase):
             [oracle_cases.host_cell(0, [0, 1], memory_used=3072, pages=[]),
              oracle_cases.host_cell(1, [2], pages=[])],
             oracle_cases.guest((1, 2048)))
-        with mock.patch.object(hardware, 'numa_fit_instance_to_host') as asked:
+        with mock.patch.object(claim, 'predict_claim') as asked:
             _attempt, choice, foreseen = _ask(case)
         self.assertFalse(choice.is_first)
         self.assertEqual(fit.Claim(), foreseen)
@@ -261,7 +263,7 @@ class TestNovaIsWrong(oracle_cases.TestCase):
 
     def test_pins_of_another_cell(self):
         self._assert_wrong(
-            'it pins guest cell 2 to CPUs (none) on host cell 0',
+            'it puts guest cell 2 on host cell 0 and pins it nowhere',
             oracle_cases.case(_row(2, 1, 1),
                               oracle_cases.guest((1, 256), (1, 256),
                                                  (2, 256))))
@@ -297,71 +299,31 @@ class TestNovaIsWrong(oracle_cases.TestCase):
             cell.host_cell for cell in foreseen.fit.cells])
 
     def test_devices_that_are_not_near(self):
-        """Nova checks devices for ids that it has overwritten since."""
+        """What nova accepts is looked at by our own rules, too."""
         case = oracle_cases.case(
             _row(1, 1, 1), oracle_cases.guest((1, 256), (1, 256)))
-        answer = case.guest()
-        for cell, host_cell in zip(answer.cells, (0, 1)):
-            cell.id, cell.cpu_pinning = host_cell, {host_cell: host_cell}
         host = topology.host_from_nova(case.host())
         check = mock.Mock(
             is_requested=True, total_devices=0,
-            supports=lambda cell_ids: cell_ids == (1, 2),
+            supports=mock.Mock(side_effect=[True, True, False]),
             device_count=lambda cell_id: 0, label=lambda cell: cell.id,
             shortfall=lambda cell_ids, count: '')
         attempt = known_defects.ClaimAttempt(
             host, topology.guest_from_nova(case.guest()), check)
         choice = fit.choose_cells(host, attempt.guest, pci=check)
-        with mock.patch.object(
-                hardware, 'numa_fit_instance_to_host', return_value=answer):
-            foreseen = claim.predict_claim(
-                claim.NovaGuest(attempt.guest), case.host(), attempt, choice,
-                _BOUNDS)
+        foreseen = claim.predict_claim(
+            claim.NovaGuest(attempt.guest), case.host(), attempt, choice,
+            _BOUNDS)
         self.assertEqual(
             'it takes host cells 0, 1, which are not near the devices or '
             'networks asked for', foreseen.detail)
 
-    def _predicted_claim(self, answer):
-        """What is predicted if nova gives this answer for uneven_cpus."""
-        case = oracle_cases.uneven_cpus()
-        with mock.patch.object(
-                hardware, 'numa_fit_instance_to_host', **answer):
-            return _ask(case)[-1]
-
-    def _uneven_answer(self, *host_cells, pins=({0: 0, 1: 1}, {})):
-        answer = oracle_cases.uneven_cpus().guest()
-        for cell, host_cell, pinning in zip(answer.cells, host_cells, pins):
-            cell.id, cell.cpu_pinning = host_cell, pinning
-        return {'return_value': answer}
-
-    def test_host_cells_that_cannot_be(self):
-        for host_cells in ((1, 1), (0, 7)):
-            foreseen = self._predicted_claim(self._uneven_answer(*host_cells))
-            self.assertEqual(
-                'it puts the guest cells on host cells '
-                f'{host_cells[0]}, {host_cells[1]}', foreseen.detail)
-
-    def test_no_pins(self):
-        foreseen = self._predicted_claim(self._uneven_answer(0, 1))
-        self.assertEqual(
-            'it pins guest cell 1 to CPUs (none) on host cell 1',
-            foreseen.detail)
-
     def test_an_exception(self):
-        foreseen = self._predicted_claim({'side_effect': KeyError('pagesize')})
-        self.assertEqual(Reason.NOVA_WRONG, foreseen.reason)
-        self.assertEqual("it fails with KeyError('pagesize')",
-                         foreseen.detail)
-
-    def test_an_answer_that_is_valid_is_taken_over(self):
-        """Though it is not the one that the engine would give."""
-        answer = self._uneven_answer(
-            2, 1, pins=({0: 6, 1: 7}, {2: 2, 3: 3, 4: 4, 5: 5}))
-        self.assertEqual(
-            model.Fit((
-                model.CellFit(2, ((0, 6), (1, 7))),
-                model.CellFit(1, ((2, 2), (3, 3), (4, 4), (5, 5))))),
-            self._predicted_claim(answer).fit)
+        host = _row(1, 2)
+        host[0]['siblings'] = []
+        case = oracle_cases.case(host, oracle_cases.guest((1, 256)), pack=True)
+        self._assert_wrong(
+            "it fails with ValueError('max() arg is an empty sequence')", case)
 
     def test_a_page_size_of_nova_s_own(self):
         case = oracle_cases.case(
@@ -462,47 +424,80 @@ class TestBounds(oracle_cases.TestCase):
             oracle_cases.guest((2, 256), (2, 256), (2, 256), (4, 256)))
 
     def _ask_while_it_walks_on(self, bounds):
-        def walk(_host, asked, *_arguments):
+        def walk_on(walk, _accepts, note):
+            walk.chosen[:] = 7, 6, 5, 4
             while True:
-                asked.cells
+                note()
 
-        with mock.patch.object(hardware, 'numa_fit_instance_to_host', walk):
+        with mock.patch.object(claim_walk.ClaimWalk, 'run', walk_on):
             return _ask(self._endless(), bounds)[-1]
 
     def test_stopped_if_nova_goes_on_and_on(self):
-        foreseen = self._ask_while_it_walks_on(known_defects.ClaimBounds(0.01))
-        self.assertEqual(Reason.NOVA_SLOW, foreseen.reason)
-        walked = int(foreseen.detail.split()[5])
-        self.assertGreaterEqual(walked, 4500)
-        self.assertLess(walked, 4500 + 2 * claim._STRIDE)
-
-    def test_stopped_when_the_time_is_up(self):
-        for is_patient in (False, True):
-            looks = iter([False, True])
+        for walked, is_too_slow in (1680, False), (1679, True):
             foreseen = self._ask_while_it_walks_on(known_defects.ClaimBounds(
-                1e9, is_over=lambda: next(looks), is_patient=is_patient))
+                walked / known_defects.PERMUTATIONS_PER_SECOND,
+                is_over=iter([False, True]).__next__))
+            self.assertEqual(Reason.NOVA_SLOW if is_too_slow else
+                             Reason.BUDGET, foreseen.reason)
+            self.assertIn(' 1680', foreseen.detail)
+
+    def test_stopped_when_there_was_work_enough(self):
+        for is_patient in (False, True):
+            foreseen = self._ask_while_it_walks_on(known_defects.ClaimBounds(
+                1e9, is_over=iter([False] * 5 + [True]).__next__,
+                is_patient=is_patient))
             self.assertEqual(Reason.BUDGET, foreseen.reason)
 
-    def test_permutations_are_counted(self):
-        """Nova reads the cells once for each, which is how it is stopped."""
-        case = self._endless()
-        walked = [0]
+
+class TestWalk(oracle_cases.TestCase):
+    """Nova's walk, with all that it does wrong."""
+
+    def _assert_followed(self, case, ids):
+        inputs = case.inputs()
+        attempt, choice, _foreseen = _ask(case)
+        hypothesis.assume(choice)
+        query = claim._ClaimQuery(
+            claim.NovaGuest(attempt.guest, inputs.limits),
+            inputs.host_topology, attempt, choice, _BOUNDS._replace(
+                is_patient=True))
+        query.answer(ids)
+        walked = 0
 
         def counted(*arguments):
+            nonlocal walked
             for permutation in itertools.permutations(*arguments):
-                walked[0] += 1
+                walked += 1
                 yield permutation
 
         with mock.patch.object(hardware, 'itertools', mock.Mock(
                 wraps=itertools, permutations=counted)):
-            attempt, choice, _foreseen = _ask(case)
-            walked[0] = 0
-            asked = claim._ClaimQuery(
-                claim.NovaGuest(attempt.guest), case.host(), attempt, choice,
-                _BOUNDS)
-            asked.answer(range(4))
-        self.assertGreater(walked[0], 10)
-        self.assertEqual(walked[0], asked.walked)
+            answer = _novas(case, ids)
+        walk = query.walk
+        if answer is None:
+            self.assertTrue(query.is_refused)
+            return
+        self.assertEqual(walked, query.walked)
+        for index, (cell, place, pinned_at, size_kib) in enumerate(zip(
+                answer, walk.chosen, walk.pinned_at, walk.page_sizes)):
+            self.assertEqual(cell.host_cell, choice.order[place].id)
+            self.assertEqual(cell.page_size_kib, size_kib)
+            pins = ()
+            if pinned_at is not None:
+                pins = fit.pin_cell(attempt.guest, index,
+                                    choice.order[pinned_at]).pins
+            self.assertEqual(cell.pins, pins)
+
+    @unit_base.settings(120)
+    @hypothesis.given(strategies.one_of(
+        builders.ANY_CASE,
+        strategies.integers(0, 10 ** 6).map(
+            lambda number: fleet_oracle.many_cells(35, number))))
+    def test_against_nova(self, case):
+        hypothesis.assume(not case.data['odd'])
+        count = len(case.data['guest']['cells'])
+        with case.configured():
+            for ids in range(count), [-1] * count:
+                self._assert_followed(case, ids)
 
 
 class TestDoubtful(oracle_cases.TestCase):
