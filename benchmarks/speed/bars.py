@@ -60,6 +60,22 @@ def _never_slower(name: str, expect: Expect = Expect.ANY, *,
     return Case(name, 1, 20000, endless, slow, expect=expect)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class UnevenCase(Case):
+    """A guest whose cells differ.
+
+    :ivar cells: of the host, of the guest, and whether it asks for pages
+    """
+
+    cells: tuple[int, int, bool] = (8, 3, False)
+
+
+UNEVEN = tuple([
+    UnevenCase(f'uneven-{host_cells}x{guest_cells}{"-pages" * pages}', 3,
+               10000, slow=True, cells=(host_cells, guest_cells, pages))
+    for host_cells in (8, 16, 24) for guest_cells in (3, 4)
+    for pages in (False, True)])
+
 CASES = (
     Case('one-cell', ratio=60),
     Case('one-cell-require', ratio=20),
@@ -72,7 +88,7 @@ CASES = (
     _never_slower('32-cells-late', Expect.FIT),
     _never_slower('pages-two-full', Expect.FIT),
     _never_slower('pages-five-full', Expect.FIT),
-    _never_slower('uneven-16'),
+    *UNEVEN,
     _never_slower('second-tier-2', slow=False),
     _never_slower('second-tier-4', slow=False),
     _never_slower('pci-fits', Expect.FIT),

@@ -117,6 +117,13 @@ THIRTY_TWO_CELLS = Layout(cells=32, cores_per_cell=8, threads=2,
                           memory_mib=1536 * 1024)
 
 
+def many_cells(cells: int, huge_pages: bool) -> Layout:
+    """As many cells of 8 cores with 2 threads, and of 96 GiB."""
+    return dataclasses.replace(
+        SIXTEEN_CELLS, cells=cells, memory_mib=cells * 96 * 1024,
+        huge_pages=huge_pages)
+
+
 def empty_topology(layout: Layout) -> objects.NUMATopology:
     """Return the topology that nova's libvirt driver reports at start."""
     memory = layout.memory_mib // layout.cells

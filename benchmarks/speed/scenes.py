@@ -162,9 +162,10 @@ def _dedicated(vcpus: int, cells: int = 1, *, devices: int = 0,
     return requests.Request(vcpus, vcpus * hosts.MIB_PER_VCPU, specs, devices)
 
 
-def _uneven(*sizes: int) -> requests.Request:
+def _uneven(*sizes: int, **extra_specs: str) -> requests.Request:
     """A dedicated guest with so many vCPUs in its cells."""
     specs = {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': str(len(sizes))}
+    specs.update((f'hw:{key}', value) for key, value in extra_specs.items())
     ids = itertools.count()
     for cell, size in enumerate(sizes):
         specs[f'hw:numa_cpus.{cell}'] = ','.join(
@@ -278,10 +279,15 @@ def _tiered(request: requests.Request, records: list[hosts.Record],
         if tier is tiers.Tier.FIRST))
 
 
-def _uneven_sixteen(seed: str) -> Scene:
-    request = _uneven(2, 4, 8, 14)
+def _uneven_many(cells: int, guest_cells: int, huge_pages: bool, seed: str,
+                 ) -> Scene:
+    """Half-full hosts, on some of which both claims of the guest are right."""
+    sizes = {3: (4, 8, 14), 4: (2, 4, 8, 14)}[guest_cells]
+    pages = {'mem_page_size': str(hosts.HUGE_PAGE_KIB)} if huge_pages else {}
+    request = _uneven(*sizes, **pages)
+    layout = hosts.many_cells(cells, huge_pages)
     while True:
-        records = [hosts.fill(hosts.SIXTEEN_CELLS, 0.5, f'{seed}-{number}')
+        records = [hosts.fill(layout, 0.5, f'{seed}-{number}')
                    for number in range(HOSTS)]
         tiers_of = [tiers.of_host(record, request) for record in records]
         if tiers.Tier.FIRST in tiers_of:
@@ -402,7 +408,8 @@ BUILDERS: dict[str, ty.Callable[[str], Scene]] = {
     '32-cells-late': _thirty_two_late,
     'pages-two-full': functools.partial(_pages, 2),
     'pages-five-full': functools.partial(_pages, 5),
-    'uneven-16': _uneven_sixteen,
+    **{case.name: functools.partial(_uneven_many, *case.cells)
+       for case in bars.UNEVEN},
     'second-tier-2': functools.partial(_second_tier, hosts.TWO_SOCKETS),
     'second-tier-4': functools.partial(_second_tier, hosts.FOUR_CELLS),
     'pci-fits': _pci_fits,
