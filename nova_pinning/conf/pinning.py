@@ -85,13 +85,13 @@ cloud going again while a fault is being looked into.
         default=True,
         mutable=True,
         help="""
-Whether PinnedTopologyFilter also asks nova's own NUMA fit about guests which
-that is known to get wrong: guests of several cells that differ, mixed CPU
-policy, PCI devices or NUMA-aware networks; any guest with page size
-``small``, ``large`` or ``any``, or with isolated threads and isolated
-emulator threads; and hosts with odd sibling lists. Nova-compute claims CPUs
-with that function, so a host on which it would go wrong is refused, with a
-reason that says so.
+Whether PinnedTopologyFilter also predicts what nova's own NUMA fit makes of
+guests which that is known to get wrong: guests of several cells that differ,
+mixed CPU policy, PCI devices or NUMA-aware networks; any guest with page size
+``small``, ``large`` or ``any``, or with isolated threads and isolated emulator
+threads; and hosts with odd sibling lists. Nova-compute claims CPUs with that
+function, so a host on which it would go wrong is refused, with a reason that
+says so.
 
 A host on which only a second attempt would go wrong, after a claim elsewhere
 was aborted, is used where no other is left. So is one on which the claim
@@ -125,10 +125,14 @@ slow claims are acceptable.
         mutable=True,
         help="""
 How many seconds a request may spend in all on what can take long: the search
-for sets of host cells near PCI devices and networks, and nova's own fit for
-``check_nova_claim``. A host that was not looked at to the end when the time
-is up is refused, with a reason that says so. If no host is left for that, such
+for sets of host cells near PCI devices and networks, and to follow nova's own
+fit for ``check_nova_claim``. A host that was not looked at to the end by then
+is refused, with a reason that says so. If no host is left for that, such
 hosts are looked at for as long again. 0: no limit.
+
+The time is reckoned from the steps of the search, 10,000 a second, so the
+answer is the same however busy the machine is. A step is a set of host cells
+that is looked at, or up to 64 permutations of them in nova's fit.
 
 Raise it if requests are refused for that reason; nova-conductor waits for an
 answer as long as ``rpc_response_timeout`` says.

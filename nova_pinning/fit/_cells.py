@@ -9,8 +9,8 @@ guest cell in turn on the first host cell that leaves the others a matching
 gives the first one. PCI devices and NUMA-aware networks depend on the set of
 host cells only, not on who gets which, so they are tried over sets: first it
 is asked whether the cells with room could have the devices in any combination,
-then about each set that differs, until one will do or the caller says that the
-time is up.
+then about each set that differs, until one will do or the caller says that it
+is enough.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ SetCheck = Callable[[tuple[int, ...]], Reason | None]
 
 _ANY_DEVICES = model.CellOrder.ANY_DEVICES
 
-#: Says whether the time for a search is up.
+#: Takes a step of a search; says True where there may be no more.
 IsOver = Callable[[], bool]
 
 
@@ -452,7 +452,7 @@ def _label(
 
 
 class _Over(Exception):
-    """The time for the search is up."""
+    """The search may take no more steps."""
 
 
 def _first_match_of_sets(

@@ -64,7 +64,8 @@ class ClaimBounds(NamedTuple):
 
     :param max_seconds: a claim that takes longer is a drawback
     :param is_retried: whether another host may be tried after the first
-    :param is_over: whether the time for looking is up; None if it never is
+    :param is_over: takes a step of a search if there may be one; None if there
+        is no limit
     :param is_patient: whether to look on until then, not only as long as the
         claim may take
     :param ask_nova: called where only nova itself can tell what its claim

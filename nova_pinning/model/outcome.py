@@ -143,8 +143,8 @@ _HOST_SENTENCES = {
                          'its release is not known for sure',
     Reason.NOVA_START: 'nova-compute would refuse to start the guest',
     Reason.NOVA_REFUSES: "nova's own filter refuses the host",
-    Reason.BUDGET: 'the time that a request may take was up before the host '
-                   'was looked at to the end',
+    Reason.BUDGET: 'the steps that a request may take were used up before '
+                   'the host was looked at to the end',
     Reason.ERROR: 'an unexpected error',
 }
 

@@ -10,7 +10,6 @@ from nova_pinning.bridge import claim
 from nova_pinning.bridge import topology
 from nova_pinning import fit
 from nova_pinning import model
-from nova_pinning.scheduler import budget
 
 
 class ClaimPredictor:
@@ -18,21 +17,17 @@ class ClaimPredictor:
 
     :param guest: None if it cannot be read, and then nobody asks
     :param network_metadata: nova.objects.NetworkMetadata or None
-    :param request_budget: what the time counts against
     """
 
-    __slots__ = ('_budget', '_guest', '_limits', '_network_metadata',
-                 '_nova_guest')
+    __slots__ = ('_guest', '_limits', '_network_metadata', '_nova_guest')
 
     def __init__(
         self,
         guest: model.Guest | None,
         network_metadata: Any,
-        request_budget: budget.RequestBudget,
     ) -> None:
         self._guest = guest
         self._network_metadata = network_metadata
-        self._budget = request_budget
         self._limits: dict[tuple[float | None, float | None], Any] = {}
         self._nova_guest: claim.NovaGuest | None = None
 
@@ -61,7 +56,6 @@ class ClaimPredictor:
 
         :param attempt: on a host that is a view of nova's objects
         """
-        self._budget.resume()
         # Asked of few hosts, so what it takes is made here.
         if self._nova_guest is None:
             assert self._guest is not None

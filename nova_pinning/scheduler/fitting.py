@@ -82,8 +82,8 @@ def fit_on_host(
     one of them is looked at again.
 
     :param host_state: nova.scheduler.host_manager.HostState; not changed
-    :param is_patient: whether to look at the host to the end, where it was
-        refused for want of time
+    :param is_patient: whether to look at the host to the end, where there
+        was too much to do there
     :returns: None if the guest asks for no NUMA topology
     """
     if request.spec_topology is None:
@@ -241,11 +241,9 @@ def _decide(
     check = None
     if stats is not None and (request.pci_requests or stats.pools):
         check = pci.NovaPciCheck(stats, request.pci_requests, mappings)
-    try:
-        return fit.decide(engine_host, request.guest, pack=packs_cells,
-                          pci=check, bounds=bounds)
-    finally:
-        request.budget.pause()
+    request.budget.start_host()
+    return fit.decide(engine_host, request.guest, pack=packs_cells,
+                      pci=check, bounds=bounds)
 
 
 def _decide_each(

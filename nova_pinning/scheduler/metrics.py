@@ -102,7 +102,8 @@ METRICS: Mapping[str, Metric] = {
         'counter', 'Unexpected errors, by the class of the exception',
         ('component', 'kind')),
     'search_host_duration_seconds': Metric(
-        'histogram', 'Time of the longest search on one host, for each '
+        'histogram', 'Longest search on one host, reckoned as '
+        '[pinning] request_budget_seconds is, for each '
         'instance for which there was one: for sets of cells near devices, or '
         "by nova's own fit", buckets=_REQUEST_SECONDS),
     'budget_exceeded_total': Metric(

@@ -73,7 +73,7 @@ class PinningRequest:
         its first instance was noted; None before that
     :param options: group [pinning], read once: to look up an option takes
         about as long as half a fit
-    :param budget: the time for searches
+    :param budget: the steps that it may take in searches
     :param claims: asks nova what its claim makes of the guest
     :param bounds: how far a host is looked into
     :param hosts: for the shared fits: what is known of each HostState
@@ -151,8 +151,8 @@ def _read(spec_obj: Any) -> PinningRequest:
     pci_requests = spec_obj.pci_requests
     now = current_options()
     is_move = _is_move(spec_obj)
-    time_left = budget.RequestBudget(now.request_budget_seconds)
-    predictor = claims.ClaimPredictor(guest, network_metadata, time_left)
+    request_budget = budget.RequestBudget(now.request_budget_seconds)
+    predictor = claims.ClaimPredictor(guest, network_metadata)
     return PinningRequest(
         spec_topology=spec_obj.numa_topology or None,
         guest=guest,
@@ -170,7 +170,7 @@ def _read(spec_obj: Any) -> PinningRequest:
         group_policy=_group_policy(spec_obj),
         recent_mix=None,
         options=now,
-        budget=time_left,
+        budget=request_budget,
         claims=predictor,
         bounds=fit.ClaimBounds(
             max_seconds=now.nova_claim_max_seconds,
@@ -179,7 +179,7 @@ def _read(spec_obj: Any) -> PinningRequest:
             # the guest's topology anew.
             is_retried=nova.conf.CONF.scheduler.max_attempts > 1
             and not is_move,
-            is_over=time_left.is_over,
+            is_over=request_budget.is_over,
             ask_nova=predictor.predict if now.check_nova_claim else None,
             forgets_pages=guest is not None and nova_claim.forgets_pages()))
 

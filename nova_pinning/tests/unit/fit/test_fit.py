@@ -201,7 +201,7 @@ class TestRefusals(oslotest.BaseTestCase):
             _row(4, 4, 4), builders.guest((1, 1), (1, 1)), pci=devices,
             is_over=lambda: len(devices.asked) == 2)
         self.assertEqual(
-            'the time that a request may take was up before the host was '
+            'the steps that a request may take were used up before the host was '
             'looked at to the end: 2 sets of cells tried', str(outcome))
 
     def test_time_does_not_matter_without_sets_to_try(self):

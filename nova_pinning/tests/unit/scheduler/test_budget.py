@@ -3,59 +3,49 @@
 from oslotest import base
 
 from nova_pinning.scheduler import budget
-from nova_pinning.tests.unit.scheduler import scheduler_fakes
+
+_STEP = budget.SECONDS_PER_STEP
 
 
 class TestBudget(base.BaseTestCase):
 
-    def setUp(self):
-        super().setUp()
-        self.clock = scheduler_fakes.Clock()
+    def _steps(self, steps):
+        """How many steps there are before there may be no more."""
+        taken = 0
+        while not steps.is_over():
+            taken += 1
+        return taken
 
-    def test_only_what_is_counted(self):
-        spent = budget.RequestBudget(5.0, self.clock)
-        for _host in range(4):
-            spent.resume()
-            self.clock.now += 1
-            spent.pause()
-            self.clock.now += 100
-        self.assertFalse(spent.is_over())
-        self.assertFalse(spent.is_exceeded)
-        self.clock.now += 1.5
-        self.assertTrue(spent.is_over())
-        self.assertTrue(spent.is_exceeded)
-        self.assertEqual(1.0, spent.longest_seconds)
+    def test_so_many_steps(self):
+        steps = budget.RequestBudget(4.5 * _STEP)
+        self.assertEqual(0, steps.longest_seconds)
+        for _step in range(4):
+            self.assertFalse(steps.is_over())
+        self.assertFalse(steps.is_exceeded)
+        self.assertTrue(steps.is_over())
+        self.assertTrue(steps.is_exceeded)
 
-    def test_asking_counts(self):
-        spent = budget.RequestBudget(5.0, self.clock)
-        self.assertFalse(spent.is_over())
-        self.clock.now += 6
-        self.assertTrue(spent.is_over())
+    def test_the_longest_search_on_one_host(self):
+        steps = budget.RequestBudget(100 * _STEP)
+        for count in (2, 3, 1):
+            steps.start_host()
+            for _step in range(count):
+                steps.is_over()
+        self.assertAlmostEqual(3 * _STEP, steps.longest_seconds)
 
-    def test_twice_is_once(self):
-        spent = budget.RequestBudget(5.0, self.clock)
-        spent.resume()
-        self.clock.now += 3
-        spent.resume()
-        self.clock.now += 1
-        spent.pause()
-        spent.pause()
-        self.assertFalse(spent.is_over())
-        self.clock.now += 1.1
-        self.assertTrue(spent.is_over())
+    def test_the_second_tier_has_as_much_again(self):
+        steps = budget.RequestBudget(4.5 * _STEP)
+        self.assertEqual(4, self._steps(steps))
+        # Those that there may not be are none.
+        self.assertEqual(0, self._steps(steps))
+        with steps.for_second_tier():
+            self.assertEqual(5, self._steps(steps))
+        self.assertEqual(0, self._steps(steps))
 
-    def test_the_second_tier_has_as_long_again(self):
-        spent = budget.RequestBudget(5.0, self.clock)
-        spent.resume()
-        self.clock.now += 6
-        self.assertTrue(spent.is_over())
-        with spent.for_second_tier():
-            self.assertFalse(spent.is_over())
-            self.clock.now += 5
-            self.assertTrue(spent.is_over())
-        self.assertTrue(spent.is_over())
+    def test_less_than_one_step(self):
+        self.assertEqual(0, self._steps(budget.RequestBudget(1e-9)))
 
     def test_no_limit(self):
-        spent = budget.RequestBudget(0, self.clock)
-        self.clock.now += 10 ** 9
-        self.assertFalse(spent.is_over())
+        steps = budget.RequestBudget(0)
+        self.assertFalse(any(steps.is_over() for _step in range(10 ** 4)))
+        self.assertFalse(steps.is_exceeded)

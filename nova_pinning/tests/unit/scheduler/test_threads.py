@@ -280,6 +280,52 @@ _CANDIDATES = [
     for node in range(2)]
 
 
+class TestLoad(_TestCase):
+    """The machine may do anything else meanwhile."""
+
+    BUSY = 8
+
+    def _left(self, seconds):
+        """Which hosts are left of those that all take a search and fit."""
+        self.set_option('request_budget_seconds', seconds)
+        unlike = oracle_cases.case(
+            [oracle_cases.host_cell(0, range(3)),
+             oracle_cases.host_cell(1, range(3, 5))],
+            oracle_cases.guest((1, 256), (3, 256)))
+        left = []
+        for case in oracle_cases.near_a_device(), unlike:
+            states, specs = zip(*[builders.scheduled(case) for _ in range(8)])
+            passed = filters.PinnedTopologyFilter().filter_all(
+                list(states), specs[0])
+            left.append([states.index(state) for state in passed])
+        return left
+
+    def test_as_idle(self):
+        """Budgets of all hosts, of some, and of too few for one."""
+        budgets = 0.005, 0.001, 0.0001
+        alone = list(map(self._left, budgets))
+        self.assertEqual(3, len(set(map(str, alone))))
+        stop = threading.Event()
+
+        def work():
+            while not stop.is_set():
+                sum(range(1000))
+
+        threads = [threading.Thread(target=work, daemon=True)
+                   for _ in range(self.BUSY)]
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        try:
+            for thread in threads:
+                thread.start()
+            self.assertEqual(alone, list(map(self._left, budgets)))
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join(PATIENCE)
+            sys.setswitchinterval(before)
+
+
 class TestSeveral(_TestCase):
     """Several servers in one request."""
 
