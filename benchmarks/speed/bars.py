@@ -54,12 +54,6 @@ def time_bar(limit_us: float) -> str:
     return f'<{limit_us / 1000:g}ms'
 
 
-def _never_slower(name: str, expect: Expect = Expect.ANY, *,
-                  endless: bool = False, slow: bool = True) -> Case:
-    """A guest of many cells: no slower than nova, and 20 ms a host."""
-    return Case(name, 1, 20000, endless, slow, expect=expect)
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class UnevenCase(Case):
     """A guest whose cells differ.
@@ -75,6 +69,13 @@ UNEVEN = tuple([
                10000, slow=True, cells=(host_cells, guest_cells, pages))
     for host_cells in (8, 16, 24) for guest_cells in (3, 4)
     for pages in (False, True)])
+
+
+def _never_slower(name: str, expect: Expect = Expect.ANY, *,
+                  endless: bool = False, slow: bool = True) -> Case:
+    """A guest of many cells: no slower than nova, and 20 ms a host."""
+    return Case(name, 1, 20000, endless, slow, expect=expect)
+
 
 CASES = (
     Case('one-cell', ratio=60),

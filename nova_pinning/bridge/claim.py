@@ -269,7 +269,8 @@ class _ClaimQuery:
             size_kib = walk.page_sizes[index]
             if size_kib is not None:
                 if size_kib < 0:
-                    return f'it leaves open which pages guest cell {index} gets'
+                    return ('it leaves open which pages guest cell '
+                            f'{index} gets')
                 if size_kib not in dict(
                         cell_check.allowed_pools(cell, demand)):
                     return (f'it gives guest cell {index} pages of {size_kib} '

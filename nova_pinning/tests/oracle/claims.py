@@ -350,8 +350,8 @@ def claimed(case: oracle_case.Case, host: objects.NUMATopology,
     pci_requests, pci_stats = pci(case)
     try:
         return hardware.numa_fit_instance_to_host(
-            plain_cells.plain_host(host), guest, provider_mapping=None, limits=case.limits(),
-            pci_requests=pci_requests,
+            plain_cells.plain_host(host), guest, provider_mapping=None,
+            limits=case.limits(), pci_requests=pci_requests,
             pci_stats=pci_stats if sees_devices or pci_requests else None)
     except Exception as error:
         return error

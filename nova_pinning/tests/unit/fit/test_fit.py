@@ -195,16 +195,16 @@ class TestRefusals(oslotest.BaseTestCase):
             builders.guest((1, 1), physnets=frozenset(['red'])), pci=devices))
         self.assertEqual([], devices.asked_at_once)
 
-    def test_the_time_is_up(self):
+    def test_no_more_steps(self):
         devices = _Devices()
         outcome = fit.choose_cells(
             _row(4, 4, 4), builders.guest((1, 1), (1, 1)), pci=devices,
             is_over=lambda: len(devices.asked) == 2)
         self.assertEqual(
-            'the steps that a request may take were used up before the host was '
-            'looked at to the end: 2 sets of cells tried', str(outcome))
+            'the steps that a request may take were used up before the host '
+            'was looked at to the end: 2 sets of cells tried', str(outcome))
 
-    def test_time_does_not_matter_without_sets_to_try(self):
+    def test_steps_do_not_matter_without_sets_to_try(self):
         self.assertTrue(fit.choose_cells(
             _row(4, 4, 4), builders.guest((1, 1), (1, 1)),
             is_over=lambda: True))

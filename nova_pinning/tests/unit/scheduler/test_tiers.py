@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import functools
 from unittest import mock
 import uuid
 
