@@ -129,7 +129,9 @@ class TestCases(base.BaseTestCase):
 
     def test_answers(self):
         self._shrink()
-        for case in bars.CASES[::6 if forms.SHORT else 1]:
+        # Those of uneven guests are made alike.
+        cases = [case for case in bars.CASES if case not in bars.UNEVEN[2:]]
+        for case in cases[::6 if forms.SHORT else 1]:
             if case.name == 'pci-near-full':
                 case = dataclasses.replace(case, endless=False)
             samples = measure.measure(case, 0, PLAN, lambda: None)
