@@ -166,19 +166,8 @@ class _ClaimQuery:
             [demand.page_size_kib for demand in guest.demands], self._try_cell)
         try:
             is_found = walk.run(self._accepts, self._note)
-        except _OutOfTime:
-            return Refusal(
-                Reason.BUDGET,
-                detail=f'nova was followed until permutation {self.walked}')
-        except _TooManyPermutations:
-            return Refusal(
-                Reason.NOVA_SLOW,
-                detail=f'it would try more than {self.walked} permutations '
-                       f'of cells')
-        except _ClaimError as error:
-            self.is_refused = True
-            return Refusal(
-                Reason.NOVA_WRONG, detail=f'it fails with {error}')
+        except _Ended as ended:
+            return ended.refusal
         if not is_found:
             self.is_refused = True
             return Refusal(Reason.NOVA_WRONG, detail='it finds no host cells')
@@ -205,11 +194,15 @@ class _ClaimQuery:
         self._count()
         bounds = self._bounds
         if bounds.is_over is not None and bounds.is_over():
-            raise _OutOfTime
+            raise _Ended(
+                Reason.BUDGET, f'nova was followed until permutation '
+                               f'{self.walked}')
         if not bounds.is_patient and known_defects.claim_seconds(
                 self._attempt, self.walked, self.pci_looks
         ) > bounds.max_seconds:
-            raise _TooManyPermutations
+            raise _Ended(
+                Reason.NOVA_SLOW, f'it would try more than {self.walked} '
+                                  f'permutations of cells')
 
     def _try_cell(
         self, index: int, place: int, page_size_kib: int | None,
@@ -241,7 +234,9 @@ class _ClaimQuery:
         except exception.MemoryPageSizeNotSupported:
             fitted = None
         except Exception as error:
-            raise _ClaimError(repr(error)) from error
+            self.is_refused = True
+            raise _Ended(
+                Reason.NOVA_WRONG, f'it fails with {error!r}') from error
         return claim_walk.Trial(
             fitted is not None, asked.pagesize, asked.id == cell.id)
 
@@ -294,16 +289,12 @@ class _ClaimQuery:
         return ''
 
 
-class _TooManyPermutations(Exception):
-    pass
+class _Ended(Exception):
+    """The walk comes to no answer."""
 
-
-class _OutOfTime(Exception):
-    pass
-
-
-class _ClaimError(Exception):
-    """Nova's claim ends with an error."""
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.refusal = Refusal(reason, detail=detail)
 
 
 def fit_from_nova(answer: Any) -> model.Fit:

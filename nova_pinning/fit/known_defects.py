@@ -22,12 +22,10 @@ PERMUTATIONS_PER_SECOND = 450_000
 #: each: 0.1 to 0.27 ms.
 _SECONDS_PER_COPIED = 0.00012
 
-#: What the engine refuses and nova may not, or the other way round.
+#: What the engine refuses and nova may not.
 _STRICTER = frozenset({
     model.Reason.STRAY_PINS, model.Reason.CORES_UNKNOWN,
     model.Reason.EMULATOR_CPU})
-
-_RATIOS = frozenset({model.Reason.CPU_RATIO, model.Reason.MEMORY_RATIO})
 
 
 class ClaimAttempt(NamedTuple):
@@ -214,21 +212,17 @@ def known_trial(
         if size_kib is None:
             return claim_walk.Trial(False, demand.page_size_kib, False)
         demand = demand._replace(page_size_kib=size_kib)
-    missing = cell_check.shortage(cell, host, guest, demand)
-    if missing is None:
-        return claim_walk.Trial(True, demand.page_size_kib, True)
-    if missing.reason in _STRICTER:
+    # Nova looks at the ratios last, when it has pinned vCPUs.
+    missing = cell_check.shortage(
+        cell, host._replace(cpu_allocation_ratio=None,
+                            ram_allocation_ratio=None), guest, demand)
+    if missing is not None and missing.reason in _STRICTER:
         return None
-    is_pinned = False
-    if guest.is_pinned and missing.reason in _RATIOS:
-        # Nova looks at these last.
-        missing = cell_check.shortage(cell, host._replace(
-            cpu_allocation_ratio=None, ram_allocation_ratio=None),
-            guest, demand)
-        if missing is not None and missing.reason in _STRICTER:
-            return None
-        is_pinned = missing is None
-    return claim_walk.Trial(False, demand.page_size_kib, is_pinned)
+    fits = missing is None and cell_check.shortage(
+        cell, host, guest, demand) is None
+    return claim_walk.Trial(
+        fits, demand.page_size_kib,
+        missing is None if guest.is_pinned else fits)
 
 
 def _is_odd(attempt: ClaimAttempt) -> bool:
