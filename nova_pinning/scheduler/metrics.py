@@ -102,10 +102,10 @@ METRICS: Mapping[str, Metric] = {
         'counter', 'Unexpected errors, by the class of the exception',
         ('component', 'kind')),
     'search_host_duration_seconds': Metric(
-        'histogram', 'Longest search on one host, reckoned as '
-        '[pinning] request_budget_seconds is, for each '
-        'instance for which there was one: for sets of cells near devices, or '
-        "by nova's own fit", buckets=_REQUEST_SECONDS),
+        'histogram', 'Longest search on one host, reckoned as [pinning] '
+        'request_budget_seconds is, for each instance for which there was '
+        "one: for sets of cells near devices, or for what nova's own fit "
+        'makes of them', buckets=_REQUEST_SECONDS),
     'budget_exceeded_total': Metric(
         'counter', 'Requests that ran into [pinning] '
         'request_budget_seconds'),
