@@ -5,7 +5,9 @@ Nova-compute claims CPUs with nova.virt.hardware.numa_fit_instance_to_host,
 whatever the scheduler found. That function is wrong for some guests of
 several cells: it remembers which guest cell fits where under ids that it
 overwrites while it goes, and it lets a page size that was tried on one cell
-stick for the next. It also walks permutations, which can take minutes.
+stick for the next. It also walks permutations, which can take minutes. So it
+is followed here; nova's own code is asked about single pairs of cells, where
+these are such that the engine judges them otherwise.
 """
 
 from collections.abc import Iterator

@@ -129,7 +129,7 @@ def known_claim(
     other, so what it finds there is right; what comes later it gets wrong
     with some kinds of guests.
 
-    :returns: None if only nova itself can tell
+    :returns: None if nova's walk has to be followed to tell
     """
     forgets_pages = bounds.forgets_pages and may_miss_pages(attempt, choice)
     if not forgets_pages:
