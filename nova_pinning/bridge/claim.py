@@ -248,7 +248,7 @@ class _ClaimQuery:
         pci = self._attempt.pci
         if pci is not None and pci.is_requested:
             self.pci_looks += 1
-            if not pci.supports(ids):
+            if not pci.nova_supports(ids):
                 return False
         return self._near_networks is None or self._near_networks(ids) is None
 

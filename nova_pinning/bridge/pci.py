@@ -47,12 +47,17 @@ class NovaPciCheck(reach.DeviceCheck):
             self._asked, self._sockets)
 
     def _can_serve(self, cell_ids: tuple[int, ...]) -> bool:
-        """What nova's function says.
+        """What nova's function says, if that hands out all devices.
+
+        Where Placement chose them, nova looks for enough free devices with
+        all of their providers together, and takes from those in reach what
+        was chosen of each: too few, if others are out of reach.
 
         It is asked for a copy of the stats that is not as deep as the one
         that nova makes.
         """
         stats = copy.copy(self._light_stats)
+        free = _total(stats.pools)
         stats.pools = [pool.copy() for pool in stats.pools]
         # Nova reads nothing of the guest's cells but the host cells' ids.
         cells = [types.SimpleNamespace(id=cell_id) for cell_id in cell_ids]
@@ -61,7 +66,11 @@ class NovaPciCheck(reach.DeviceCheck):
                 self._requests, self._provider_mapping, cells)
         except exception.PciDeviceRequestFailed:
             return False
-        return True
+        wanted = sum([request.count for request in self._requests])
+        if free - _total(stats.pools) == wanted:
+            return True
+        self.short.add(cell_ids)
+        return False
 
     @functools.cached_property
     def _asked(self) -> list[reach.DeviceRequest]:
@@ -77,6 +86,7 @@ class NovaPciCheck(reach.DeviceCheck):
             matching = self._stats._filter_pools_for_spec(
                 self._stats.pools, request)
             rp_uuids = _rp_uuids(request, self._provider_mapping)
+            allotted = collections.Counter(rp_uuids)
             # Of a request for no devices nova leaves out no pool for the
             # sum of all.
             usable = self._stats._filter_pools(
@@ -88,7 +98,9 @@ class NovaPciCheck(reach.DeviceCheck):
                 request.count, self._policy(request),
                 places_of(matching) | (self._split if rp_uuids
                                        else frozenset()),
-                places_of(usable), bool(rp_uuids)))
+                places_of(usable),
+                {places[id(pool)]: allotted[pool['rp_uuid']]
+                 for pool in usable} if rp_uuids else None))
         return device_requests
 
     @functools.cached_property
@@ -134,6 +146,10 @@ class NovaPciCheck(reach.DeviceCheck):
     def _policy(request: Any) -> str:
         policy = request.numa_policy if 'numa_policy' in request else None
         return policy or 'legacy'
+
+
+def _total(pools: Sequence[Mapping[str, Any]]) -> int:
+    return sum([pool['count'] for pool in pools])
 
 
 def allotment(

@@ -40,9 +40,12 @@ class PciCheck(Protocol):
     """A host's PCI devices, as far as NUMA affinity goes.
 
     :ivar is_requested: whether the guest asks for devices
+    :ivar short: sets of cells, of those that were asked about, that nova takes
+        for the guest though it gets too few devices there
     """
 
     is_requested: bool
+    short: set[tuple[int, ...]]
 
     @property
     def total_devices(self) -> int:
@@ -62,6 +65,9 @@ class PciCheck(Protocol):
 
     def supports(self, cell_ids: tuple[int, ...]) -> bool:
         """Whether this set of cells can have the guest's devices."""
+
+    def nova_supports(self, cell_ids: tuple[int, ...]) -> bool:
+        """Whether nova thinks so."""
 
 
 class CellChoice:

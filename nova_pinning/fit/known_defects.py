@@ -274,6 +274,8 @@ def is_defect_prone(attempt: ClaimAttempt) -> bool:
         return True
     if _is_odd(attempt):
         return True
+    if attempt.pci is not None and attempt.pci.short:
+        return True
     if len(guest.cells) < 2:
         return False
     # What nova remembers of one cell is right for another that asks for the

@@ -40,7 +40,8 @@ class DeviceRequest:
     :param policy: nova's numa_policy, 'legacy' for its default
     :param matching: the places of the pools on which nova's answer depends
     :param usable: those of them from which it may take devices
-    :param is_allotted: whether Placement chose the devices
+    :param allotted: how many devices Placement chose from the pool at each
+        place; None if it chose none
     """
 
     name: str
@@ -48,7 +49,7 @@ class DeviceRequest:
     policy: str
     matching: frozenset[int]
     usable: frozenset[int]
-    is_allotted: bool = False
+    allotted: Mapping[int, int] | None = None
 
 
 class DeviceReach:
@@ -103,11 +104,11 @@ class DeviceReach:
         areas = (set(map(self._area, cell_ids)) if demand.policy == 'socket'
                  else [(cell_id,) for cell_id in cell_ids])
         near = sorted([
-            sum([demand.usable_at.get(node, 0) for node in area])
+            sum([demand.takes_at.get(node, 0) for node in area])
             for area in areas], reverse=True)
         most = sum(near[:count])
         if demand.policy == 'legacy':
-            most += demand.usable_at.get(None, 0)
+            most += demand.takes_at.get(None, 0)
         return most
 
     def _area(self, cell_id: int) -> tuple[int, ...]:
@@ -136,6 +137,8 @@ class DeviceCheck(abc.ABC):
 
     :param free: NUMA node and count of each pool of free devices
     :param is_requested: whether the guest asks for devices
+    :ivar short: sets of cells, of those that were asked about, that nova takes
+        for the guest though it gets too few devices there
     """
 
     def __init__(self, free: Iterable[tuple[int | None, int]],
@@ -145,6 +148,7 @@ class DeviceCheck(abc.ABC):
         for node, count in free:
             self._counts[node] = self._counts.get(node, 0) + count
         self._known: dict[tuple[int, ...], bool] = {}
+        self.short: set[tuple[int, ...]] = set()
 
     @property
     def total_devices(self) -> int:
@@ -161,11 +165,15 @@ class DeviceCheck(abc.ABC):
         return self._reach.shortfall(cell_ids, count)
 
     def supports(self, cell_ids: tuple[int, ...]) -> bool:
-        """As nova.pci.stats.PciDeviceStats.support_requests, remembered."""
+        """Whether nova finds all of the guest's devices, remembered."""
         known = self._known.get(cell_ids)
         if known is None:
             known = self._known[cell_ids] = self._can_serve(cell_ids)
         return known
+
+    def nova_supports(self, cell_ids: tuple[int, ...]) -> bool:
+        """As nova.pci.stats.PciDeviceStats.support_requests."""
+        return self.supports(cell_ids) or cell_ids in self.short
 
     @functools.cached_property
     def _reach(self) -> DeviceReach:
@@ -177,17 +185,21 @@ class DeviceCheck(abc.ABC):
 
     @abc.abstractmethod
     def _can_serve(self, cell_ids: tuple[int, ...]) -> bool:
-        """Whether this set of cells can have the guest's devices."""
+        """Whether this set of cells can have the guest's devices.
+
+        If not, but nova takes it, the set is noted in ``short``.
+        """
 
 
 @dataclasses.dataclass(slots=True)
 class _DeviceDemand:
     """A request, or several for which nova does the same with the same pools.
 
-    :param total: devices on the whole host
+    :param total: devices on the whole host that it may take
     :param matching_at: devices by node that count where nova looks for near
         ones
-    :param usable_at: those of them that it may take
+    :param usable_at: those of them in pools from which it may take some
+    :param takes_at: as many as it may take
     :param is_entangled: whether it matters from which pools it is met
     """
 
@@ -197,6 +209,7 @@ class _DeviceDemand:
     total: int
     matching_at: dict[int | None, int]
     usable_at: dict[int | None, int]
+    takes_at: dict[int | None, int]
     is_entangled: bool
 
     def label(self, cell_id: int) -> Hashable:
@@ -211,7 +224,7 @@ def _demands(
     alike: dict[Hashable, list[DeviceRequest]] = {}
     for index, request in enumerate(requests):
         key: Hashable = index
-        if request.count and not request.is_allotted:
+        if request.count and request.allotted is None:
             key = request.policy, request.matching, request.usable
         alike.setdefault(key, []).append(request)
     demands = []
@@ -225,20 +238,22 @@ def _demands(
             first.matching & others[0].matching
             for other_index, others in enumerate(alike.values())
             if other_index != index)
-        usable_at = _by_node(pools, first.usable)
+        takes_at = _by_node(pools, first.usable, first.allotted)
         demands.append(_DeviceDemand(
             ' and '.join(dict.fromkeys(each.name for each in group)),
             sum(each.count for each in group), first.policy,
-            sum(usable_at.values()), _by_node(pools, first.matching),
-            usable_at, is_entangled))
+            sum(takes_at.values()), _by_node(pools, first.matching),
+            _by_node(pools, first.usable), takes_at, is_entangled))
     return demands
 
 
 def _by_node(
     pools: Sequence[DevicePool], places: frozenset[int],
+    allotted: Mapping[int, int] | None = None,
 ) -> dict[int | None, int]:
     by_node: dict[int | None, int] = {}
-    for index in places:
-        pool = pools[index]
-        by_node[pool.numa_node] = by_node.get(pool.numa_node, 0) + pool.count
+    for place in places:
+        pool = pools[place]
+        count = pool.count if allotted is None else allotted[place]
+        by_node[pool.numa_node] = by_node.get(pool.numa_node, 0) + count
     return by_node

@@ -26,7 +26,9 @@ _MAX_CELLS, _MAX_GUEST_CELLS = 8, 4
 
 def generate(seed: int, number: int) -> oracle_case.Case:
     """Return case ``number`` of the series that ``seed`` stands for."""
-    return random_case(random.Random(f'{seed}/{number}'))
+    case = random_case(random.Random(f'{seed}/{number}'))
+    Allotments(random.Random(f'{seed}/{number}/allotments')).mix(case.data)
+    return case
 
 
 def random_case(rng: random.Random) -> oracle_case.Case:
@@ -469,3 +471,33 @@ class Generator:
             })
         return {'pools': pools, 'requests': requests,
                 'mapping': mapping or None}
+
+
+class Allotments(Generator):
+    """Devices that Placement took from several providers for one request.
+
+    It draws for itself, so that the cases are otherwise those of the seed.
+    """
+
+    def mix(self, data: _Data) -> None:
+        """Have some guests that ask for devices ask for several alike."""
+        pci = data['pci']
+        if not pci or not pci['requests'] or self.chance(0.7):
+            return
+        for number, pool in enumerate(pci['pools']):
+            pool.update(
+                product_id='1520', dev_type='type-VF',
+                count=self.rng.choice([1, 2, 2, 3, 4]),
+                rp_uuid=oracle_case.provider_id(number))
+        left = self.shuffled(
+            pool['rp_uuid'] for pool in pci['pools']
+            for _ in range(pool['count']))
+        pci['mapping'] = {}
+        for number, request in enumerate(pci['requests']):
+            request.update(count=self.rng.choice([1, 2, 2, 3]), alias='nic',
+                           spec=[{'vendor_id': _VENDOR, 'product_id': '1520'}])
+            # Placement offers no more than there is.
+            for nth in range(request['count']
+                             if request['count'] <= len(left) else 0):
+                pci['mapping'][f'{oracle_case.request_id(number)}-{nth}'] = [
+                    left.pop()]

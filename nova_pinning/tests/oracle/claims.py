@@ -49,6 +49,7 @@ NO_PLACE = 'it finds no host cells'
 RAISES = 'it raises'
 REJECTED = "nova's own accounting rejects it"
 FAR = 'devices or networks are out of reach'
+FEWER = 'it gets fewer devices than it asks for'
 UNCERTAIN = 'it comes out in one of two ways'
 
 # What can be wrong with a choice.
@@ -372,6 +373,9 @@ def _wrong_with(case: oracle_case.Case, host: objects.NUMATopology,
     if pci_requests and not pci_stats.support_requests(
             pci_requests, None, answer.cells):
         wrong.add(FAR)
+    elif pci_requests and not oracle.gets_all_devices(
+            pci_requests, pci_stats, answer.cells):
+        wrong.add(FEWER)
     if limits and 'network_metadata' in limits:
         taken = {cell.id for cell in answer.cells}
         if not hardware._numa_cells_support_network_metadata(
@@ -419,18 +423,10 @@ def _fits_alone(host_cell: ty.Any, cell: ty.Any, limits: ty.Any,
 
 
 def pci(case: oracle_case.Case) -> tuple[ty.Any, ty.Any]:
-    """Requests and stats of PCI devices as nova-compute has them.
-
-    There the requests themselves say which providers they were allotted;
-    see nova.compute.utils.update_pci_request_with_placement_allocations.
-    """
-    asked, mapping = case.pci_requests(), case.mapping() or {}
-    for request in asked or ():
-        providers = [provider for group, (provider,) in mapping.items()
-                     if group.startswith(request.request_id)]
-        for spec in request.spec if providers else ():
-            spec['rp_uuids'] = ','.join(providers)
-    return asked, case.pci_stats()
+    """Requests and stats of PCI devices as nova-compute has them."""
+    asked = case.pci_requests()
+    return (asked and oracle.allotted(asked, case.mapping()),
+            case.pci_stats())
 
 
 @functools.cache

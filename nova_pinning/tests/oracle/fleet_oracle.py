@@ -38,6 +38,8 @@ _VENDOR = '8086'
 def fleet(seed: int, number: int) -> oracle_case.Case:
     """Return case ``number`` of the series that ``seed`` stands for."""
     data = _Fleets(random.Random(f'{seed}/{number}')).case()
+    case_generator.Allotments(
+        random.Random(f'{seed}/{number}/allotments')).mix(data)
     _Releases(random.Random(f'{seed}/{number}/releases')).mix(data)
     return oracle_case.Case(data)
 

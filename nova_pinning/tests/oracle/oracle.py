@@ -11,7 +11,8 @@ An answer counts only if it can be carried out:
 
 * every dedicated vCPU has a free CPU of its cell to itself;
 * nova's own accounting takes it, as nova-compute would have to;
-* nova's own checks of PCI devices and networks pass for the chosen cells.
+* nova's own checks of PCI devices and networks pass for the chosen cells;
+* nova hands out as many devices as are asked for.
 
 Two things are agreed rather than nova's. A host cell whose sibling sets
 overlap is broken, so nothing is pinned there, even where nova would happen to
@@ -23,6 +24,7 @@ The first permutation with such an answer is what the engine has to find.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import math
@@ -30,6 +32,7 @@ import types
 import typing as ty
 from unittest import mock
 
+from nova import exception
 from nova import objects
 from nova.pci import stats
 from nova.virt import hardware
@@ -243,11 +246,57 @@ class Oracle:
             if not self.pci_stats.support_requests(
                     self.pci_requests, self.provider_mapping, cells):
                 return False
+            if not gets_all_devices(
+                    allotted(self.pci_requests, self.provider_mapping),
+                    self.pci_stats, cells):
+                return False
         if self.limits and 'network_metadata' in self.limits:
             return hardware._numa_cells_support_network_metadata(
                 self.host_topology, list(chosen),
                 self.limits.network_metadata)
         return True
+
+
+def allotted(
+    requests: ty.Iterable[objects.InstancePCIRequest],
+    mapping: dict[str, list[str]] | None,
+) -> list[objects.InstancePCIRequest]:
+    """Return requests as nova-compute has them.
+
+    There the requests themselves say which providers they were allotted;
+    see nova.compute.utils.update_pci_request_with_placement_allocations.
+    """
+    asked = []
+    for request in requests:
+        providers = [provider for group, (provider,) in (mapping or {}).items()
+                     if group.startswith(request.request_id)]
+        asked.append(copy.copy(request))
+        if providers:
+            asked[-1].spec = [{**spec, 'rp_uuids': ','.join(providers)}
+                              for spec in request.spec]
+    return asked
+
+
+def gets_all_devices(
+    asked: list[objects.InstancePCIRequest],
+    pci_stats: stats.PciDeviceStats,
+    cells: list[objects.InstanceNUMACell],
+) -> bool:
+    """Return whether nova-compute hands out all devices that are asked for.
+
+    :param asked: as :func:`allotted` returns them
+    :param pci_stats: not changed
+    """
+    consumed = copy.deepcopy(pci_stats)
+    for pool in consumed.pools:
+        pool['devices'] = [
+            types.SimpleNamespace(dev_type=None, request_id=None)
+            for _ in range(pool['count'])]
+    try:
+        given = consumed.consume_requests(asked, cells)
+    except exception.PciDeviceRequestFailed:
+        return False
+    return len(given) == sum(request.count for request in asked)
 
 
 def _fit_cell(

@@ -27,6 +27,7 @@ REFUSES = 'refused though it fits'
 REFUSES_PAGES = 'refused though it fits: the page size of an earlier attempt'
 REJECTED = "accepted, but nova's own accounting rejects the answer"
 RAISES = 'raises'
+FEWER = 'accepted, but it gets fewer devices than it asks for'
 ACCEPTS = 'accepted though no valid assignment exists'
 #: Added to the kind if the host is one that no real machine has.
 ODD = ' (broken host data)'
@@ -158,6 +159,11 @@ def _judge_nova(
     verdict.nova_wrong |= {f'accepted, but {fault}' for fault in wrong}
     if is_rejected(host, topology):
         verdict.nova_wrong.add(REJECTED)
+    inputs = case.inputs_with(host)
+    if inputs.pci_requests and not oracle.gets_all_devices(
+            oracle.allotted(inputs.pci_requests, inputs.provider_mapping),
+            inputs.pci_stats, topology.cells):
+        verdict.nova_wrong.add(FEWER)
     if verdict.nova_wrong:
         return
     if expected is None:

@@ -305,12 +305,14 @@ class TestNovaIsWrong(oracle_cases.TestCase):
         host = topology.host_from_nova(case.host())
         check = mock.Mock(
             is_requested=True, total_devices=0,
-            supports=mock.Mock(side_effect=[True, True, False]),
+            supports=lambda cell_ids: cell_ids != (0, 1),
+            nova_supports=lambda cell_ids: True,
             device_count=lambda cell_id: 0, label=lambda cell: cell.id,
             shortfall=lambda cell_ids, count: '')
         attempt = known_defects.ClaimAttempt(
             host, topology.guest_from_nova(case.guest()), check)
         choice = fit.choose_cells(host, attempt.guest, pci=check)
+        self.assertEqual([0, 2], [cell.id for cell in choice.cells])
         foreseen = claim.predict_claim(
             claim.NovaGuest(attempt.guest), case.host(), attempt, choice,
             _BOUNDS)

@@ -16,6 +16,7 @@ from nova_pinning.bridge import topology
 from nova_pinning import fit
 from nova_pinning.fit import _cells
 from nova_pinning import model
+from nova_pinning.tests.oracle import oracle
 from nova_pinning.tests.oracle import oracle_case
 from nova_pinning.tests.unit.oracle import oracle_cases
 from nova_pinning.tests.unit import unit_base
@@ -42,7 +43,7 @@ def _pools(draw):
             'numa_node': draw(
                 strategies.sampled_from([0, 0, 1, 2, 3, 5, None])),
             'dev_type': draw(strategies.sampled_from(_KINDS)),
-            'count': draw(strategies.integers(0, 3)),
+            'count': draw(strategies.integers(0, 4)),
             'address': f'0000:{number:02x}:00.0',
             'rp_uuid': oracle_case.provider_id(providers[number])}
         if draw(strategies.integers(0, 5)) == 0:
@@ -149,20 +150,33 @@ def _nova(case):
     return supports
 
 
+def _claim(case):
+    """A function that asks whether a claim on a set of cells gets all."""
+    nova_supports, stats = _nova(case), case.pci_stats()
+    asked = oracle.allotted(case.pci_requests(), case.mapping())
+
+    def gets_all(cell_ids):
+        return nova_supports(cell_ids) and oracle.gets_all_devices(
+            asked, stats, [_InstanceCell(cell_id) for cell_id in cell_ids])
+
+    return gets_all
+
+
 class TestLabels(oracle_cases.TestCase):
 
     @unit_base.settings(250)
     @hypothesis.given(_ANY_CASE, strategies.integers(1, 3))
     def test_like_sets_of_cells_get_like_answers(self, case, count):
-        """What nova says of a set follows from the labels of its cells."""
+        """What is said of a set follows from the labels of its cells."""
         check = _check(case)
         cells = topology.host_from_nova(case.host()).cells
         answers = collections.defaultdict(set)
-        nova_supports = _nova(case)
+        nova_supports, gets_all = _nova(case), _claim(case)
         for chosen in itertools.combinations(cells, count):
             labels = frozenset(collections.Counter(
                 check.label(cell) for cell in chosen).items())
-            answers[labels].add(nova_supports([cell.id for cell in chosen]))
+            ids = [cell.id for cell in chosen]
+            answers[labels].add((nova_supports(ids), gets_all(ids)))
         for labels, found in answers.items():
             self.assertEqual(1, len(found), (labels, str(case)))
 
@@ -170,11 +184,13 @@ class TestLabels(oracle_cases.TestCase):
     @hypothesis.given(_ANY_CASE, strategies.sets(
         strategies.integers(0, 5), min_size=1, max_size=3))
     def test_asks_nova(self, case, cell_ids):
-        expected = _nova(case)(sorted(cell_ids))
+        cell_ids = tuple(sorted(cell_ids))
         check = _check(case)
         for _again in range(2):
             # Asking takes no devices away.
-            self.assertEqual(expected, check.supports(tuple(cell_ids)))
+            self.assertEqual(_claim(case)(cell_ids), check.supports(cell_ids))
+            self.assertEqual(
+                _nova(case)(cell_ids), check.nova_supports(cell_ids))
             check._known.clear()
 
     def _labels(self, policy, sockets=(0, 0, 1, 1), nodes=(0,)):
@@ -303,9 +319,9 @@ class TestShortfall(oracle_cases.TestCase):
         cell_ids = tuple(sorted(cell_ids))
         if not _check(case).shortfall(cell_ids, count):
             return
-        nova_supports = _nova(case)
+        gets_all = _claim(case)
         for chosen in itertools.combinations(cell_ids, count):
-            self.assertFalse(nova_supports(chosen), str(case))
+            self.assertFalse(gets_all(chosen), str(case))
 
     @unit_base.settings(200)
     @hypothesis.given(
@@ -340,16 +356,25 @@ class TestShortfall(oracle_cases.TestCase):
             self.assertEqual(expected, _nova(case)([0]))
             self.assertEqual(expected, not _check(case).shortfall((0,), 1))
 
-    def test_allotted_devices_that_are_not_there(self):
-        """Nova takes the others only, so that two such requests are met."""
+    def test_allotted_devices_out_of_reach(self):
+        """Nova is content with those of the other provider."""
         uuids = [oracle_case.provider_id(number) for number in range(2)]
-        case = _host_of_cells(
-            1, 1, [_pool(0, 3, rp_uuid=uuids[0])],
-            [_asked(2, policy='required')] * 2,
-            {f'{oracle_case.request_id(number)}-{nth}': [uuids[nth]]
-             for number in range(2) for nth in range(2)})
-        self.assertTrue(_nova(case)([0]))
-        self.assertEqual('', _check(case).shortfall((0,), 1))
+        pools = [_pool(node, 2, rp_uuid=uuids[node]) for node in range(2)]
+        mapping = {f'{oracle_case.request_id(0)}-{nth}': [uuids[nth]]
+                   for nth in range(2)}
+        for policy in ('legacy', 'required', 'socket', 'preferred'):
+            case = _host_of_cells(2, 1, pools, [_asked(2, policy)], mapping,
+                                  sockets=[0, 1])
+            self.assertTrue(_nova(case)([0]))
+            self.assertFalse(_check(case).supports((0,)))
+            self.assertTrue(_check(case).supports((0, 1)))
+            self.assertEqual('', _check(case).shortfall((0, 1), 2))
+            if policy != 'preferred':
+                self.assertEqual(
+                    f'alias "nic" with policy "{policy}": 2 wanted, 1 within '
+                    'reach of the best 1 of 2 host cells with room, 1 '
+                    'elsewhere on the host',
+                    _check(case).shortfall((0, 1), 1))
 
     def test_words(self):
         check = _check(_host_of_cells(4, 1, [
@@ -399,9 +424,9 @@ class TestSearch(oracle_cases.TestCase):
             topology.host_from_nova(case.host()).cells,
             topology.guest_from_nova(case.guest()), False, _check(case))]
         failed = 0
-        nova_supports = _nova(case)
+        gets_all = _claim(case)
         for chosen in itertools.combinations(order, count):
-            if nova_supports(sorted(chosen)):
+            if gets_all(sorted(chosen)):
                 self.assertEqual(
                     chosen, tuple(cell.id for cell in choice.cells))
                 self.assertLessEqual(choice.sets_tried, failed)

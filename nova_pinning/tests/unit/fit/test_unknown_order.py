@@ -24,6 +24,7 @@ class _Devices:
     is_requested: bool = False
 
     total_devices = 1
+    short = frozenset()
 
     def device_count(self, cell_id):
         return self.counts[cell_id]

@@ -397,6 +397,24 @@ class TestCandidates(oracle_cases.TestCase):
                 self.assertEqual(
                     self._candidates(*[0] * nodes.count(0)), ours[1])
 
+    def test_devices_of_two_providers(self):
+        """One of which is out of reach: the claim would get one device."""
+        data = self.case.data['pci']
+        data['requests'][0]['count'] = 2
+        for pool in data['pools']:
+            pool['count'] = 2
+        spread, near = [
+            {'mappings': {f'{oracle_case.request_id(0)}-{nth}': [
+                oracle_case.provider_id(node)]
+                for nth, node in enumerate(nodes)}}
+            for nodes in ((0, 1), (0, 0))]
+        for policy in ('legacy', 'required', 'socket', 'preferred'):
+            data['requests'][0]['policy'] = policy
+            self.assertEqual((True, [near]), self._narrowed(
+                filters.PinnedTopologyFilter, [spread, near]), policy)
+            self.assertFalse(self._narrowed(
+                filters.PinnedTopologyFilter, [spread])[0], policy)
+
     def test_like_candidates_are_tried_once(self):
         """Placement may offer a host in a hundred ways that come to two."""
         with mock.patch.object(fit, 'decide', wraps=fit.decide) as decide:
