@@ -176,6 +176,13 @@ def cells_with_devices(subject: GuestOnHost) -> str:
 
 
 @_guests
+def cells_with_several_devices(subject: GuestOnHost) -> str:
+    if sum(use.count for use in subject.guest.devices) < 2:
+        return ''
+    return cells_with_devices(subject)
+
+
+@_guests
 def several_cells_with_devices(subject: GuestOnHost) -> str:
     topology = subject.topology
     if topology is None or len(topology.cells) < 2:

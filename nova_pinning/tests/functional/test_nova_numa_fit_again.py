@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 import contextlib
 import itertools
+import json
 import typing as ty
 from unittest import mock
 
 from demo import threads  # noqa: F401 isort: skip
 
 from nova import exception
+from nova.tests.fixtures import libvirt as fakelibvirt
 from nova.tests.functional.api import client as api_client
 from nova.virt.libvirt import driver
 from testtools import matchers
@@ -278,3 +280,62 @@ class TestSecondCandidate(test_nova_numa_fit.NovaNumaFitTestCase):
         self.assert_refused(
             self.nova.boot('guest', self.flavor(2, 7 * GIB, self.SPECS)),
             'too little memory in any one cell')
+
+
+class TestDevicesOfTwoProviders(test_nova_numa_fit.NovaNumaFitTestCase):
+    """A guest wants virtual functions of two network cards, for a bond.
+
+    Of each card, which are near two cells, two are free.
+    """
+
+    SPECS = {**DEDICATED, 'pci_passthrough:alias': 'vf:2',
+             'group_policy': 'isolate'}
+    HOST = hosts.HostShape(
+        sockets=2, cores_per_cell=2, threads=1, memory_mib=8 * GIB,
+        dedicated='0-3')
+
+    def start_host(self, numa_policy: str) -> None:
+        self.nova.stage.flags(report_in_placement=True, device_spec=[
+            json.dumps({'vendor_id': '8086', 'product_id': '1515'})],
+            alias=[json.dumps({
+                'name': 'vf', 'vendor_id': '8086', 'product_id': '1515',
+                'device_type': 'type-VF', 'numa_policy': numa_policy})],
+            group='pci')
+        self.nova.stage.flags(pci_in_placement=True, group='filter_scheduler')
+        self.nova.start_host('host', self.HOST, fakelibvirt.HostPCIDevicesInfo(
+            num_pfs=2, num_vfs=4))
+
+    def devices(self, server: cloud.Server) -> tuple[int, int]:
+        """How many the server has, and how many Placement counts for it."""
+        held = self.nova.stage.placement.get(
+            f'/allocations/{server.id}').body['allocations'].values()
+        return self.nova.guest_xml(server).count('<hostdev '), sum(
+            amount for each in held for name, amount
+            in each['resources'].items() if name.startswith('CUSTOM_PCI_'))
+
+    def test_nova(self) -> None:
+        self.start_nova()
+        self.start_host('legacy')
+        server = self.nova.boot('guest', self.flavor(1, GIB, self.SPECS))
+        self.assertEqual('ACTIVE', server.status)
+        self.assertEqual((1, 2), self.devices(server))
+
+    def test_ours(self) -> None:
+        self.start_ours()
+        self.start_host('required')
+        self.assert_refused(
+            self.nova.boot('refused', self.flavor(1, GIB, self.SPECS)),
+            'alias "vf" with policy "required": 2 wanted, 1 within reach')
+        server = self.nova.boot('placed', self.flavor(
+            2, 2 * GIB, {**self.SPECS, 'hw:numa_nodes': '2'}))
+        self.assertEqual('ACTIVE', server.status)
+        self.assertEqual((2, 2), self.devices(server))
+
+    def test_ours_where_another_offer_is_right(self) -> None:
+        """Both from one card, which Placement offers as well."""
+        self.start_ours()
+        self.start_host('legacy')
+        server = self.nova.boot('placed', self.flavor(
+            1, GIB, {**self.SPECS, 'group_policy': 'none'}))
+        self.assertEqual('ACTIVE', server.status)
+        self.assertEqual((2, 2), self.devices(server))

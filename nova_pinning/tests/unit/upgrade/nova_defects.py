@@ -357,6 +357,22 @@ def fit_of_candidates():
 
 
 @shows
+def fit_of_fewer_devices():
+    host = host_of(*(host_cell(cell, dedicated={cell}) for cell in range(2)))
+    providers = ['one', 'other']
+    pools = device_pools(host, {0: 2, 1: 2})
+    for pool, provider in zip(pools.pools, providers):
+        pool.update(rp_uuid=provider, devices=[
+            mock.Mock(dev_type=fields.PciDeviceType.STANDARD)] * 2)
+    requests = devices(2)
+    requests[0].spec[0]['rp_uuids'] = ','.join(providers)
+    got = fit(host, guest_of(guest_cell(0, pinned={0})),
+              pci_requests=requests, pci_stats=pools)
+    return (got is not None
+            and len(pools.consume_requests(requests, got.cells)) < 2)
+
+
+@shows
 def fit_of_many_cells():
     tried = itertools.count()
     permutations = itertools.permutations
