@@ -111,19 +111,37 @@ def predict_claim(
     # What nova remembers hangs on the ids of the guest's cells: those of a
     # new server, and those that an aborted claim on another host leaves
     # behind, with which nova-compute tries the alternate hosts.
-    first = query.answer(range(count))
+    first = query.answer(range(count), tuple([
+        demand.page_size_kib for demand in attempt.guest.demands]))
     if isinstance(first, Refusal):
         return first
     drawback = known_defects.slowness(
         known_defects.claim_seconds(attempt, query.walked, query.pci_looks),
         bounds)
     if drawback is None and bounds.is_retried:
-        second = query.answer([-1] * count)
-        if isinstance(second, Refusal):
-            drawback = Refusal(
-                Reason.NOVA_AGAIN if query.is_refused
-                else Reason.NOVA_AGAIN_WRONG, detail=second.detail)
+        drawback = _drawback_of_retries(query, first, bounds)
     return fit.Claim(first, drawback)
+
+
+def _drawback_of_retries(
+    query: '_ClaimQuery', first: model.Fit, bounds: known_defects.ClaimBounds,
+) -> Refusal | None:
+    """What is wrong with claims that follow an aborted one elsewhere.
+
+    That leaves the page sizes that it came to, be they those of this host. To
+    be refused for other page sizes harms nobody, and another host may be.
+    """
+    own = tuple([cell.page_size_kib for cell in first.cells])
+    drawback = None
+    for sizes in dict.fromkeys((own, *bounds.left_sizes)):
+        second = query.answer([-1] * len(own), sizes)
+        if not isinstance(second, Refusal):
+            continue
+        if not query.is_refused:
+            return Refusal(Reason.NOVA_AGAIN_WRONG, detail=second.detail)
+        if sizes == own:
+            drawback = Refusal(Reason.NOVA_AGAIN, detail=second.detail)
+    return drawback
 
 
 class _ClaimQuery:
@@ -155,17 +173,19 @@ class _ClaimQuery:
         self.pci_looks = 0
         self.is_refused = False
 
-    def answer(self, ids: Sequence[int]) -> model.Fit | Refusal:
+    def answer(
+        self, ids: Sequence[int], page_sizes: known_defects.PageSizes,
+    ) -> model.Fit | Refusal:
         """Nova's answer if it is valid.
 
         :param ids: by which nova knows the guest's cells at first
+        :param page_sizes: that these ask for at first
         """
         order, guest = self._order, self._attempt.guest
         self.walked = self.pci_looks = self._looked = 0
         self.is_refused = False
         self.walk = walk = claim_walk.ClaimWalk(
-            [cell.id for cell in order], ids,
-            [demand.page_size_kib for demand in guest.demands], self._try_cell)
+            [cell.id for cell in order], ids, page_sizes, self._try_cell)
         try:
             is_found = walk.run(self._accepts, self._note)
         except _Ended as ended:

@@ -85,6 +85,8 @@ from nova_pinning.fit.known_defects import AskNova
 from nova_pinning.fit.known_defects import Claim
 from nova_pinning.fit.known_defects import ClaimAttempt
 from nova_pinning.fit.known_defects import ClaimBounds
+from nova_pinning.fit.known_defects import leaves_page_sizes
+from nova_pinning.fit.known_defects import PageSizes
 from nova_pinning import model
 
 __all__ = [
@@ -94,6 +96,7 @@ __all__ = [
     'CellChoice',
     'Claim',
     'Decision',
+    'PageSizes',
     'PciCheck',
     'Room',
     'Size',
@@ -104,6 +107,7 @@ __all__ = [
     'fit_guest',
     'free_pools',
     'is_cut_off',
+    'leaves_page_sizes',
     'pin',
     'pin_cell',
     'set_check']

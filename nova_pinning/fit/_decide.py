@@ -6,8 +6,11 @@ cells and its own CPUs. So the engine's choice of cells counts for as much
 as the claim agrees with it, and what the claim will do has to be predicted.
 """
 
+from collections.abc import Iterator
+
 from nova_pinning.fit import _cells
 from nova_pinning.fit import _pins
+from nova_pinning.fit import cell_check
 from nova_pinning.fit import known_defects
 from nova_pinning import model
 
@@ -16,13 +19,16 @@ from nova_pinning import model
 _UNKNOWN = model.CellOrder.UNKNOWN
 
 
-def comes_alone(drawback: model.Refusal) -> bool:
+def comes_alone(drawback: model.Refusal | None) -> bool:
     """Whether a host with it is left only if it is the one host left.
 
-    A second attempt there could be accepted though it is wrong. Nova takes
-    alternates from the hosts that are left; with one there are none.
+    A second attempt there could be accepted though it is wrong, or one on
+    another host after it. Nova takes alternates from the hosts that are left;
+    with one there are none.
     """
-    return drawback.reason is model.Reason.NOVA_AGAIN_WRONG
+    # A Refusal counts as false.
+    return (drawback is not None
+            and drawback.reason is model.Reason.NOVA_AGAIN_WRONG)
 
 
 def is_cut_off(refusal: model.Refusal) -> bool:
@@ -36,9 +42,10 @@ class Decision:
     :param cells: the host cell of each guest cell
     :param claimed: the CPUs, if they are known already
     :ivar drawback: as in :class:`nova_pinning.fit.known_defects.Claim`
+    :ivar rivals: what the claim may come to in its place
     """
 
-    __slots__ = ('_fit', 'cells', 'drawback', 'guest')
+    __slots__ = ('_fit', 'cells', 'drawback', 'guest', 'rivals')
 
     def __init__(
         self,
@@ -50,6 +57,7 @@ class Decision:
         self.guest = guest
         self.cells = cells
         self.drawback = drawback
+        self.rivals: tuple[Decision, ...] = ()
         self._fit = claimed
 
     @property
@@ -58,6 +66,16 @@ class Decision:
         if self._fit is None:
             self._fit = _pins.pin(self.guest, self.cells)
         return self._fit
+
+    def left_sizes(self) -> Iterator[known_defects.PageSizes]:
+        """What the claim can leave of page sizes when it is aborted."""
+        if self._fit is None:
+            yield tuple(map(
+                cell_check.page_size_kib, self.cells, self.guest.demands))
+        else:
+            yield tuple([cell.page_size_kib for cell in self._fit.cells])
+        for rival in self.rivals:
+            yield from rival.left_sizes()
 
 
 def decide(
@@ -72,7 +90,8 @@ def decide(
 
     1. Choose a host cell for each guest cell, as nova orders them.
     2. Predict what nova-compute's claim makes of that, unless the choice is
-       the first in order, which nova from 2025.1 on finds too.
+       the first in order, which nova from 2025.1 on finds too, also with the
+       page sizes that other claims leave.
     3. Where the claim comes to another answer that is valid, that counts.
 
     Where a nova-compute may be of a release whose claims do not see which
@@ -93,7 +112,8 @@ def decide(
     if isinstance(choice, model.Refusal):
         return choice
     if bounds.ask_nova is None or (choice.is_first and not (
-            bounds.forgets_pages or host.may_forget_pages)):
+            bounds.forgets_pages or host.may_forget_pages
+            or bounds.left_sizes)):
         return Decision(guest, choice.cells)
     attempt = known_defects.ClaimAttempt(host, guest, pci)
     claim = known_defects.known_claim(attempt, choice, bounds)
@@ -140,6 +160,7 @@ def _decide_either_way(
         drawbacks.append(model.Refusal(
             model.Reason.NOVA_UNKNOWN,
             detail=f'host cells {ids} or host cells {others}'))
+    first.rivals = second,
     # The worst of them.
     first.drawback = next(
         filter(comes_alone, drawbacks), drawbacks[0] if drawbacks else None)

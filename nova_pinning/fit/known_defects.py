@@ -57,6 +57,10 @@ AskNova = Callable[
     [ClaimAttempt, _cells.CellChoice, 'ClaimBounds'], Claim | model.Refusal]
 
 
+#: In KiB, of each cell of a guest; None where it does not ask for one.
+PageSizes = tuple[int | None, ...]
+
+
 class ClaimBounds(NamedTuple):
     """How far a decision is looked into.
 
@@ -71,6 +75,8 @@ class ClaimBounds(NamedTuple):
     :param forgets_pages: whether the claim of a pinned guest counts the memory
         of a cell, and that of one which asks for no page size does not see
         which pages are free
+    :param left_sizes: what claims elsewhere may have left of the guest's page
+        sizes when they were aborted
     """
 
     max_seconds: float = math.inf
@@ -79,6 +85,7 @@ class ClaimBounds(NamedTuple):
     is_patient: bool = False
     ask_nova: AskNova | None = None
     forgets_pages: bool = False
+    left_sizes: tuple[PageSizes, ...] = ()
 
 
 def permutations_before(order: Sequence[int], chosen: Sequence[int]) -> int:
@@ -133,7 +140,7 @@ def known_claim(
     """
     forgets_pages = bounds.forgets_pages and may_miss_pages(attempt, choice)
     if not forgets_pages:
-        if choice.is_first:
+        if choice.is_first and holds_again(attempt, choice, bounds):
             return Claim()
         if _is_sticky(attempt) and not _is_odd(attempt):
             return _sticky_claim(attempt, choice, bounds)
@@ -143,6 +150,51 @@ def known_claim(
     if slow is not None and not bounds.is_patient:
         return slow
     return None
+
+
+def holds_again(
+    attempt: ClaimAttempt, choice: _cells.CellChoice, bounds: ClaimBounds,
+) -> bool:
+    """Whether no claim goes wrong that starts from page sizes left by others.
+
+    That is known of those that take the first choice, which nova looks at
+    without memory of any other, and of those of which it never gets beyond
+    the first cell.
+    """
+    demands = attempt.guest.demands
+    own = tuple(map(cell_check.page_size_kib, choice.cells, demands))
+    return all(
+        sizes == own or _fits_nowhere(choice, demands[0], sizes[0])
+        or _fits_first(attempt, choice, sizes) for sizes in bounds.left_sizes)
+
+
+def _fits_first(attempt: ClaimAttempt, choice: _cells.CellChoice,
+                sizes: PageSizes) -> bool:
+    """Whether a guest with these page sizes has the choice, too."""
+    host, guest = attempt.host, attempt.guest
+    return all(
+        size is None or (
+            size in dict(cell_check.allowed_pools(cell, demand)) and
+            cell_check.shortage(cell, host, guest, demand._replace(
+                page_size_kib=size)) is None)
+        for cell, demand, size in zip(choice.cells, guest.demands, sizes))
+
+
+def _fits_nowhere(choice: _cells.CellChoice, demand: model.Demand,
+                  size_kib: int | None) -> bool:
+    """Whether no host cell has such pages for a guest cell."""
+    asked = demand._replace(page_size_kib=size_kib)
+    return size_kib is not None and all(
+        cell_check.page_size_kib(cell, asked) is None for cell in choice.order)
+
+
+def leaves_page_sizes(guest: model.Guest) -> bool:
+    """Whether aborted claims leave page sizes that can mislead the next one.
+
+    Of one cell, nova knows what it asks for, however it came to that.
+    """
+    return len(guest.cells) > 1 and any(
+        (cell.page_size_kib or 0) < 0 for cell in guest.cells)
 
 
 def _slow(

@@ -81,10 +81,8 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
             """Whether the guest fits there, which is noted down then."""
             if not isinstance(outcome, fitting.FittedGuest):
                 return False
-            drawback = outcome.drawback
-            # A Refusal counts as false.
-            is_harmful = drawback is not None and fit.comes_alone(drawback)
-            (harmful if is_harmful else harmless).append(host_state)
+            (harmful if fit.comes_alone(outcome.drawback)
+             else harmless).append(host_state)
             return True
 
         cut_off = [

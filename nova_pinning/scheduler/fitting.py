@@ -98,7 +98,10 @@ def fit_on_host(
             host.outcome = None
     outcome: FittedGuest | Refusal | None = host.outcome
     if outcome is None:
-        outcome = host.outcome = _place(host, host_state, request, is_patient)
+        outcome = _place(host, host_state, request, request.bounds, is_patient)
+        if request.left_sizes is not None and isinstance(outcome, FittedGuest):
+            _hold_against_others(outcome, request, request.left_sizes)
+        host.outcome = outcome
     return outcome
 
 
@@ -156,7 +159,8 @@ class _ScheduledHost:
             self._count_guest(self.outcome, host_state, request)
             taken -= 1
             self.outcome = (
-                _place(self, host_state, request, False) if taken else None)
+                _place(self, host_state, request, request.bounds, False)
+                if taken else None)
             has_booked = True
         if not has_booked or taken:
             # Something else has changed, or took a guest, than our decision.
@@ -180,9 +184,51 @@ class _ScheduledHost:
                 [cell.id for cell in placement.cells])
 
 
+def _hold_against_others(
+    fitted: FittedGuest, request: requests.PinningRequest,
+    left_sizes: dict[fit.PageSizes, Refusal | None],
+) -> None:
+    """Hold a host against those that passed before, as to page sizes.
+
+    Where its claim is aborted, theirs start from those that it leaves. None
+    may go wrong by that, as its own may not by what theirs leave.
+
+    :param left_sizes: of the request
+    """
+    for sizes in fitted.decision.left_sizes():
+        if fit.comes_alone(fitted.drawback):
+            return
+        if sizes not in left_sizes:
+            left_sizes[sizes] = _misled_by(sizes, request)
+            if left_sizes[sizes] is None:
+                request.bounds = request.bounds._replace(
+                    left_sizes=(*request.bounds.left_sizes, sizes))
+        misled = left_sizes[sizes]
+        if misled is not None:
+            fitted.drawback = misled
+
+
+def _misled_by(
+    sizes: fit.PageSizes, request: requests.PinningRequest,
+) -> Refusal | None:
+    """What speaks against leaving these page sizes to hosts that passed."""
+    bounds = request.bounds._replace(left_sizes=(sizes,))
+    for host_state, host in request.hosts.items():
+        if (not isinstance(host.outcome, FittedGuest)
+                or fit.comes_alone(host.outcome.drawback)):
+            continue
+        again = _place(host, host_state, request, bounds, False)
+        # Where there was no time to find out, there may be something.
+        wrong = again if isinstance(again, Refusal) else again.drawback
+        if wrong is not None and (wrong is again or fit.comes_alone(wrong)):
+            return Refusal(Reason.NOVA_AGAIN_WRONG,
+                           detail=f'on host {host_state.host} {wrong.detail}')
+    return None
+
+
 def _place(
     host: _ScheduledHost, host_state: Any, request: requests.PinningRequest,
-    is_patient: bool,
+    bounds: fit.ClaimBounds, is_patient: bool,
 ) -> FittedGuest | Refusal:
     if host.topology is None:
         return Refusal(Reason.NO_TOPOLOGY)
@@ -193,7 +239,6 @@ def _place(
     if not candidates:
         return Refusal(Reason.ALLOCATION)
     ratios = host_state.cpu_allocation_ratio, host_state.ram_allocation_ratio
-    bounds = request.bounds
     if is_patient:
         bounds = bounds._replace(is_patient=True)
     try:
@@ -275,6 +320,10 @@ def _decide_each(
         elif first is None:
             first = outcome
     assert first is not None
+    if isinstance(first, fit.Decision):
+        first.rivals += tuple([
+            outcome for outcome in known.values()
+            if isinstance(outcome, fit.Decision) and outcome is not first])
     return good, first
 
 

@@ -76,6 +76,9 @@ class PinningRequest:
     :param budget: the steps that it may take in searches
     :param claims: asks nova what its claim makes of the guest
     :param bounds: how far a host is looked into
+    :param left_sizes: page sizes that its claims may leave when they are
+        aborted, each with how one on another host would go wrong by that, None
+        if none would; None in all if no such sizes matter
     :param hosts: for the shared fits: what is known of each HostState
     :param tallies: for each instance of the request, by filter, which hosts
         that refused and why
@@ -100,6 +103,7 @@ class PinningRequest:
     budget: budget.RequestBudget
     claims: claims.ClaimPredictor
     bounds: fit.ClaimBounds
+    left_sizes: dict[fit.PageSizes, model.Refusal | None] | None
     hosts: dict[Any, Any] = dataclasses.field(default_factory=dict)
     tallies: dict[str, dict[str, tally.RefusalTally]] = dataclasses.field(
         default_factory=dict)
@@ -153,6 +157,10 @@ def _read(spec_obj: Any) -> PinningRequest:
     is_move = _is_move(spec_obj)
     request_budget = budget.RequestBudget(now.request_budget_seconds)
     predictor = claims.ClaimPredictor(guest, network_metadata)
+    # Nova tries other hosts with what an aborted claim has left. Not where it
+    # tries once only, and not for moves, whose claims make the guest's
+    # topology anew.
+    is_retried = nova.conf.CONF.scheduler.max_attempts > 1 and not is_move
     return PinningRequest(
         spec_topology=spec_obj.numa_topology or None,
         guest=guest,
@@ -174,14 +182,12 @@ def _read(spec_obj: Any) -> PinningRequest:
         claims=predictor,
         bounds=fit.ClaimBounds(
             max_seconds=now.nova_claim_max_seconds,
-            # Nova tries other hosts with what an aborted claim has left. Not
-            # where it tries once only, and not for moves, whose claims make
-            # the guest's topology anew.
-            is_retried=nova.conf.CONF.scheduler.max_attempts > 1
-            and not is_move,
+            is_retried=is_retried,
             is_over=request_budget.is_over,
             ask_nova=predictor.predict if now.check_nova_claim else None,
-            forgets_pages=guest is not None and nova_claim.forgets_pages()))
+            forgets_pages=guest is not None and nova_claim.forgets_pages()),
+        left_sizes={} if guest is not None and is_retried
+        and now.check_nova_claim and fit.leaves_page_sizes(guest) else None)
 
 
 _OPTION_NAMES = tuple(

@@ -10,7 +10,9 @@ figures. What must never be:
 * a host is left whose first claim is wrong;
 * none is left though there is one whose first claim is right;
 * a host is left whose second attempt is wrong, though there was another one
-  for which both are right.
+  for which both are right;
+* two hosts are left of which one goes wrong with the page sizes that an
+  aborted claim on the other leaves.
 
 Hosts that are held back because a claim would take too long are counted apart.
 So are refusals of hosts such as only a broken database has them, and of hosts
@@ -57,6 +59,7 @@ WRONG_LEFT = 'a host is left whose first claim is wrong: '
 NONE_LEFT = 'none is left though a first claim is right: refused as '
 SECOND_LEFT = ('a host is left whose second claim is wrong, though another '
                'would have been better')
+MISLED = 'a host is left that goes wrong with what another one leaves: '
 OTHER_LIMITS = 'a host is left with other limits or candidates than it had'
 FILTER_RAISES = 'the filter raises '
 SECOND_WRONG = ', its second claim is wrong'
@@ -183,7 +186,8 @@ class Trial:
         hasty = case.data.get('hasty')
         with case.configured(), _options(_HASTY if hasty else {}):
             hosts = fleet_oracle.hosts(case)
-            self.hosts = [Host(host, chosen) for host in hosts]
+            self.hosts = [Host(host, chosen, f'host{number}')
+                          for number, host in enumerate(hosts)]
             spec = scheduled_cases.spec_of(hosts[0])
             try:
                 left = nova_filters.HostFilterHandler().get_filtered_objects(
@@ -222,8 +226,14 @@ class Trial:
             # With every claim too slow, all of them are second best.
             if any(host.second for host in self._left) and any(
                     not host.second and not host.excuse()
+                    and host.is_of_known_release
+                    and not any(host.misled_by(other) or other.misled_by(host)
+                                for other in self._right)
                     for host in self._right):
                 ways.add(SECOND_LEFT)
+            ways |= {
+                MISLED + what for host in self._left for other in self._left
+                if other is not host for what in host.misled_by(other)}
         return ways
 
     def fates(self) -> ty.Iterator[str]:
@@ -252,7 +262,8 @@ class Host:
     :ivar state: nova.scheduler.host_manager.HostState
     """
 
-    def __init__(self, case: oracle_case.Case, chosen: ty.Any) -> None:
+    def __init__(self, case: oracle_case.Case, chosen: ty.Any,
+                 name: str) -> None:
         self._case = case
         self._filter = chosen
         topology = case.host()
@@ -260,20 +271,54 @@ class Host:
         self.first = claim(case, topology, range(len(
             case.data['guest']['cells'])))
         self.state = scheduled_cases.state_of(case, topology)
+        self.state.host = name
         self._candidates = list(self.state.allocation_candidates)
         self.spec: ty.Any = None
         self.is_left = False
+        # If not, it may be of one whose claims do not see which pages are
+        # free, and is none of the first.
+        self.is_of_known_release = len(_ways(case)) == 1
 
     @functools.cached_property
     def second(self) -> set[str]:
         """What is wrong with a claim that follows an aborted one."""
         case = self._case
-        count = len(case.data['guest']['cells'])
+        wrong = set().union(*map(self.after, self.left_sizes))
         with case.configured():
-            wrong = claim(case, case.host(), [-1] * count)
             # As good as a second attempt that is wrong.
-            return wrong if is_certain(case, range(count)) else {
+            return wrong if is_certain(
+                case, range(len(case.data['guest']['cells']))) else {
                 *wrong, UNCERTAIN}
+
+    @functools.cached_property
+    def left_sizes(self) -> set[tuple[ty.Any, ...]]:
+        """Page sizes that the guest's cells may have after a first claim."""
+        case = self._case
+        with case.configured():
+            answers = [
+                claimed(case, case.host(),
+                        range(len(case.data['guest']['cells'])), sees_devices)
+                for sees_devices in _ways(case)]
+        return {tuple(cell.pagesize for cell in answer.cells)
+                for answer in answers
+                if isinstance(answer, objects.InstanceNUMATopology)}
+
+    def misled_by(self, other: Host) -> set[str]:
+        """What is wrong with a claim that follows one on another host.
+
+        That it is refused harms nobody. Nor does it if one cell gets pages
+        that would not count as small or large here: where there are none of
+        4 KiB, the smallest are others.
+        """
+        return set().union(*[
+            self.after(sizes) - {NO_PLACE, RAISES}
+            for sizes in other.left_sizes if len(sizes) > 1])
+
+    def after(self, sizes: ty.Sequence[int | None]) -> set[str]:
+        """What is wrong with a claim that follows one that leaves these."""
+        case = self._case
+        with case.configured():
+            return claim(case, case.host(), [-1] * len(sizes), sizes)
 
     def reason(self) -> str:
         """Why our filter refuses the host; others do not say."""
@@ -308,7 +353,8 @@ class Host:
 
 
 def claim(case: oracle_case.Case, host: objects.NUMATopology,
-          ids: ty.Iterable[int]) -> set[str]:
+          ids: ty.Iterable[int],
+          sizes: ty.Sequence[int | None] | None = None) -> set[str]:
     """What is wrong with nova-compute's claim; empty if it is right.
 
     If it may be of either kind, what is wrong with the one or the other.
@@ -316,10 +362,12 @@ def claim(case: oracle_case.Case, host: objects.NUMATopology,
     :param host: not changed
     :param ids: what the ids of the guest's cells are to start with: from 0
         at the first attempt, -1 each at the next
+    :param sizes: what page sizes they ask for to start with; None for what
+        the guest asks for
     """
     ids = list(ids)
     return set().union(*[
-        _wrong_with(case, host, claimed(case, host, ids, sees_devices))
+        _wrong_with(case, host, claimed(case, host, ids, sees_devices, sizes))
         for sees_devices in _ways(case)])
 
 
@@ -340,7 +388,8 @@ def _ways(case: oracle_case.Case) -> tuple[bool, ...]:
 
 
 def claimed(case: oracle_case.Case, host: objects.NUMATopology,
-            ids: ty.Iterable[int], sees_devices: bool) -> ty.Any:
+            ids: ty.Iterable[int], sees_devices: bool,
+            sizes: ty.Sequence[int | None] | None = None) -> ty.Any:
     """What a claim answers; the exception if it raises one.
 
     nova.compute.claims.Claim._test_numa_topology says what the fit is given.
@@ -348,6 +397,8 @@ def claimed(case: oracle_case.Case, host: objects.NUMATopology,
     guest = plain_cells.plain_guest(case.guest())
     for cell, cell_id in zip(guest.cells, ids, strict=True):
         cell.id = cell_id
+    for cell, size in zip(guest.cells, sizes or ()):
+        cell.pagesize = size
     pci_requests, pci_stats = pci(case)
     try:
         return hardware.numa_fit_instance_to_host(

@@ -22,6 +22,7 @@ import operator
 import random
 import typing as ty
 
+from nova_pinning import model
 from nova_pinning.tests.oracle import case_generator
 from nova_pinning.tests.oracle import oracle_case
 
@@ -40,6 +41,7 @@ def fleet(seed: int, number: int) -> oracle_case.Case:
     data = _Fleets(random.Random(f'{seed}/{number}')).case()
     case_generator.Allotments(
         random.Random(f'{seed}/{number}/allotments')).mix(data)
+    _OpenPages(random.Random(f'{seed}/{number}/pages')).mix(data)
     _Releases(random.Random(f'{seed}/{number}/releases')).mix(data)
     return oracle_case.Case(data)
 
@@ -63,6 +65,44 @@ def hosts(case: oracle_case.Case) -> list[oracle_case.Case]:
             **data, 'host': other['host'], 'pci': pci, 'odd': False,
             'sees_devices': other.get('sees_devices', True), 'others': []}))
     return cases
+
+
+class _OpenPages(case_generator.Generator):
+    """Hosts on which a guest comes to different page sizes.
+
+    It draws for itself, so that the cases are otherwise those of the seed.
+    """
+
+    def mix(self, data: _Data) -> None:
+        """Make fleets of some single hosts, alike but for their pages."""
+        guest = data['guest']
+        if (len(guest['cells']) < 2 or data['others'] or data['odd']
+                or self.chance(0.8)):
+            return
+        guest['pagesize'] = self.rng.choice([model.PAGES_LARGE,
+                                             model.PAGES_ANY])
+        for cell in guest['cells']:
+            cell['memory'] = self.rng.choice([512, 1024, 2048])
+        data['pci'] = None
+        data['others'] = [
+            {'host': self.paged(data['host']), 'pools': [], 'mapping': None}
+            for _ in range(self.rng.randint(1, 3))]
+        data['host'] = self.paged(data['host'])
+
+    def paged(self, host: list[_Data]) -> list[_Data]:
+        sizes = self.weighted({
+            (4, 2048, 1048576): 3, (4, 2048): 1, (4, 1048576): 2, (4,): 2})
+        cells = []
+        for cell in host:
+            free_mib = {4: self.rng.choice([1024, 4096]),
+                        2048: self.rng.choice([0, 0, 1024, 2048]),
+                        1048576: self.rng.choice([0, 0, 1024, 2048])}
+            cells.append({
+                **cell, 'memory': sum(map(free_mib.get, sizes)),
+                'memory_used': 0, 'pages': [
+                    [size, free_mib[size] * 1024 // size, 0, 0]
+                    for size in sizes]})
+        return cells
 
 
 class _Releases(case_generator.Generator):

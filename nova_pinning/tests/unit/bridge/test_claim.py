@@ -63,7 +63,7 @@ def _ask(case, bounds=_BOUNDS):
         topology.guest_from_nova(inputs.instance_topology, network), check)
     choice = fit.choose_cells(
         attempt.host, attempt.guest, pack=case.data['pack'], pci=attempt.pci)
-    if not choice or choice.is_first:
+    if not choice or choice.is_first and not bounds.left_sizes:
         return attempt, choice, None
     known = known_defects.known_claim(attempt, choice, bounds)
     if known is not None:
@@ -73,11 +73,16 @@ def _ask(case, bounds=_BOUNDS):
         choice, bounds)
 
 
-def _novas(case, ids=None):
-    """Nova's real answer, with the guest's cells known by these ids."""
+def _novas(case, ids=None, page_sizes=()):
+    """Nova's real answer, with the guest's cells known by these ids.
+
+    :param page_sizes: what these ask for, if not what the guest does
+    """
     inputs = case.inputs()
     for cell, cell_id in zip(inputs.instance_topology.cells, ids or ()):
         cell.id = cell_id
+    for cell, size_kib in zip(inputs.instance_topology.cells, page_sizes):
+        cell.pagesize = size_kib
     answer = hardware.numa_fit_instance_to_host(*inputs)
     return answer and oracle.answer_of(answer)
 
@@ -88,20 +93,12 @@ def _as_answer(found):
                           cell.page_size_kib) for cell in found.cells)
 
 
-def _sticky_size_after_abort():
-    """Nova leaves a page size open for cells that it knows by one id."""
-    def cell(number, *pages):
-        return oracle_cases.host_cell(
-            number, [number], shared=[number], memory=0, pages=[list(pages)])
-
-    guest = {
-        'cells': [{'dedicated': [], 'shared': [number], 'memory': memory}
-                  for number, memory in enumerate((512, 256, 256, 256))],
-        'policy': 'shared', 'pagesize': model.PAGES_ANY}
+def _small_pages():
+    """A host without large pages, and a guest that may have any."""
     return oracle_cases.case(
-        [cell(0, 2048, 192, 0, 0), cell(1, 2048, 384, 0, 0),
-         cell(2, 4, 114688, 0, 0), cell(3, 2048, 288, 0, 0)],
-        oracle_cases.guest() | guest)
+        [oracle_cases.host_cell(number, [2 * number, 2 * number + 1])
+         for number in range(2)],
+        oracle_cases.guest((2, 512), (1, 1024), pagesize=model.PAGES_ANY))
 
 
 class TestForesee(oracle_cases.TestCase):
@@ -133,7 +130,8 @@ class TestForesee(oracle_cases.TestCase):
             with mock.patch.object(
                     known_defects, 'known_claim', lambda *_arguments: None):
                 _attempt, _choice, novas = _ask(case)
-        self.assertEqual(novas, known)
+        self.assertEqual(getattr(novas, 'fit', novas),
+                         getattr(known, 'fit', known))
 
     @unit_base.settings(120)
     @hypothesis.given(builders.ANY_CASE)
@@ -156,26 +154,36 @@ class TestForesee(oracle_cases.TestCase):
         hypothesis.assume(not case.data['odd'])
         count = len(case.data['guest']['cells'])
         with case.configured():
-            _attempt, choice, foreseen = _ask(case)
+            attempt, choice, foreseen = _ask(case)
             hypothesis.assume(choice)
             if isinstance(foreseen, model.Refusal):
                 return
-            again = _novas(case, [-1] * count)
+            first = (foreseen and foreseen.fit) or fit.pin(
+                attempt.guest, choice.cells)
+            # The other host is like this one.
+            again = _novas(case, [-1] * count, [
+                cell.page_size_kib for cell in first.cells])
         if foreseen is None or foreseen.drawback is None:
             self.assertEqual(set(), oracle_check.faults(case, again),
                              str(case))
         elif foreseen.drawback.reason is Reason.NOVA_AGAIN:
             self.assertIsNone(again)
 
-    def test_an_open_page_size(self):
-        """The case that the test above found, cut down."""
-        case = _sticky_size_after_abort()
-        answer = _novas(case, [-1] * 4)
-        self.assertIn(oracle_check.Fault.PAGES,
-                      oracle_check.faults(case, answer))
-        foreseen = _ask(case)[-1]
-        self.assertEqual(
-            Reason.NOVA_AGAIN_WRONG, foreseen.drawback.reason)
+    def test_page_sizes_that_a_claim_elsewhere_left(self):
+        case = _small_pages()
+        sizes = 4, 1048576
+        self.assertIn(
+            oracle_check.Fault.PAGES,
+            oracle_check.faults(case, _novas(case, [-1, -1], sizes)))
+        self.assertIsNone(_ask(case)[-1])
+        for left, reason in (((sizes,), Reason.NOVA_AGAIN_WRONG),
+                             (((4, 4), sizes), Reason.NOVA_AGAIN_WRONG),
+                             (((4, 4),), None),
+                             # It finds no place, for want of such pages.
+                             (((1048576, 1048576),), None)):
+            foreseen = _ask(case, _BOUNDS._replace(left_sizes=left))[-1]
+            self.assertEqual(reason, getattr(
+                foreseen.drawback, 'reason', None), left)
 
     def test_the_first_permutation_is_not_asked_about(self):
         case = oracle_cases.case(
@@ -200,7 +208,8 @@ class TestForesee(oracle_cases.TestCase):
         asked.assert_not_called()
 
     def test_changes_no_arguments(self):
-        for case in (oracle_cases.uneven_cpus(), _sticky_size_after_abort()):
+        bounds = _BOUNDS._replace(left_sizes=((4, 1048576),))
+        for case in (oracle_cases.uneven_cpus(), _small_pages()):
             host = case.host()
             before = host.obj_to_primitive()
             attempt = known_defects.ClaimAttempt(
@@ -209,13 +218,16 @@ class TestForesee(oracle_cases.TestCase):
             nova_guest = claim.NovaGuest(attempt.guest)
             choice = fit.choose_cells(attempt.host, attempt.guest)
             answers = [
-                claim.predict_claim(nova_guest, host, attempt, choice, _BOUNDS)
+                claim.predict_claim(nova_guest, host, attempt, choice, bounds)
                 for _again in range(2)]
             self.assertEqual(before, host.obj_to_primitive())
             self.assertEqual(*answers)
 
     def test_retries_that_never_come(self):
-        case = _sticky_size_after_abort()
+        case = oracle_cases.case(
+            _row(4, 2), oracle_cases.guest((2, 256), (4, 256)))
+        self.assertEqual(
+            Reason.NOVA_AGAIN_WRONG, _ask(case)[-1].drawback.reason)
         foreseen = _ask(case, _BOUNDS._replace(is_retried=False))[-1]
         self.assertIsNone(foreseen.drawback)
         self.assertIsNotNone(foreseen.fit)
@@ -454,7 +466,7 @@ class TestBounds(oracle_cases.TestCase):
 class TestWalk(oracle_cases.TestCase):
     """Nova's walk, with all that it does wrong."""
 
-    def _assert_followed(self, case, ids):
+    def _assert_followed(self, case, ids, page_sizes):
         inputs = case.inputs()
         attempt, choice, _foreseen = _ask(case)
         hypothesis.assume(choice)
@@ -462,7 +474,7 @@ class TestWalk(oracle_cases.TestCase):
             claim.NovaGuest(attempt.guest, inputs.limits),
             inputs.host_topology, attempt, choice, _BOUNDS._replace(
                 is_patient=True))
-        query.answer(ids)
+        query.answer(ids, page_sizes)
         walked = 0
 
         def counted(*arguments):
@@ -473,7 +485,7 @@ class TestWalk(oracle_cases.TestCase):
 
         with mock.patch.object(hardware, 'itertools', mock.Mock(
                 wraps=itertools, permutations=counted)):
-            answer = _novas(case, ids)
+            answer = _novas(case, ids, page_sizes)
         walk = query.walk
         if answer is None:
             self.assertTrue(query.is_refused)
@@ -493,13 +505,18 @@ class TestWalk(oracle_cases.TestCase):
     @hypothesis.given(strategies.one_of(
         builders.ANY_CASE,
         strategies.integers(0, 10 ** 6).map(
-            lambda number: fleet_oracle.many_cells(35, number))))
-    def test_against_nova(self, case):
+            lambda number: fleet_oracle.many_cells(35, number))),
+        strategies.lists(strategies.sampled_from([4, 2048, 1048576]),
+                         min_size=4, max_size=4))
+    def test_against_nova(self, case, left_sizes):
         hypothesis.assume(not case.data['odd'])
-        count = len(case.data['guest']['cells'])
+        guest = case.data['guest']
+        count = len(guest['cells'])
+        asked = [guest['pagesize']] * count
+        left = left_sizes[:count] if (guest['pagesize'] or 0) < 0 else asked
         with case.configured():
-            for ids in range(count), [-1] * count:
-                self._assert_followed(case, ids)
+            self._assert_followed(case, range(count), asked)
+            self._assert_followed(case, [-1] * count, left)
 
 
 class TestDoubtful(oracle_cases.TestCase):

@@ -38,14 +38,23 @@ def _second(name):
 
 
 def _wrong(name):
-    """A second attempt would be accepted with no pages for one cell."""
-    def cell(number, *pages):
-        return oracle_cases.host_cell(
-            number, [number], shared=[number], pages=[list(pages)])
-
+    """A second attempt would be accepted with no CPUs for one cell."""
     return builders.host_state(name, builders.host_topology(
-        cell(0, 2048, 192, 0, 0), cell(1, 2048, 384, 0, 0),
-        cell(2, 4, 114688, 0, 0), cell(3, 2048, 288, 0, 0)))
+        oracle_cases.host_cell(0, range(4)),
+        oracle_cases.host_cell(1, range(4, 6))))
+
+
+def _floating(name, *cells):
+    """A host of floating CPUs.
+
+    :param cells: (CPUs, MiB of small pages, pages of 1 GiB)
+    """
+    return builders.host_state(name, builders.host_topology(*[
+        oracle_cases.host_cell(
+            number, shared=range(10 * number, 10 * number + cpus),
+            pages=[[4, small * 256, 0, 0], [1048576, large, 0, 0]])
+        for number, (cpus, small, large) in enumerate(cells)]),
+        cpu_allocation_ratio=1.0)
 
 
 def _spec(**values):
@@ -53,10 +62,15 @@ def _spec(**values):
         builders.guest_topology((1, 512), (1, 256)), **values)
 
 
-def _spec_of_four(**values):
+def _uneven_spec(**values):
+    return builders.spec(
+        builders.guest_topology((2, 256), (4, 256)), **values)
+
+
+def _spec_of_any_pages(**values):
+    """A guest that comes to pages of two sizes on some hosts."""
     topology = builders.guest_topology(
-        *[(1, memory) for memory in (512, 256, 256, 256)],
-        policy='shared', pagesize=model.PAGES_ANY)
+        (2, 512), (1, 1024), policy='shared', pagesize=model.PAGES_ANY)
     for cell in topology.cells:
         cell.cpuset, cell.pcpuset = cell.pcpuset, set()
     return builders.spec(topology, **values)
@@ -98,7 +112,7 @@ class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
         for state, spec, reason in (
                 (_good('h'), _spec(), None),
                 (_second('h'), _spec(), Reason.NOVA_AGAIN),
-                (_wrong('h'), _spec_of_four(), Reason.NOVA_AGAIN_WRONG)):
+                (_wrong('h'), _uneven_spec(), Reason.NOVA_AGAIN_WRONG)):
             drawback = self._drawback(state, spec)
             self.assertEqual(reason, getattr(drawback, 'reason', None))
 
@@ -138,7 +152,27 @@ class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
     def test_what_could_be_accepted_wrongly_comes_alone(self):
         """Nova takes alternates from the hosts that are left."""
         self.assertEqual(['a'], self._left(
-            [_wrong('a'), _wrong('b')], _spec_of_four()))
+            [_wrong('a'), _wrong('b')], _uneven_spec()))
+
+    def test_page_sizes_that_a_claim_elsewhere_leaves(self):
+        """Nova takes the pages of one host for those of another."""
+        def mixed(name):
+            return _floating(name, (1, 256, 1), (2, 2048, 0))
+
+        def small(name):
+            return _floating(name, (2, 2048, 0), (2, 2048, 0))
+
+        for states, expected in (
+                ([mixed('a'), mixed('b')], ['a', 'b']),
+                ([small('a'), small('b')], ['a', 'b']),
+                ([mixed('a'), small('b'), mixed('c'), small('d')],
+                 ['a', 'c']),
+                ([small('a'), mixed('b'), small('c')], ['a', 'c'])):
+            self.assertEqual(
+                expected, self._left(states, _spec_of_any_pages()))
+        self.nova_options.config(max_attempts=1, group='scheduler')
+        self.assertEqual(['a', 'b'], self._left(
+            [mixed('a'), small('b')], _spec_of_any_pages()))
 
     def test_claims_that_take_long(self):
         self.set_option('nova_claim_max_seconds', 1e-6)
@@ -174,7 +208,7 @@ class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
             self.assertEqual(['host0', 'host1', 'host2'],
                              self._left(states, _spec()))
         self.assertEqual(
-            [False] * 9 + [True] * 3, [call.args[3] for call
+            [False] * 9 + [True] * 3, [call.args[4] for call
                                        in placed.call_args_list])
 
     def test_another_look_for_want_of_steps(self):
@@ -254,7 +288,7 @@ class TestSeveralInstances(unit_base.TestCase, oracle_cases.TestCase):
 
     def test_what_could_be_accepted_wrongly_comes_together(self):
         """Alternates of several instances are looked for apart."""
-        spec = _spec_of_four(num_instances=2)
+        spec = _uneven_spec(num_instances=2)
         self.assertEqual(
             (['a', 'b'], []),
             self._take([_wrong('a'), _wrong('b'), _wrong('c')], spec, 2))
