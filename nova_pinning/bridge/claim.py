@@ -67,20 +67,22 @@ class NovaGuest:
 
     :param guest: what is asked for, untouched by any fit
     :param limits: nova.objects.NUMATopologyLimits or None
+    :param ids: by which the first claim knows its cells; None for a new one's
     """
 
-    def __init__(self, guest: model.Guest, limits: Any = None) -> None:
+    def __init__(self, guest: model.Guest, limits: Any = None,
+                 ids: Sequence[int] | None = None) -> None:
         self.guest = guest
         self.limits = limits
+        self.ids = range(len(guest.cells)) if ids is None else ids
         self._topology = nova_objects.instance_topology(guest)
 
     def under(self, limits: Any) -> 'NovaGuest':
         """The same guest under the limits of another host."""
         if limits is self.limits:
             return self
-        other = object.__new__(NovaGuest)
-        other.guest, other.limits = self.guest, limits
-        other._topology = self._topology
+        other = copy.copy(self)
+        other.limits = limits
         return other
 
     def cell(self, index: int, page_size_kib: int | None) -> Any:
@@ -107,11 +109,10 @@ def predict_claim(
         ``known_defects.known_claim`` knows nothing
     """
     query = _ClaimQuery(nova_guest, host_topology, attempt, choice, bounds)
-    count = len(attempt.guest.cells)
-    # What nova remembers hangs on the ids of the guest's cells: those of a
-    # new server, and those that an aborted claim on another host leaves
+    # What nova remembers hangs on the ids of the guest's cells: those that it
+    # has come with, and those that an aborted claim on another host leaves
     # behind, with which nova-compute tries the alternate hosts.
-    first = query.answer(range(count), tuple([
+    first = query.answer(nova_guest.ids, tuple([
         demand.page_size_kib for demand in attempt.guest.demands]))
     if isinstance(first, Refusal):
         return first

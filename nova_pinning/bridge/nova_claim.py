@@ -11,6 +11,8 @@ import types
 from typing import Any
 
 from nova.compute import claims
+from nova.compute import vm_states
+from nova import context as nova_context
 from nova import objects
 from nova.objects import service
 from nova.virt import hardware
@@ -43,6 +45,30 @@ def claimed_topology(
     claims.Claim._test_numa_topology(
         claim, objects.ComputeNode(numa_topology=host_json), limits)
     return claim.claimed_numa_topology
+
+
+def unshelved_topology(spec_obj: Any) -> Any:
+    """What Claim starts from where a server is unshelved.
+
+    It has the ids and page sizes that its last claim has left it. Other moves
+    make the topology anew (MoveClaim.numa_topology).
+
+    :param spec_obj: nova.objects.RequestSpec of a move; the server is read
+        from the database of the cell that it is restricted to
+    :returns: nova.objects.InstanceNUMATopology, None if no server is unshelved
+    :raises nova.exception.NovaException: if there is no such server
+    :raises oslo_db.exception.DBError: if the database cannot be read
+    """
+    if spec_obj._context is None:
+        # It was made by hand, and not sent by nova-conductor.
+        return None
+    with nova_context.target_cell(
+            spec_obj._context.elevated(),
+            spec_obj.requested_destination.cell) as context:
+        server = objects.Instance.get_by_uuid(
+            context, spec_obj.instance_uuid, expected_attrs=['numa_topology'])
+        return (server.numa_topology
+                if server.vm_state == vm_states.SHELVED_OFFLOADED else None)
 
 
 @functools.cache

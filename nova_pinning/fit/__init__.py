@@ -85,7 +85,8 @@ from nova_pinning.fit.known_defects import AskNova
 from nova_pinning.fit.known_defects import Claim
 from nova_pinning.fit.known_defects import ClaimAttempt
 from nova_pinning.fit.known_defects import ClaimBounds
-from nova_pinning.fit.known_defects import leaves_page_sizes
+from nova_pinning.fit.known_defects import has_open_pages
+from nova_pinning.fit.known_defects import is_changed_by_claims
 from nova_pinning.fit.known_defects import PageSizes
 from nova_pinning import model
 
@@ -106,8 +107,9 @@ __all__ = [
     'decide',
     'fit_guest',
     'free_pools',
+    'has_open_pages',
+    'is_changed_by_claims',
     'is_cut_off',
-    'leaves_page_sizes',
     'pin',
     'pin_cell',
     'set_check']

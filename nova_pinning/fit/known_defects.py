@@ -188,13 +188,14 @@ def _fits_nowhere(choice: _cells.CellChoice, demand: model.Demand,
         cell_check.page_size_kib(cell, asked) is None for cell in choice.order)
 
 
-def leaves_page_sizes(guest: model.Guest) -> bool:
-    """Whether aborted claims leave page sizes that can mislead the next one.
+def has_open_pages(guest: model.Guest) -> bool:
+    """Whether a cell may have pages of several sizes."""
+    return any((cell.page_size_kib or 0) < 0 for cell in guest.cells)
 
-    Of one cell, nova knows what it asks for, however it came to that.
-    """
-    return len(guest.cells) > 1 and any(
-        (cell.page_size_kib or 0) < 0 for cell in guest.cells)
+
+def is_changed_by_claims(guest: model.Guest) -> bool:
+    """Whether it matters to a claim that there was another one before."""
+    return len(guest.cells) > 1 or has_open_pages(guest)
 
 
 def _slow(
@@ -322,7 +323,7 @@ def may_miss_pages(
 def is_defect_prone(attempt: ClaimAttempt) -> bool:
     """Whether a known defect of nova can affect guests of this kind."""
     guest = attempt.guest
-    if any((cell.page_size_kib or 0) < 0 for cell in guest.cells):
+    if has_open_pages(guest):
         return True
     if _is_odd(attempt):
         return True

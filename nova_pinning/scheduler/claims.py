@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nova-compute's claim would make of one request's guest."""
 
+from collections.abc import Sequence
 import types
 from typing import Any
 
@@ -17,16 +18,20 @@ class ClaimPredictor:
 
     :param guest: None if it cannot be read, and then nobody asks
     :param network_metadata: nova.objects.NetworkMetadata or None
+    :param ids: by which its cells are known; None for a new server's
     """
 
-    __slots__ = ('_guest', '_limits', '_network_metadata', '_nova_guest')
+    __slots__ = ('_guest', '_ids', '_limits', '_network_metadata',
+                 '_nova_guest')
 
     def __init__(
         self,
         guest: model.Guest | None,
         network_metadata: Any,
+        ids: Sequence[int] | None = None,
     ) -> None:
         self._guest = guest
+        self._ids = ids
         self._network_metadata = network_metadata
         self._limits: dict[tuple[float | None, float | None], Any] = {}
         self._nova_guest: claim.NovaGuest | None = None
@@ -59,7 +64,7 @@ class ClaimPredictor:
         # Asked of few hosts, so what it takes is made here.
         if self._nova_guest is None:
             assert self._guest is not None
-            self._nova_guest = claim.NovaGuest(self._guest)
+            self._nova_guest = claim.NovaGuest(self._guest, ids=self._ids)
         host = attempt.host
         limits = self.limits(
             (host.cpu_allocation_ratio, host.ram_allocation_ratio))

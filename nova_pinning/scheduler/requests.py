@@ -155,11 +155,25 @@ def _read(spec_obj: Any) -> PinningRequest:
     pci_requests = spec_obj.pci_requests
     now = current_options()
     is_move = _is_move(spec_obj)
+    ids = None
+    if is_move and guest is not None and fit.is_changed_by_claims(guest):
+        try:
+            unshelved = nova_claim.unshelved_topology(spec_obj)
+            if unshelved is not None:
+                guest, guest_refusal = _guest(unshelved, network_metadata)
+                ids = [cell.id for cell in unshelved.cells]
+        except Exception as error:
+            _ERRORS.report(
+                LOG, 'What instance %s was left with cannot be read',
+                spec_obj.instance_uuid, error=error)
+            guest, guest_refusal = None, model.Refusal(
+                model.Reason.ERROR,
+                detail=f'whether it is unshelved cannot be told: {error!r}')
     request_budget = budget.RequestBudget(now.request_budget_seconds)
-    predictor = claims.ClaimPredictor(guest, network_metadata)
+    predictor = claims.ClaimPredictor(guest, network_metadata, ids)
     # Nova tries other hosts with what an aborted claim has left. Not where it
-    # tries once only, and not for moves, whose claims make the guest's
-    # topology anew.
+    # tries once only, and not for moves, which have no alternates or make the
+    # guest's topology anew.
     is_retried = nova.conf.CONF.scheduler.max_attempts > 1 and not is_move
     return PinningRequest(
         spec_topology=spec_obj.numa_topology or None,
@@ -186,8 +200,10 @@ def _read(spec_obj: Any) -> PinningRequest:
             is_over=request_budget.is_over,
             ask_nova=predictor.predict if now.check_nova_claim else None,
             forgets_pages=guest is not None and nova_claim.forgets_pages()),
-        left_sizes={} if guest is not None and is_retried
-        and now.check_nova_claim and fit.leaves_page_sizes(guest) else None)
+        # Of one cell, nova knows what it asks for, however it came to that.
+        left_sizes={} if guest is not None and len(guest.cells) > 1
+        and fit.has_open_pages(guest) and is_retried and now.check_nova_claim
+        else None)
 
 
 _OPTION_NAMES = tuple(

@@ -172,6 +172,41 @@ class TestSecondAttempt(test_nova_numa_fit.NovaNumaFitTestCase):
         self.assertEqual(
             ('pages-2m', 'ComputeResourcesUnavailable'), self.claims[-1])
 
+    def test_ours_unshelve(self) -> None:
+        """To the one host on which the claim comes out right."""
+        self.start_ours()
+        self.nova.start_host('host', self.CROSSED_HOST)
+        server = self.nova.boot(
+            'guest', self.flavor(6, 2 * GIB, self.CROSSED))
+        self.shelve(server)
+        server = self.unshelve(server)
+        self.assertEqual('SHELVED_OFFLOADED', server.status)
+        self.assertEqual([('host', None)], self.claims)
+        self.assertThat(
+            self.nova.explanations[-1],
+            matchers.Contains(test_nova_numa_fit.NOVA_WRONG))
+        self.nova.start_host('easy', self.EASY_HOST)
+        server = self.nova.unshelve(server)
+        self.assertEqual(('ACTIVE', 'easy'), (server.status, server.host))
+        self.assertEqual([0, 1], self.placed_on(server))
+        self.assertEqual(
+            ['0', '1', '4', '5', '6', '7'], sorted(self.pins(server).values()))
+
+    def test_ours_unshelve_page_size(self) -> None:
+        """Not to a host that lacks the pages which it had."""
+        self.start_ours()
+        self.start_paged_hosts()
+        flavor = self.flavor(2, 2 * GIB, self.LARGE_PAGES)
+        server = self.nova.boot('guest', flavor)
+        self.shelve(server)
+        other = self.nova.boot('other', flavor)
+        self.assertEqual('pages-1g', other.host)
+        self.assertEqual('SHELVED_OFFLOADED', self.unshelve(server).status)
+        self.assertEqual([('pages-1g', None)] * 2, self.claims)
+        self.nova.delete(other)
+        server = self.nova.unshelve(server)
+        self.assertEqual(('ACTIVE', 'pages-1g'), (server.status, server.host))
+
     def test_ours(self) -> None:
         """No claim on a host is a second attempt that would go wrong."""
         self.start_ours()

@@ -4,8 +4,8 @@
 A guest is offered one host or a few. Nova's handler of filters has the filter
 choose among them, and nova's own fit claims each of them as nova-compute
 would: at its first attempt, and at one that follows an aborted claim on
-another host. Whether a claim is right is worked out from the case's own
-figures. What must never be:
+another host. Some guests were on a host before, and are unshelved. Whether a
+claim is right is worked out from the case's own figures. What must never be:
 
 * a host is left whose first claim is wrong;
 * none is left though there is one whose first claim is right;
@@ -26,6 +26,7 @@ import contextlib
 import functools
 import sys
 import typing as ty
+from unittest import mock
 
 from nova import exception
 from nova import objects
@@ -33,6 +34,7 @@ from nova.scheduler import filters as nova_filters
 from nova.virt import hardware
 import rich.console
 
+from nova_pinning.bridge import nova_claim
 from nova_pinning import conf
 from nova_pinning.scheduler import requests
 from nova_pinning.tests.oracle import case_series
@@ -186,12 +188,21 @@ class Trial:
         hasty = case.data.get('hasty')
         with case.configured(), _options(_HASTY if hasty else {}):
             hosts = fleet_oracle.hosts(case)
-            self.hosts = [Host(host, chosen, f'host{number}')
-                          for number, host in enumerate(hosts)]
+            self._left_behind = _left_behind(hosts)
+            self.hosts = [
+                Host(host, chosen, f'host{number}', self._left_behind)
+                for number, host in enumerate(hosts)]
             spec = scheduled_cases.spec_of(hosts[0])
+            if self._left_behind is not None:
+                spec.requested_destination = objects.Destination(
+                    cell=objects.CellMapping())
             try:
-                left = nova_filters.HostFilterHandler().get_filtered_objects(
-                    [chosen], [host.state for host in self.hosts], spec)
+                with mock.patch.object(
+                        nova_claim, 'unshelved_topology',
+                        lambda _spec: self._left_behind):
+                    left = nova_filters.HostFilterHandler(
+                    ).get_filtered_objects(
+                        [chosen], [host.state for host in self.hosts], spec)
             except Exception as error:
                 self._error = type(error).__name__
                 left = []
@@ -222,8 +233,10 @@ class Trial:
                 for host in self._right
                 # Slow hosts are for guests that find no other.
                 if host.excuse() in ('', REFUSED_SLOW)}
-        elif len(self.hosts) > 1 and not self._case.data.get('hasty'):
-            # With every claim too slow, all of them are second best.
+        elif (len(self.hosts) > 1 and not self._case.data.get('hasty')
+                and self._left_behind is None):
+            # With every claim too slow, all of them are second best. A server
+            # that is unshelved is claimed once.
             if any(host.second for host in self._left) and any(
                     not host.second and not host.excuse()
                     and host.is_of_known_release
@@ -262,14 +275,17 @@ class Host:
     :ivar state: nova.scheduler.host_manager.HostState
     """
 
-    def __init__(self, case: oracle_case.Case, chosen: ty.Any,
-                 name: str) -> None:
+    def __init__(
+        self, case: oracle_case.Case, chosen: ty.Any, name: str,
+        left_behind: objects.InstanceNUMATopology | None,
+    ) -> None:
         self._case = case
         self._filter = chosen
         topology = case.host()
         # Claims only read it, and it takes long to make.
-        self.first = claim(case, topology, range(len(
-            case.data['guest']['cells'])))
+        cells = (left_behind or case.guest()).cells
+        self.first = claim(case, topology, [cell.id for cell in cells],
+                           [cell.pagesize for cell in cells])
         self.state = scheduled_cases.state_of(case, topology)
         self.state.host = name
         self._candidates = list(self.state.allocation_candidates)
@@ -350,6 +366,20 @@ class Host:
             passed is None or
             passed.obj_to_primitive() != mine.obj_to_primitive() or
             self.state.allocation_candidates != self._candidates)
+
+
+def _left_behind(
+    hosts: ty.Sequence[oracle_case.Case],
+) -> objects.InstanceNUMATopology | None:
+    """What a guest is unshelved with that was on one of the hosts before."""
+    if not hosts[0].data.get('unshelved'):
+        return None
+    for case in hosts:
+        answer = claimed(case, case.host(), range(len(
+            case.data['guest']['cells'])), _ways(case)[0])
+        if isinstance(answer, objects.InstanceNUMATopology):
+            return answer
+    return None
 
 
 def claim(case: oracle_case.Case, host: objects.NUMATopology,

@@ -10,6 +10,8 @@ emulator threads, PCI devices in several pools: more of each than the cases of
     the other hosts, a list of ``host``, and ``pools`` and ``mapping`` as
     below ``pci``; those two mean nothing where the guest asks for no devices.
     ``odd`` is of the first host only
+``unshelved``
+    whether the guest was on one of the hosts before, if it fits there
 ``hasty``
     whether any claim that has to try more than one way counts as too slow
 ``sees_devices``
@@ -106,7 +108,7 @@ class _OpenPages(case_generator.Generator):
 
 
 class _Releases(case_generator.Generator):
-    """Hosts of several releases of nova.
+    """Hosts of several releases of nova, and guests that come back.
 
     It draws for itself, so that the cases are otherwise those of the seed.
     """
@@ -119,6 +121,7 @@ class _Releases(case_generator.Generator):
                 other['mapping'] = None
         for host in (data, *data['others']):
             host['sees_devices'] = self.weighted({True: 4, False: 4, None: 2})
+        data['unshelved'] = self.chance(0.15)
 
 
 class _Fleets(case_generator.Generator):
