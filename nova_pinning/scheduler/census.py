@@ -108,13 +108,10 @@ def _told_by(node: Mapping[str, Any], is_marked: bool) -> ToldBy:
         return ToldBy.MARK
     topology = node['numa_topology'] and objects.NUMATopology.obj_from_db_obj(
         node['numa_topology'])
-    shown = hostclass.class_of_cpus(classes.cells_of(topology))
-    if shown is None:
+    if classes.class_from_topology(topology) is None:
         return ToldBy.NOTHING
-    if (shown is hostclass.HostClass.DEDICATED
-            and classes.has_shared_cpus(topology)):
-        return ToldBy.BOTH_CPU_SETS
-    return ToldBy.CPU_SETS
+    return (ToldBy.BOTH_CPU_SETS if classes.has_cpus_for_both(topology)
+            else ToldBy.CPU_SETS)
 
 
 def _say(counts: Mapping[ToldBy, int]) -> None:

@@ -58,9 +58,15 @@ def host_class(
             unknown_host_class, cells_of(topology), host_state.vcpus_used)
 
 
-def class_from_topology(host_state: Any) -> hostclass.HostClass | None:
-    """The class that the host's own NUMA topology shows."""
-    return hostclass.class_of_cpus(cells_of(host_state.numa_topology))
+def class_from_topology(topology: Any) -> hostclass.HostClass | None:
+    """The class that a host's own NUMA topology shows."""
+    return hostclass.class_of_cpus(cells_of(topology))
+
+
+def has_cpus_for_both(topology: Any) -> bool:
+    """Whether a host counts as dedicated, but has shared CPUs too."""
+    return (class_from_topology(topology) is hostclass.HostClass.DEDICATED
+            and has_shared_cpus(topology))
 
 
 def has_shared_cpus(topology: Any) -> bool:

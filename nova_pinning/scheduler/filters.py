@@ -193,11 +193,10 @@ class HostClassFilter(reasoned.ReasonedFilter):
         if hostclass.class_of_aggregates(host_state.aggregates) is not None:
             return False
         were_read = request.traits.were_read
-        shown = classes.class_from_topology(host_state)
+        topology = host_state.numa_topology
         if request.guest_class is hostclass.HostClass.DEDICATED:
-            return were_read or shown is None
-        return (not were_read and shown is hostclass.HostClass.DEDICATED
-                and classes.has_shared_cpus(host_state.numa_topology))
+            return were_read or classes.class_from_topology(topology) is None
+        return not were_read and classes.has_cpus_for_both(topology)
 
 
 def all_filters() -> list[type[filters.BaseHostFilter]]:

@@ -126,15 +126,15 @@ class TestHostClass(unit_base.TestCase):
 
     def test_shared_cpus_in_the_first_cell_only(self):
         self.assertEqual('shared', classes.class_from_topology(
-            builders.host_state(topology=builders.host_topology(
+            builders.host_topology(
                 oracle_cases.host_cell(0, [], shared=[0, 1]),
-                oracle_cases.host_cell(1, [])))))
+                oracle_cases.host_cell(1, []))))
 
     def test_topology_of_an_older_nova(self):
         state = builders.host_state(topology=builders.host_topology(
             oracle_cases.host_cell(0, [0, 1])))
         del state.numa_topology.cells[0]._obj_pcpuset
-        self.assertIsNone(classes.class_from_topology(state))
+        self.assertIsNone(classes.class_from_topology(state.numa_topology))
         self.assertEqual('shared', classes.host_class(
             state, traits_reader.TraitsView(), 'by-guests'))
 
@@ -166,9 +166,13 @@ class TestHostClass(unit_base.TestCase):
                 ([], None), ([shared, dedicated], DEDICATED),
                 ([nothing, shared], SHARED), ([nothing, both], DEDICATED)):
             topology = builders.host_topology(*cells)
-            self.assertIs(expected, classes.class_from_topology(
-                builders.host_state(topology=topology)), cells)
-        self.assertIsNone(classes.class_from_topology(builders.host_state()))
+            self.assertIs(
+                expected, classes.class_from_topology(topology), cells)
+            self.assertEqual(
+                cells in ([both], [shared, dedicated], [nothing, both]),
+                classes.has_cpus_for_both(topology), cells)
+        self.assertIsNone(classes.class_from_topology(None))
+        self.assertFalse(classes.has_cpus_for_both(None))
 
 
 class TestHostClassFilter(unit_base.TestCase):
