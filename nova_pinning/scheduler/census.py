@@ -6,9 +6,11 @@ from nova's databases: after each read of the traits, in a thread of its own,
 so that neither requests nor the next read wait where a database hangs.
 """
 
+import collections
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import enum
 import time
 from typing import Any
@@ -45,13 +47,18 @@ class ToldBy(enum.StrEnum):
 
 
 class HostCensus:
-    """Counts all hosts now and then, and says the first time what it found.
+    """Counts all hosts now and then, and says what it found.
 
-    :ivar counts: None until they were counted; replaced as a whole
+    It says so the first time, and when other cells than before cannot be read.
+
+    :ivar counts: None until they were counted; replaced as a whole. Those of a
+        cell that cannot be read now are as they were when it could be.
     """
 
     def __init__(self) -> None:
         self.counts: Mapping[ToldBy, int] | None = None
+        self._by_cell: Mapping[str, collections.Counter[ToldBy]] = {}
+        self._unread: Sequence[str] | None = None
         self._errors = errorlog.ErrorLog()
         self._counted_at = 0.0
 
@@ -63,41 +70,68 @@ class HostCensus:
         :param marked: UUIDs of providers with the trait of a class
         """
         now = time.monotonic()
-        if self.counts and now - self._counted_at < _PAUSE_SECONDS:
+        if self._unread == [] and now - self._counted_at < _PAUSE_SECONDS:
             return
         try:
-            counts = dict.fromkeys(ToldBy, 0)
-            for told_by in _hosts(marked):
-                counts[told_by] += 1
-            if self.counts is None:
-                _say(counts)
-            self.counts, self._counted_at = counts, now
+            unread = self._count(marked)
         except Exception as error:
             self._errors.report(
                 LOG, 'Cannot count the marked hosts', error=error)
+            return
+        self._counted_at = now
+        if self.counts is not None and unread != self._unread:
+            _say(self.counts, unread)
+        self._unread = unread
+
+    def _count(self, marked: Collection[str]) -> Sequence[str]:
+        """Count the hosts of each cell of nova.
+
+        :returns: names of cells that cannot be read
+        """
+        context = nova_context.get_admin_context()
+        named = {host for aggregate in objects.AggregateList.get_all(context)
+                 if hostclass.CLASS_KEY in aggregate.metadata
+                 for host in aggregate.hosts}
+        by_cell: dict[str, collections.Counter[ToldBy]] = {}
+        unread = []
+        for cell in objects.CellMappingList.get_all(context):
+            if cell.is_cell0() or cell.disabled:
+                continue
+            try:
+                with nova_context.target_cell(context, cell) as in_cell:
+                    by_cell[cell.uuid] = collections.Counter(
+                        _told_by(node, node['uuid'] in marked
+                                 or node['host'] in named)
+                        for node in _nodes(in_cell))
+            except Exception as error:
+                unread.append(cell.identity)
+                if cell.uuid in self._by_cell:
+                    by_cell[cell.uuid] = self._by_cell[cell.uuid]
+                self._errors.report(
+                    LOG, 'Cannot count the marked hosts of cell %s',
+                    cell.identity, error=error)
+        if by_cell:
+            self._by_cell = by_cell
+            self.counts = {
+                told_by: sum(counts[told_by] for counts in by_cell.values())
+                for told_by in ToldBy}
+        return unread
 
 
 #: The one of this process.
 CENSUS = HostCensus()
 
 
-def _hosts(marked: Collection[str]) -> Iterator[ToldBy]:
-    """What tells the class of each compute node that may be chosen."""
-    context = nova_context.get_admin_context()
-    named = {host for aggregate in objects.AggregateList.get_all(context)
-             if hostclass.CLASS_KEY in aggregate.metadata
-             for host in aggregate.hosts}
-    for cell in objects.CellMappingList.get_all(context):
-        if cell.is_cell0() or cell.disabled:
-            continue
-        with nova_context.target_cell(context, cell) as in_cell:
-            marker = None
-            while page := main_db.compute_node_get_all_by_pagination(
-                    in_cell, limit=_PAGE_ROWS, marker=marker):
-                marker = page[-1]['id']
-                for node in page:
-                    yield _told_by(node, node['uuid'] in marked
-                                   or node['host'] in named)
+def _nodes(in_cell: Any) -> Iterator[Mapping[str, Any]]:
+    """The rows of compute nodes that may be chosen.
+
+    :param in_cell: nova.context.RequestContext of their cell
+    """
+    marker = None
+    while page := main_db.compute_node_get_all_by_pagination(
+            in_cell, limit=_PAGE_ROWS, marker=marker):
+        marker = page[-1]['id']
+        yield from page
 
 
 def _told_by(node: Mapping[str, Any], is_marked: bool) -> ToldBy:
@@ -114,8 +148,11 @@ def _told_by(node: Mapping[str, Any], is_marked: bool) -> ToldBy:
             else ToldBy.CPU_SETS)
 
 
-def _say(counts: Mapping[ToldBy, int]) -> None:
-    """One line on all hosts."""
+def _say(counts: Mapping[ToldBy, int], unread: Sequence[str]) -> None:
+    """One line on all hosts.
+
+    :param unread: cells whose hosts are counted as they were, or not at all
+    """
     total = sum(counts.values()) - counts[ToldBy.BARE_METAL]
     unmarked = {
         ToldBy.BOTH_CPU_SETS:
@@ -131,6 +168,9 @@ def _say(counts: Mapping[ToldBy, int]) -> None:
     if said:
         said.append('mark them with "openstack pinning host set --class" or '
                     'pinning:class of an aggregate')
+    if unread:
+        said.append('hosts of these cells, which cannot be read, are missing '
+                    f'or as they were before: {", ".join(unread)}')
     LOG.log(logging.WARNING if said else logging.INFO, '%s', '; '.join([
         f'{counts[ToldBy.MARK]} of {total} hosts are marked as dedicated or '
         f'shared, besides {counts[ToldBy.BARE_METAL]} bare metal nodes',
