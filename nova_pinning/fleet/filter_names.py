@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import difflib
 
 from nova_pinning import errors
+from nova_pinning.model import filter_order
 
 CLASS_FILTER = 'HostClassFilter'
-TOPOLOGY_FILTERS = ('PinnedTopologyFilter', 'NUMATopologyFilter')
+TOPOLOGY_FILTERS = (filter_order.LAST_FILTER, filter_order.REPLACED_FILTER)
 
 _KNOWN = {name.casefold(): name for name in (CLASS_FILTER, *TOPOLOGY_FILTERS)}
 #: How much alike a misspelt name and the right one are at least. Nova's other

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PinnedTopologyFilter and HostClassFilter, for nova-scheduler to load."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 import copy
 from typing import Any
@@ -9,7 +10,9 @@ import nova.conf
 from nova.scheduler import filters
 from oslo_log import log as logging
 
+from nova_pinning import conf
 from nova_pinning import fit
+from nova_pinning.model import filter_order
 from nova_pinning.model import hostclass
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
@@ -36,6 +39,7 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
     def __init__(self) -> None:
         super().__init__()
         self._self_test = selftest.at_start_up()
+        self.is_followed = _check_order()
 
     def refusal(
         self, host_state: Any, request: requests.PinningRequest,
@@ -66,13 +70,14 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
 
     def second_choice(
         self, second: Sequence[Any], request: requests.PinningRequest,
+        has_first: bool,
     ) -> Sequence[Any]:
         """Hosts on which the first claim is right.
 
         Nova takes alternates from the same hosts. So those on which a second
-        attempt could be accepted though it is wrong come one at a time and
-        after all others: then there is no second attempt. For several
-        instances nova asks for alternates apart, so all of them come.
+        attempt could be accepted though it is wrong come alone, where there
+        are no others: then there is no second attempt. For several instances
+        nova asks for alternates apart, so all of them come.
         """
         harmless: list[Any] = []
         harmful: list[Any] = []
@@ -97,7 +102,9 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
                     break
                 sort(host_state, fitting.fit_on_host(
                     host_state, request, is_patient=True))
-        return harmless or (harmful if request.is_several else harmful[:1])
+        if request.is_several:
+            return harmless or harmful
+        return harmless or ([] if has_first else harmful[:1])
 
     def observe(
         self, host_states: Sequence[Any], spec_obj: Any,
@@ -127,6 +134,31 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
         for who, refusals in (('ours', ours), ('nova', nova)):
             for reason, count in refusals.counts.items():
                 recorder.differed(self._name, who, reason, count)
+
+
+def _check_order() -> bool:
+    """Whether filters come after PinnedTopologyFilter.
+
+    It is an error, unless that only observes.
+    """
+    wrong = filter_order.what_is_wrong(
+        nova.conf.CONF.filter_scheduler.enabled_filters)
+    if wrong and not requests.current_options().observes:
+        LOG.error(
+            'If the filters after ours refuse all hosts of first choice, '
+            'those of second choice have to be there: until that is put '
+            'right, they are passed beside the others. In [filter_scheduler], '
+            '%s', wrong)
+    return bool(wrong)
+
+
+def _note_mode(_reloaded: Any, changed: Mapping[Any, Any]) -> None:
+    """See to the order again once the filters begin to act."""
+    if ('pinning', 'mode') in changed:
+        _check_order()
+
+
+conf.CONF.register_mutate_hook(_note_mode)
 
 
 def _nova_passes(host_state: Any, spec_obj: Any) -> bool:

@@ -53,6 +53,8 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
     """
 
     RUN_ON_REBUILD = False
+    #: Whether filters come after it, which may leave none that it passes.
+    is_followed = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,10 +80,12 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
 
     def second_choice(
         self, second: Sequence[Any], request: requests.PinningRequest,
+        has_first: bool,
     ) -> Sequence[Any]:
-        """Those of the second tier that pass where the first does not do.
+        """Those of the second tier that pass where the first may not do.
 
         :param second: HostStates
+        :param has_first: whether any of the first tier have passed
         """
         return second
 
@@ -144,7 +148,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         if request is None:
             return
         chosen = [] if self._is_enough(round_, request) else self._chosen(
-            round_.second, request, round_.refused)
+            round_.second, request, round_)
         for host_state in round_.second:
             name = host_state.host
             if host_state in chosen:
@@ -200,7 +204,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         second = list(round_.second)
         if request.group_policy != 'affinity':
             second += aside
-        chosen = self._chosen(second, request, round_.refused)
+        chosen = self._chosen(second, request, round_)
         taken = set(chosen)
         request.left_aside[:] = [
             host_state for host_state in [*aside, *round_.second]
@@ -212,8 +216,9 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
                      'of the first is left: %s'
                      if not round_.passed else
                      'Instance %s may go on a host of second choice, since '
-                     'there are too few of the first for its server group: '
-                     '%s', instance_of(spec_obj), drawbacks)
+                     'those of the first may not be enough for its server '
+                     'group or for later filters: %s', instance_of(spec_obj),
+                     drawbacks)
         for host_state in chosen:
             round_.refused.discard(host_state.host)
             round_.passed += 1
@@ -226,8 +231,11 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
 
         Where each instance may need a host of its own, the filter for that
         comes before this one, and leaves none once those are used up. Nova
-        does not ask this one then.
+        does not ask this one then. Nor does it ask again where a later filter
+        has refused them all.
         """
+        if self.is_followed and not request.options.observes:
+            return False
         needed = 1
         if request.group_policy == 'anti-affinity':
             needed = request.instances - sum(
@@ -236,7 +244,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
 
     def _chosen(
         self, second: Sequence[Any], request: requests.PinningRequest,
-        refused: tally.RefusalTally,
+        round_: _Round,
     ) -> Sequence[Any]:
         """What second_choice() says; none if it fails.
 
@@ -244,8 +252,10 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         """
         if not second:
             return []
+        refused = round_.refused
         try:
-            chosen = self.second_choice(second, request)
+            chosen = self.second_choice(
+                second, request, bool(round_.passed))
             taken = set(chosen)
             for host_state in second:
                 name = host_state.host

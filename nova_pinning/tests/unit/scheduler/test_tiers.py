@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import functools
+import pathlib
 from unittest import mock
 import uuid
 
@@ -240,6 +242,98 @@ class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
                 placement = fitting.fit_on_host(state, requests.read(
                     builders.spec(builders.guest_topology((1, 256)))))
                 self.assertEqual(int(packs), placement.cells[0].id)
+
+
+class _Drops(nova_filters.BaseHostFilter):
+    """A filter of somebody else, which has hosts of its own to refuse."""
+
+    def __init__(self, *names):
+        self._names = names
+
+    def host_passes(self, host_state, _spec):
+        return host_state.host not in self._names
+
+
+class TestFollowed(unit_base.TestCase, oracle_cases.TestCase):
+    """Where filters come after PinnedTopologyFilter."""
+
+    def setUp(self):
+        super().setUp()
+        self.nova_options = self.useFixture(
+            config_fixture.Config(nova.conf.CONF))
+
+    def _start(self, *enabled):
+        """Make the filter as nova-scheduler does.
+
+        :returns: errors in the log
+        """
+        self.nova_options.config(
+            enabled_filters=list(enabled), group='filter_scheduler')
+        with unit_base.log_records(filters.__name__) as records:
+            self.filter = filters.PinnedTopologyFilter()
+        return _errors(records)
+
+    def _left(self, states, spec, *dropped):
+        return [state.host for state in
+                nova_filters.HostFilterHandler().get_filtered_objects(
+                    [self.filter, _Drops(*dropped)], states, spec)]
+
+    def test_the_log_has_the_line_to_write(self):
+        self.assertEqual([], self._start('Drops', 'PinnedTopologyFilter'))
+        said, = self._start('A', 'PinnedTopologyFilter', 'Drops')
+        self.assertIn('Drops in enabled_filters comes after Pinned', said)
+        self.assertTrue(said.endswith(
+            'write enabled_filters = A, Drops, PinnedTopologyFilter'), said)
+
+    def test_not_while_it_only_observes(self):
+        """So it is installed; the order matters once it acts."""
+        path = pathlib.Path(self.create_tempfiles(
+            [('nova', '[pinning]\nmode = observe\n')], ext='.conf')[0])
+        self.options.set_config_files([str(path)])
+        self.options.conf.reload_config_files()
+        self.assertEqual([], self._start('PinnedTopologyFilter', 'Drops'))
+        with unit_base.log_records() as records:
+            self._left([_second('a'), _good('good')], _spec())
+        self.assertIn('would refuse: 1 host: ' + model.summarise(
+            Reason.NOVA_AGAIN), records[-1].getMessage())
+        for text, count in (('mode = enforce', 1),
+                            ('mode = enforce\non_error = pass', 0)):
+            path.write_text(f'[pinning]\n{text}\n')
+            with unit_base.log_records(filters.__name__) as records:
+                self.options.conf.mutate_config_files()
+            self.assertEqual(count, len(_errors(records)))
+
+    def test_the_second_tier_passes_beside_the_first(self):
+        self._start('PinnedTopologyFilter', 'Drops')
+        states = [_second('a'), _good('good'), _second('b')]
+        with unit_base.log_records() as records:
+            self.assertEqual(
+                ['a', 'b'], self._left(states, _spec(), 'good'))
+        self.assertIn('or for later filters: 2 hosts: ',
+                      records[-1].getMessage())
+        self.assertEqual(
+            ['good', 'a', 'b'], self._left(states, _spec()))
+        # What fits nowhere is refused all the same.
+        self.assertEqual(
+            ['good'], self._left([_state('full', 1, 1), _good('good')],
+                                 _spec()))
+
+    def test_what_could_be_accepted_wrongly_does_not(self):
+        """It could be an alternate then."""
+        self._start('PinnedTopologyFilter', 'Drops')
+        good = builders.host_state('good', builders.host_topology(*[
+            oracle_cases.host_cell(
+                number, [number], shared=[number], memory=2048,
+                pages=[[4, 524288, 0, 0]]) for number in range(4)]))
+        self.assertEqual(
+            ['good'], self._left([_wrong('a'), good], _spec_of_four()))
+        self.assertEqual(
+            ['a'], self._left([_wrong('a'), _wrong('b')], _spec_of_four()))
+
+
+def _errors(records):
+    return [record.getMessage() for record in records
+            if record.levelname == 'ERROR']
 
 
 @ddt.ddt
