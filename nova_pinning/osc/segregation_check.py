@@ -16,7 +16,7 @@ from nova_pinning.osc import base
 from nova_pinning.segregation.audit import audit_run
 from nova_pinning.segregation.audit import audited
 from nova_pinning.segregation.audit import configs
-from nova_pinning.segregation.audit import packing
+from nova_pinning.segregation.audit import scheduler_options
 
 # requests keeps so many connections, and makes others anew each time.
 _MOST_JOBS = 10
@@ -63,8 +63,9 @@ class CheckSegregation(base.CloudCommand):
                             'hw:emulator_threads_policy=share, else 0)')
         nova_conf_options.add_options(
             parser, 'what nova-scheduler is given under this name, which '
-            'tells the order of NUMA cells that it expects of hosts; may be '
-            'given several times; without, only aggregates tell')
+            'tells the order of NUMA cells that it expects of hosts, and '
+            'which filters it runs; may be given several times; without, '
+            'only aggregates tell of the former, and nothing of the latter')
         parser.add_argument('--release', metavar='RELEASE', default='',
                             help='the nova of the hosts, such as 2026.1 or '
                             '33.0.2, which no API tells; servers in the '
@@ -92,8 +93,9 @@ class CheckSegregation(base.CloudCommand):
             configs=(configs.load(parsed_args.provider_configs)
                      if parsed_args.provider_configs else {}),
             emulator_cpus=parsed_args.emulator_cpus, jobs=parsed_args.jobs,
-            packs_cells=(packing.read_option(scheduler_arguments)
-                         if scheduler_arguments else None),
+            scheduler=(scheduler_options.read(scheduler_arguments)
+                       if scheduler_arguments
+                       else audited.SchedulerOptions()),
             known=host_release.defects(parsed_args))
         audit = audit_run.run_audit(
             self.host_cloud, settings,

@@ -36,6 +36,7 @@ from nova_pinning.segregation.audit import flavors
 from nova_pinning.segregation.audit import hosts
 from nova_pinning.segregation.audit import inventories
 from nova_pinning.segregation.audit import packing
+from nova_pinning.segregation.audit import scheduler_options
 from nova_pinning.segregation.audit import servers
 from nova_pinning.segregation import class_change
 from nova_pinning.segregation import segregation_model
@@ -45,7 +46,8 @@ from nova_pinning.upgrade import known_hits
 #: flavors require a trait once hosts have it, and servers are moved once it is
 #: clear where they belong.
 RULES: check_rule.Registry[audited.AuditedCloud] = check_rule.Registry(
-    hosts, aggregates, inventories, configs, packing, flavors, servers,
+    hosts, aggregates, inventories, configs, packing, scheduler_options,
+    flavors, servers,
     groups={
         'S1': 'Servers',
         'S2': 'Flavors',
@@ -53,7 +55,8 @@ RULES: check_rule.Registry[audited.AuditedCloud] = check_rule.Registry(
         'S4': 'Aggregates',
         'S5': 'What hosts offer',
         'S6': 'provider.yaml',
-        'S7': 'The order of NUMA cells'})
+        'S7': 'The order of NUMA cells',
+        'S8': 'nova-scheduler'})
 
 #: Requests under way at once, unless said.
 JOBS = 8
@@ -118,8 +121,7 @@ class AuditSettings:
     :param emulator_cpus: VCPUs that a dedicated host may have for emulator
         threads where no host file tells; None if nobody said
     :param jobs: requests that may be under way at once
-    :param packs_cells: nova-scheduler's own [compute]
-        packing_host_numa_cells_allocation_strategy; None if not known
+    :param scheduler: what nova-scheduler's own nova.conf says
     :param known: the defects of the hosts' nova, which no API tells
     """
 
@@ -130,7 +132,7 @@ class AuditSettings:
         dataclasses.field(default_factory=dict))
     emulator_cpus: int | None = None
     jobs: int = JOBS
-    packs_cells: bool | None = None
+    scheduler: audited.SchedulerOptions = audited.SchedulerOptions()
     known: known_hits.KnownDefects = known_hits.KnownDefects()
 
 
@@ -250,7 +252,7 @@ def _look(cloud: AuditSource, settings: AuditSettings, scope: _Scope,
         hosts=hosts_seen, aggregates=aggregates_seen,
         flavors=cloud.flavors(), descriptions=settings.descriptions,
         configs=settings.configs, emulator_cpus=settings.emulator_cpus,
-        packs_cells=settings.packs_cells,
+        scheduler=settings.scheduler,
         known_traits=frozenset(cloud.placement.known_traits(
             os_traits.CUSTOM_NAMESPACE, is_used=False)))
     isolating = [aggregate for aggregate in aggregates_seen

@@ -31,6 +31,20 @@ def class_of(host: segregation_model.MarkedHost) -> hostclass.HostClass | None:
         iter(named)) if len(named) == 1 else segregation_model.host_class(host)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class SchedulerOptions:
+    """What nova-scheduler's own nova.conf says, nothing where not known.
+
+    :param packs_cells: [compute] packing_host_numa_cells_allocation_strategy
+    :param enabled_filters: [filter_scheduler] enabled_filters
+    :param observes: whether [pinning] mode keeps ours from acting
+    """
+
+    packs_cells: bool | None = None
+    enabled_filters: tuple[str, ...] = ()
+    observes: bool = False
+
+
 # No slots: what is worked out of it is kept.
 @dataclasses.dataclass(frozen=True)
 class AuditedCloud:
@@ -47,8 +61,7 @@ class AuditedCloud:
         threads where no host file tells; None if nobody said
     :param known_traits: all CUSTOM_ traits that Placement knows, whether any
         provider has them or not
-    :param packs_cells: nova-scheduler's own [compute]
-        packing_host_numa_cells_allocation_strategy; None if not known
+    :param scheduler: what nova-scheduler's own nova.conf says
     """
 
     hosts: tuple[segregation_model.MarkedHost, ...] = ()
@@ -64,7 +77,7 @@ class AuditedCloud:
         dataclasses.field(default_factory=dict))
     emulator_cpus: int | None = None
     known_traits: frozenset[str] = frozenset()
-    packs_cells: bool | None = None
+    scheduler: SchedulerOptions = SchedulerOptions()
 
     @functools.cached_property
     def classes(self) -> Mapping[str, hostclass.HostClass | None]:

@@ -7,38 +7,13 @@ nova.conf and nova-compute by that of its host. Where these differ, an
 aggregate can say what the hosts have.
 """
 
-from collections.abc import Sequence
-
 from nova_pinning.checks import check_rule
-from nova_pinning import errors
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation.audit import audited
 from nova_pinning.segregation.audit import commands
 from nova_pinning.segregation import segregation_model
 
-_GROUP, _OPTION = 'compute', 'packing_host_numa_cells_allocation_strategy'
-
-
-def read_option(arguments: Sequence[str]) -> bool:
-    """What nova-scheduler's own nova.conf says.
-
-    :param arguments: --config-file and --config-dir with their values, as
-        nova-scheduler is given them
-    :raises errors.InputError: if they cannot be read
-    """
-    # Only here, for it takes a while to load.
-    from oslo_config import cfg
-    conf = cfg.ConfigOpts()
-    conf.register_opt(cfg.BoolOpt(_OPTION, default=False), group=_GROUP)
-    try:
-        # The environment is not that of nova-scheduler.
-        conf(list(arguments), project='nova', prog='nova-scheduler',
-             default_config_files=[], default_config_dirs=[], use_env=False)
-        return bool(conf[_GROUP][_OPTION])
-    except (cfg.Error, OSError, ValueError) as error:
-        raise errors.InputError(
-            ' '.join(str(error).split()).rstrip('.'),
-            errors.Location(' '.join(arguments))) from error
+_OPTION = 'packing_host_numa_cells_allocation_strategy'
 
 
 def _word(packs_cells: bool) -> str:
@@ -120,8 +95,9 @@ def not_as_expected(view: audited.AuditedCloud) -> check_rule.Violations:
         if len(said) == 1:
             [(expected, names)] = said.items()
             source = f'aggregate {", ".join(names)}'
-        elif view.packs_cells is not None:
-            expected, source = view.packs_cells, "nova-scheduler's nova.conf"
+        elif view.scheduler.packs_cells is not None:
+            expected = view.scheduler.packs_cells
+            source = "nova-scheduler's nova.conf"
         else:
             continue
         if has != expected:

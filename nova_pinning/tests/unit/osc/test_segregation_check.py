@@ -20,6 +20,7 @@ from nova_pinning import errors
 from nova_pinning.osc import segregation_check
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation.audit import audit_run
+from nova_pinning.segregation.audit import audited
 from nova_pinning.tests.unit.segregation import audit_cloud
 
 
@@ -148,16 +149,17 @@ class TestCheckSegregation(oslotest.BaseTestCase):
         settings = audit.call_args.args[1]
         self.assertEqual((10, 0), (settings.jobs, settings.emulator_cpus))
 
-    def test_the_order_that_nova_scheduler_expects(self):
-        option = 'packing_host_numa_cells_allocation_strategy'
+    def test_options_of_nova_scheduler(self):
         path = self.directory / 'nova.conf'
-        path.write_text(f'[compute]\n{option} = true\n')
-        for arguments, expected in (((), None),
-                                    (('--config-file', str(path)), True)):
+        path.write_text('[filter_scheduler]\nenabled_filters = A\n')
+        for arguments, expected in (
+                ((), audited.SchedulerOptions()),
+                (('--config-file', str(path)),
+                 audited.SchedulerOptions(False, ('A',)))):
             with mock.patch.object(audit_run, 'run_audit',
                                    side_effect=errors.CloudError) as audit:
                 self.run_command(*arguments)
-            self.assertIs(expected, audit.call_args.args[1].packs_cells)
+            self.assertEqual(expected, audit.call_args.args[1].scheduler)
         # What is handed in is looked at before the cloud.
         status, _output, error = self.run_command('--config-file', '/none')
         self.assertEqual(2, status)

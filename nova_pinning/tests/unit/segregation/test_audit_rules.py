@@ -18,7 +18,7 @@ from nova_pinning.placement import placement_traits
 from nova_pinning.segregation.audit import audit_run
 from nova_pinning.segregation.audit import audited
 from nova_pinning.segregation.audit import configs
-from nova_pinning.segregation.audit import packing
+from nova_pinning.segregation.audit import scheduler_options
 from nova_pinning.tests.unit.segregation import audit_cloud
 from nova_pinning.tests.unit import unit_base
 
@@ -27,7 +27,8 @@ L3 = (placement_traits.l3_trait(8), placement_traits.l3_trait(16))
 PINNED = {'hw:cpu_policy': 'dedicated'}
 
 
-def view(*hosts, aggregates=(), flavors=(), offers=None, **changes):
+def view(*hosts, aggregates=(), flavors=(), offers=None, packs_cells=None,
+         **changes):
     """A cloud in which all but what is given is in order."""
     cloud = audit_cloud.FakeCloud(hosts, flavors=flavors,
                                   aggregates=aggregates)
@@ -38,7 +39,12 @@ def view(*hosts, aggregates=(), flavors=(), offers=None, **changes):
            'members': {aggregate.uuid: cloud.members(aggregate)
                        for aggregate in aggregates if aggregate.isolated_for},
            'known_traits': frozenset(placement_traits.TRAIT_OF.values()),
-           **changes})
+           'scheduler': audited.SchedulerOptions(packs_cells), **changes})
+
+
+def runs(*names, observes=False):
+    """Filters that nova-scheduler runs."""
+    return audited.SchedulerOptions(False, names, observes)
 
 
 def findings(seen):
@@ -256,6 +262,11 @@ class TestFindings(unit_base.TestCase):
             shared(), descriptions=packs(s=False),
             aggregates=[audit_cloud.packing('x', '0', 's'),
                         audit_cloud.packing('y', '1', 's')])),
+        # The order of filters.
+        ('', view(scheduler=runs('A', 'PinnedTopologyFilter'))),
+        ('', view(scheduler=runs('PinnedTopologyFilter', 'A',
+                                 observes=True))),
+        ('S801', view(scheduler=runs('PinnedTopologyFilter', 'A'))),
     )
     @ddt.unpack
     def test_codes(self, expected, seen):
@@ -411,7 +422,7 @@ class TestLikelyClass(unit_base.TestCase):
             self.assertIs(expected, seen.likely_class(seen.hosts[0]))
 
 
-class TestSchedulersOption(unit_base.TestCase):
+class TestSchedulerOptions(unit_base.TestCase):
 
     def read(self, *texts):
         directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
@@ -420,28 +431,41 @@ class TestSchedulersOption(unit_base.TestCase):
             path = directory / f'{number}.conf'
             path.write_text(text)
             arguments += ['--config-file', str(path)]
-        return packing.read_option(arguments)
+        return scheduler_options.read(arguments)
 
     def test_read(self):
         option = 'packing_host_numa_cells_allocation_strategy'
         with fixtures.EnvironmentVariable(f'OS_COMPUTE__{option.upper()}',
                                           'true'):
-            self.assertIs(False, self.read('[compute]\nx = 1\n'))
-        self.assertIs(True, self.read(f'[compute]\n{option} = yes\n'))
+            self.assertEqual(runs(), self.read('[compute]\nx = 1\n'))
+        self.assertIs(True, self.read(
+            f'[compute]\n{option} = yes\n').packs_cells)
         # The last word counts.
-        self.assertIs(False, self.read(f'[compute]\n{option} = yes\n',
-                                       f'[compute]\n{option} = no\n'))
+        self.assertIs(False, self.read(
+            f'[compute]\n{option} = yes\n',
+            f'[compute]\n{option} = no\n').packs_cells)
+        self.assertEqual(
+            runs('A', 'PinnedTopologyFilter', 'B', observes=True), self.read(
+                '[filter_scheduler]\nenabled_filters = A,\n'
+                '  PinnedTopologyFilter, B\n[pinning]\nmode = observe\n'))
 
     def test_wrong(self):
         option = 'packing_host_numa_cells_allocation_strategy'
         for texts, words in (((f'[compute]\n{option} = x\n',), option),
+                             (('[pinning]\nmode = x\n',), 'mode'),
                              (('[compute\n',), '0.conf')):
             self.assertIn(words, str(self.assertRaises(
                 errors.InputError, self.read, *texts)))
         for arguments in (['--config-file', '/none'],
                           ['--config-dir', '/none'], ['--config-file', '/']):
             self.assertIn('--config-', str(self.assertRaises(
-                errors.InputError, packing.read_option, arguments)))
+                errors.InputError, scheduler_options.read, arguments)))
+
+    def test_the_line_to_write(self):
+        found, = findings(view(scheduler=runs('PinnedTopologyFilter', 'A')))
+        self.assertEqual('service nova-scheduler', found.subject)
+        self.assertTrue(found.message.endswith(
+            'write enabled_filters = A, PinnedTopologyFilter'), found.message)
 
 
 class TestConfigs(unit_base.TestCase):
