@@ -68,7 +68,8 @@ where guests of both classes may share CPUs.
         mutable=True,
         choices=[
             ('by-class', 'Refuse the host for dedicated guests, pass it for '
-                         'shared ones'),
+                         "shared ones; after a failed self-test, go by nova's "
+                         'own NUMATopologyFilter for all'),
             ('refuse', 'Refuse the host'),
             ('pass', 'Pass the host')],
         help="""
@@ -77,8 +78,10 @@ all hosts if its self-test at start-up failed. The error is logged once, with
 the host's name, and again every hour with how often it came.
 
 The default keeps a fault from putting a pinned guest where it does not fit
-while shared guests go on to be scheduled. Set it to ``pass`` only to get a
-cloud going again while a fault is being looked into.
+while shared guests go on to be scheduled, and a new nova whose fit is another
+from refusing all guests. Set it to ``refuse`` where no guest may be placed by
+a fit with known defects, and to ``pass`` only to get a cloud going again while
+a fault is being looked into.
 """),
     cfg.BoolOpt(
         'check_nova_claim',

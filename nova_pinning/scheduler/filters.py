@@ -44,9 +44,9 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
     def refusal(
         self, host_state: Any, request: requests.PinningRequest,
     ) -> Refusal | None:
-        outcome = fitting.fit_on_host(host_state, request)
-        if outcome is not None and self._self_test.failures:
+        if request.spec_topology is not None and self._self_test.failures:
             raise selftest.SelfTestFailed(self._self_test.failures[0])
+        outcome = fitting.fit_on_host(host_state, request)
         if isinstance(outcome, Refusal):
             return outcome
         if outcome is None and not request.requires_threads:
@@ -61,6 +61,21 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
                 detail='realtime vCPUs with emulator threads policy "share" '
                        'need [compute] cpu_shared_set, which is not set on '
                        'the host')
+        return None
+
+    def error_refusal(self, error: Exception, host_state: Any,
+                      spec_obj: Any) -> Refusal | None:
+        """By default nova's own fit decides where ours is not that of nova."""
+        options = requests.current_options()
+        if (not isinstance(error, selftest.SelfTestFailed)
+                or options.on_error != 'by-class'):
+            return super().error_refusal(error, host_state, spec_obj)
+        seen = _asked_of_nova(host_state, spec_obj)
+        if isinstance(seen, Refusal):
+            return seen
+        if not options.observes:
+            host_state.limits = seen.limits
+            host_state.allocation_candidates = seen.allocation_candidates
         return None
 
     def fitted(
@@ -115,11 +130,12 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
         for host_state in host_states:
             name = host_state.host
             refusal = refused.refusal(name)
-            passes = _nova_passes(host_state, spec_obj)
-            if passes and refusal is not None:
+            of_nova = _asked_of_nova(host_state, spec_obj)
+            if isinstance(of_nova, Refusal):
+                if refusal is None:
+                    nova.add(name, of_nova)
+            elif refusal is not None:
                 ours.add(name, refusal)
-            elif not passes and refusal is None:
-                nova.add(name, Refusal(Reason.NOVA_REFUSES))
         if not ours and not nova:
             return
         said = []
@@ -161,20 +177,22 @@ def _note_mode(_reloaded: Any, changed: Mapping[Any, Any]) -> None:
 conf.CONF.register_mutate_hook(_note_mode)
 
 
-def _nova_passes(host_state: Any, spec_obj: Any) -> bool:
-    """What nova's own filter says of a host, which it does not get to change.
+def _asked_of_nova(host_state: Any, spec_obj: Any) -> Any:
+    """A host as nova's own filter passes it, or its Refusal.
 
-    A filter that fails lets no host pass.
+    :param host_state: nova.scheduler.host_manager.HostState; not changed
     """
     # Not at the top: this module is loaded while nova's filters still are.
     from nova.scheduler.filters import numa_topology_filter
     seen = copy.copy(host_state)
     seen.limits = dict(host_state.limits)
     try:
-        return bool(numa_topology_filter.NUMATopologyFilter().host_passes(
-            seen, spec_obj))
-    except Exception:
-        return False
+        passes = numa_topology_filter.NUMATopologyFilter().host_passes(
+            seen, spec_obj)
+    except Exception as error:
+        return Refusal(Reason.NOVA_REFUSES,
+                       detail=f'{type(error).__name__}: {error}')
+    return seen if passes else Refusal(Reason.NOVA_REFUSES)
 
 
 class HostClassFilter(reasoned.ReasonedFilter):

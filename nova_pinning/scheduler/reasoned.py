@@ -368,8 +368,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         except Exception as error:
             is_sound = False
             self._note_error(error, host_state.host)
-            refusal = self.error_refusal(
-                spec_obj, f'{type(error).__name__}: {error}')
+            refusal = self.error_refusal(error, host_state, spec_obj)
         if refusal is not None and LOG.isEnabledFor(logging.DEBUG):
             LOG.debug('%s refuses host %s for instance %s: %s',
                       self._name, host_state.host, instance_of(spec_obj),
@@ -382,13 +381,14 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
             error=error)
         metrics.recorder().error(self._name, type(error).__name__)
 
-    def error_refusal(self, spec_obj: Any, detail: str) -> Refusal | None:
+    def error_refusal(self, error: Exception, host_state: Any,
+                      spec_obj: Any) -> Refusal | None:
         """What is configured for a host that the filter cannot judge."""
         policy = requests.current_options().on_error
         if policy == 'pass' or (
                 policy == 'by-class' and not self._is_dedicated(spec_obj)):
             return None
-        return Refusal(Reason.ERROR, detail=detail)
+        return Refusal(Reason.ERROR, detail=f'{type(error).__name__}: {error}')
 
     @staticmethod
     def _is_dedicated(spec_obj: Any) -> bool:

@@ -57,10 +57,10 @@ def at_start_up() -> SelfTestResult:
         return result
     LOG.error(
         'nova-pinning %s on nova %s, which it is %s: self-test failed in %d '
-        'of %d cases. Its NUMA fit differs from that of this nova, so hosts '
-        'are judged as [pinning] on_error says. Put NUMATopologyFilter in the '
-        'place of PinnedTopologyFilter, or install a version that is tested '
-        'with this nova, and report these: %s',
+        'of %d cases. Its NUMA fit differs from that of this nova, so '
+        "nova's own NUMATopologyFilter judges hosts, with all that it gets "
+        'wrong, unless [pinning] on_error says otherwise. Install a version '
+        'that is tested with this nova, and report these: %s',
         metrics.package_version('nova-pinning'), version, known,
         len(result.failures), result.checked, '; '.join(result.failures))
     return result

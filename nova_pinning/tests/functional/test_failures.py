@@ -472,11 +472,19 @@ class TestStart(_Case):
         with mock.patch.object(
                 hardware, 'numa_fit_instance_to_host', return_value=None):
             self.start(compute_1=_host())
-        self.assert_refused(self.boot_dedicated())
+        # Nova's own filter takes what fits, and nothing else.
+        self.assert_goes(self.boot_dedicated(), 'compute-1')
+        self.assert_refused(self.boot_dedicated(vcpus=3))
         self.assert_goes(self.boot_shared(), 'compute-1')
+        self.configure(on_error='refuse')
+        self.assert_refused(self.boot_dedicated())
         # They have no topology to be judged.
         self.assert_goes(self.boot({}), 'compute-1')
-        self.configure(on_error='pass')
+
+    @shows('filter-order')
+    def test_filter_order(self):
+        self.FILTERS = ('PinnedTopologyFilter', 'NUMATopologyFilter')
+        self.start(compute_1=_host())
         self.assert_goes(self.boot_dedicated(), 'compute-1')
 
     @shows('nova-not-tested')

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-
-
 """The self-test at start-up, on this nova and on others."""
 
 import logging
 from unittest import mock
 
 import ddt
+from nova.scheduler.filters import numa_topology_filter
 from nova.virt import hardware
 
 from nova_pinning.model import nova_release
@@ -144,55 +143,89 @@ class TestAnotherNova(TestCase):
         message = said.getMessage()
         self.assertRegex(message, r'self-test failed in [1-8] of 8 cases\. ')
         self.assertIn(
-            'so hosts are judged as [pinning] on_error says. Put '
-            'NUMATopologyFilter in the place of PinnedTopologyFilter, or '
-            'install a version that is tested with this nova, and report '
-            'these: ', message)
+            "so nova's own NUMATopologyFilter judges hosts, with all that it "
+            'gets wrong, unless [pinning] on_error says otherwise. Install a '
+            'version that is tested with this nova, and report these: ',
+            message)
         self.assertIn(problem, message)
         self.recorder.self_test.assert_called_once_with(False)
+
+    @ddt.data(_NOVAS, _last_cell, _finds_nothing, _finds_what_does_not_fit)
+    def test_novas_own_filter_judges_by_default(self, nova):
+        """As if ours were not there: hosts, limits and candidates."""
+        chosen, _said = self._start(_raises)
+        own = numa_topology_filter.NUMATopologyFilter()
+        for case in (oracle_cases.plain(), oracle_cases.uneven_cpus(),
+                     oracle_cases.near_a_device(), _shared(),
+                     oracle_cases.full()):
+            expected, spec = builders.scheduled(case)
+            state, _spec = builders.scheduled(case)
+            with mock.patch.object(
+                    hardware, 'numa_fit_instance_to_host', nova):
+                passes = own.host_passes(expected, spec)
+                self.assertEqual([state][:passes],
+                                 list(chosen.filter_all([state], spec)))
+            self.assertEqual(set(expected.limits), set(state.limits))
+            if passes:
+                self.assertEqual(expected.allocation_candidates,
+                                 state.allocation_candidates)
+
+    def test_where_that_fails_too(self):
+        chosen, _said = self._start(_raises)
+        with mock.patch.object(
+                hardware, 'numa_fit_instance_to_host', _raises):
+            with unit_base.log_records() as records:
+                self.assertEqual([], list(chosen.filter_all(
+                    *_one(oracle_cases.plain()))))
+        self.assertIn("nova's own filter refuses the host (host1: TypeError: "
+                      'an argument more', records[-1].getMessage())
 
     @ddt.data(_last_cell, _finds_nothing, _finds_what_does_not_fit, _raises)
     def test_hosts_are_judged_as_configured(self, nova):
         """For guests with a NUMA topology; others are none of its business."""
         chosen, _said = self._start(nova)
-        dedicated = oracle_cases.plain()
-        shared = oracle_cases.case(
-            [oracle_cases.host_cell(0, shared=[0, 1])],
-            oracle_cases.guest() | {'policy': 'shared', 'cells': [
-                {'dedicated': [], 'shared': [0], 'memory': 256}]})
-        for policy, passing in (
-                ('by-class', [shared]), ('refuse', []),
-                ('pass', [dedicated, shared])):
+        for policy in ('refuse', 'pass'):
             self.set_option('on_error', policy)
-            for case in (dedicated, shared):
+            for case in (oracle_cases.plain(), oracle_cases.full(), _shared()):
                 state, spec = builders.scheduled(case)
-                self.assertEqual(
-                    [state] if case in passing else [],
-                    list(chosen.filter_all([state], spec)), policy)
-            state = builders.host_state(topology=dedicated.host())
+                self.assertEqual([state][:policy == 'pass'],
+                                 list(chosen.filter_all([state], spec)))
+            state = builders.host_state(topology=oracle_cases.plain().host())
             spec = builders.spec()
             self.assertEqual([state], list(chosen.filter_all([state], spec)))
 
-    def test_refusals_say_so_and_the_log_does_once(self):
+    def test_the_log_says_so_time_and_again(self):
+        """Once for all requests, and every hour how many hosts it was."""
         chosen, _said = self._start(_finds_nothing)
         with unit_base.log_records() as records:
             for _request in range(3):
                 list(chosen.filter_all(*_one(oracle_cases.plain())))
-        errors = [record.getMessage() for record in records
+        errors = [record for record in records
                   if record.levelno == logging.ERROR]
         self.assertEqual(1, len(errors), errors)
-        self.assertIn('an unexpected error (host1: SelfTestFailed: the '
-                      'emptiest cell',
-                      records[-1].getMessage())
+        self.assertIn('SelfTestFailed', str(errors[0].exc_info))
+        self.assertEqual(3, self.recorder.error.call_count)
 
-    def test_observed(self):
-        """Nothing is refused, and each host counts as a difference."""
+    @ddt.data(('by-class', 0), ('refuse', 1))
+    @ddt.unpack
+    def test_observed(self, policy, differences):
+        """Nothing is refused; what would have been counts."""
         self.set_option('mode', 'observe')
+        self.set_option('on_error', policy)
         chosen, _said = self._start(_finds_nothing)
         states, spec = _one(oracle_cases.plain())
         self.assertEqual(states, list(chosen.filter_all(states, spec)))
-        self.recorder.differed.assert_called_once_with(
-            'PinnedTopologyFilter', 'ours', 'error', 1)
+        self.assertEqual({}, states[0].limits)
+        self.assertEqual([mock.call(
+            'PinnedTopologyFilter', 'ours', 'error', 1)] * differences,
+            self.recorder.differed.mock_calls)
+
+
+def _shared():
+    return oracle_cases.case(
+        [oracle_cases.host_cell(0, shared=[0, 1])],
+        oracle_cases.guest() | {'policy': 'shared', 'cells': [
+            {'dedicated': [], 'shared': [0], 'memory': 256}]})
 
 
 def _one(case):
