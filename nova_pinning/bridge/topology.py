@@ -178,12 +178,35 @@ def host_from_nova(
     if topology is None:
         return model.Host(())
     try:
-        cells = topology._obj_cells
-    except AttributeError as error:
+        cells = list(topology._obj_cells)
+    except (AttributeError, TypeError) as error:
         raise BrokenTopology('the list of cells is missing') from error
     return model.Host(
         tuple([NovaCell(cell) for cell in cells]),
         cpu_allocation_ratio, ram_allocation_ratio)
+
+
+def check_countable(cells: Iterable[Any]) -> None:
+    """See that nova can count a guest on some cells of a host.
+
+    Its accounting (nova.virt.hardware.numa_usage_from_instance_numa) reads
+    more than its fit, and looks for the smallest pages.
+
+    :param cells: nova.objects.NUMACell
+    :raises BrokenTopology: if it cannot
+    """
+    for cell in cells:
+        try:
+            cell._obj_memory - cell._obj_memory_usage - cell._obj_cpu_usage
+            len(cell._obj_cpuset), len(cell._obj_siblings)
+            if [pool._obj_size_kb * pool._obj_total
+                    for pool in cell._obj_mempages]:
+                continue
+        except (AttributeError, TypeError) as error:
+            raise _broken(cell, error) from error
+        raise BrokenTopology(
+            f'cell {cell._obj_id}: it has no memory pages, without which nova '
+            'cannot count memory')
 
 
 def nova_cells(cells: Iterable[model.CellView]) -> list[Any]:

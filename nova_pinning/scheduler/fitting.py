@@ -230,6 +230,25 @@ def _place(
     host: _ScheduledHost, host_state: Any, request: requests.PinningRequest,
     bounds: fit.ClaimBounds, is_patient: bool,
 ) -> FittedGuest | Refusal:
+    """Where the guest goes, if nova can count it there."""
+    try:
+        try:
+            outcome = _fit(host, host_state, request, bounds, is_patient)
+        except Exception:
+            # It may be the host's fault.
+            topology.check_countable(host.topology.cells)
+            raise
+        if isinstance(outcome, FittedGuest):
+            topology.check_countable(topology.nova_cells(outcome.cells))
+        return outcome
+    except topology.BrokenTopology as error:
+        return Refusal(Reason.BROKEN_TOPOLOGY, detail=str(error))
+
+
+def _fit(
+    host: _ScheduledHost, host_state: Any, request: requests.PinningRequest,
+    bounds: fit.ClaimBounds, is_patient: bool,
+) -> FittedGuest | Refusal:
     if host.topology is None:
         return Refusal(Reason.NO_TOPOLOGY)
     if request.guest is None:
@@ -239,6 +258,11 @@ def _place(
     if not candidates:
         return Refusal(Reason.ALLOCATION)
     ratios = host_state.cpu_allocation_ratio, host_state.ram_allocation_ratio
+    try:
+        limits = request.claims.limits(ratios)
+    except ValueError as error:
+        # Nova has read nothing of the compute node yet.
+        return Refusal(Reason.BROKEN_TOPOLOGY, detail=str(error))
     if is_patient:
         bounds = bounds._replace(is_patient=True)
     try:
@@ -268,8 +292,7 @@ def _place(
         return first if freeing is None else freeing
     if request.pci_requests and request.is_several:
         host.keep_pools()
-    return FittedGuest(
-        first, engine_host.cells, request.claims.limits(ratios), good)
+    return FittedGuest(first, engine_host.cells, limits, good)
 
 
 def _decide(

@@ -268,6 +268,9 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
             return chosen
         except Exception as error:
             self._note_error(error, second[0].host)
+            for host_state in second:
+                refused.discard(host_state.host)
+                refused.add(host_state.host, _unexpected(error))
             return []
 
     def _drawbacks(self, host_states: Iterable[Any],
@@ -388,7 +391,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         if policy == 'pass' or (
                 policy == 'by-class' and not self._is_dedicated(spec_obj)):
             return None
-        return Refusal(Reason.ERROR, detail=f'{type(error).__name__}: {error}')
+        return _unexpected(error)
 
     @staticmethod
     def _is_dedicated(spec_obj: Any) -> bool:
@@ -405,6 +408,10 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         # package still is.
         from nova.scheduler import utils
         return bool(utils.request_is_rebuild(spec_obj))
+
+
+def _unexpected(error: Exception) -> Refusal:
+    return Refusal(Reason.ERROR, detail=f'{type(error).__name__}: {error}')
 
 
 def _accept(host_state: Any, fitted: fitting.FittedGuest | None) -> None:

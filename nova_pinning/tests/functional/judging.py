@@ -84,8 +84,9 @@ def _requests():
     """By name: HostStates and a RequestSpec, new ones."""
     quick = [oracle_cases.host_cell(cell, [cell]) for cell in range(2)]
     # Nova tries the emptiest cell first, of which the memory is not enough.
-    slow = [oracle_cases.host_cell(0, range(4), pages=[], memory=64), *[
-        oracle_cases.host_cell(cell, [3 + cell]) for cell in range(1, 3)]]
+    slow = [oracle_cases.host_cell(
+        0, range(4), pages=[[4, 64 * 256, 0, 0]], memory=64), *[
+            oracle_cases.host_cell(cell, [3 + cell]) for cell in range(1, 3)]]
     return {
         'full': ([_state('host0', pinned=range(8))], _spec((1, 1))),
         'broken': ([_Unreadable('host0', 'node', None)], _spec((1, 1))),

@@ -179,6 +179,11 @@ class _Fleets(case_generator.Generator):
         return [max(self.rng.choice(cpus) // threads, 2)
                 for _ in range(count)]
 
+    def page_maker(self) -> ty.Callable[[int], list[list[int]]]:
+        """As ever, but for cells without pages, where nova cannot count."""
+        made = super().page_maker()
+        return lambda memory: made(memory) or [[4, 256 * memory, 0, 0]]
+
     # The guest.
 
     def guest(self, policy: str | None, host: list[_Data]) -> _Data:

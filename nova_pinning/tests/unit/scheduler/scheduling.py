@@ -240,9 +240,6 @@ def request(number):
         del data['pci']['requests'][1:]
     made = []
     for case in drawn:
-        for cell in case.data['host']:
-            # No real host has no pages at all, and nova cannot count there.
-            cell['pages'] = cell['pages'] or [[4, cell['memory'] * 256, 0, 0]]
         pci = data['pci'] and {
             'requests': data['pci']['requests'], 'mapping': None,
             'pools': [

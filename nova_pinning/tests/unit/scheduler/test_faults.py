@@ -8,8 +8,10 @@ from nova import objects
 from nova.scheduler import host_manager
 from nova.scheduler import weights as nova_weights
 
+from nova_pinning.bridge import numa
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import fitting
+from nova_pinning.scheduler import requests
 from nova_pinning.scheduler import weights
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import oracle_cases
@@ -92,6 +94,7 @@ _BROKEN_HOSTS = {
         _cell(state).mempages[0], '_obj_size_kb', None),
     'more pages used than there are': lambda state: setattr(
         _cell(state).mempages[0], '_obj_used', 10 ** 12),
+    'no pages': _set(mempages=[]),
     'total pages missing': _without(
         'total', lambda state: _cell(state).mempages[0]),
     'ids twice': lambda state: setattr(
@@ -128,6 +131,15 @@ def _state(spoil=None, name='broken'):
         oracle_cases.host_cell(1, range(4, 8), siblings=[[4, 5], [6, 7]])))
     if spoil is not None:
         spoil(state)
+    return state
+
+
+def _of_both(spoil):
+    """A host with a cell for guests of either class."""
+    state = builders.host_state('broken', builders.host_topology(
+        oracle_cases.host_cell(0, range(4), shared=[4, 5],
+                               siblings=[[0, 1], [2, 3]])))
+    spoil(state)
     return state
 
 
@@ -202,6 +214,41 @@ class TestBrokenHosts(_NeverRaises):
     def test_a_topology_that_raises(self):
         for guest in _GUESTS:
             self._run([_Unreadable(), _state(name='sound')], _spec(guest))
+
+    def test_nova_can_count_where_they_pass(self):
+        """And what is wrong with a host is no error of ours."""
+        for name, spoil in _BROKEN_HOSTS.items():
+            if name in ('aggregates none', 'metadata missing',
+                        'candidates without mappings', 'pools without count',
+                        'network_metadata none', 'siblings of none'):
+                # Not of the topology, or it cannot come out of a database.
+                continue
+            for guest in _GUESTS:
+                state, spec = _of_both(spoil), _spec(guest)
+                refusal = filters.PinnedTopologyFilter().refusal(
+                    state, requests.read(spec))
+                if refusal is None:
+                    fitted = fitting.last_fit(state, requests.read(spec))
+                    numa.with_guest(
+                        state.numa_topology, fitted.guest, fitted.fit)
+
+    def test_the_reason_names_what_is_missing(self):
+        for name, said in (
+                ('ratios none', "Field `cpu_allocation_ratio' cannot be None"),
+                ('no pages', 'cell 0: it has no memory pages, without which '
+                             'nova cannot count memory'),
+                ('cells none', 'the list of cells is missing'),
+                ('cpu_usage missing', 'cell 0: field cpu_usage is not set'),
+                ('memory none', 'cell 0: unsupported operand')):
+            with unit_base.log_records() as records:
+                self.assertEqual([], list(
+                    filters.PinnedTopologyFilter().filter_all(
+                        [_of_both(_BROKEN_HOSTS[name])], _spec())))
+            said_of_host, = [
+                record.getMessage() for record in records
+                if record.levelno > logging.DEBUG]
+            self.assertIn(f'a NUMA topology is broken (broken: {said}',
+                          said_of_host, name)
 
     def test_a_broken_host_stands_in_no_others_way(self):
         for name, spoil in _BROKEN_HOSTS.items():

@@ -23,10 +23,15 @@ from nova_pinning.tests.unit.oracle import oracle_cases
 from nova_pinning.tests.unit import unit_base
 
 
+def _memory(memory_mib):
+    """A host cell with so much of it, in pages of 4 KiB."""
+    return {'memory': memory_mib, 'pages': [[4, 256 * memory_mib, 0, 0]]}
+
+
 def _state(name, *memory_mib):
     """A host with a CPU in each cell."""
     return builders.host_state(name, builders.host_topology(*[
-        oracle_cases.host_cell(number, [number], pages=[], memory=memory)
+        oracle_cases.host_cell(number, [number], **_memory(memory))
         for number, memory in enumerate(memory_mib)]))
 
 
@@ -179,7 +184,7 @@ class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
     def test_claims_that_take_long(self):
         self.set_option('nova_claim_max_seconds', 1e-6)
         slow = builders.host_state('slow', builders.host_topology(*[
-            oracle_cases.host_cell(number, [number], pages=[], memory=memory)
+            oracle_cases.host_cell(number, [number], **_memory(memory))
             for number, memory in enumerate((64, 512, 512))]))
         self.nova_options.config(
             packing_host_numa_cells_allocation_strategy=True, group='compute')
@@ -190,6 +195,15 @@ class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
             [slow, _state('good', 256, 256)], spec))
         self.assertEqual(['slow'], self._left([slow], builders.spec(
             builders.guest_topology((1, 256), (1, 256)))))
+
+    def test_an_error_in_the_choice_is_the_reason(self):
+        with mock.patch.object(self.filter, 'second_choice',
+                               side_effect=RuntimeError('oops')):
+            with unit_base.log_records() as records:
+                self.assertEqual([], self._left([_second('a')], _spec()))
+        self.assertIn('No host for instance', records[-1].getMessage())
+        self.assertIn('an unexpected error (a: RuntimeError: oops)',
+                      records[-1].getMessage())
 
     def test_a_longer_look(self):
         """Nova is asked to the end where no other host is left."""

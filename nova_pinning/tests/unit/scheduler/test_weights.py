@@ -116,7 +116,8 @@ class TestFragmentation(WithoutFreeCpus):
     def test_memory_counts_too(self):
         """Taking the last memory strands all CPUs that are left."""
         states = [
-            _state(name, _cell(0, range(8), memory=memory, pages=[]))
+            _state(name, _cell(0, range(8), memory=memory,
+                               pages=[[4, 256 * memory, 0, 0]]))
             for name, memory in (('tight', 512), ('ample', 4096))]
         self.assertEqual(
             {'tight': 0.0, 'ample': 0.0}, _raw(
