@@ -22,10 +22,13 @@ from nova_pinning.tests.unit import unit_base
 
 
 def _as_scheduled(case):
-    """The case with limits: in nova-scheduler there always are some."""
+    """The case with limits and pages, which nova-scheduler always has."""
     data = oracle_case.Case.parse(str(case)).data
     data['limits'] = data['limits'] or {
         'cpu': 16.0, 'ram': 1.5, 'network': None}
+    for cell in data['host']:
+        # Without, nova fits a guest there and cannot count it.
+        cell['pages'] = cell['pages'] or [[4, 256 * cell['memory'], 0, 0]]
     return oracle_case.Case(data)
 
 
@@ -376,6 +379,25 @@ class TestCandidates(oracle_cases.TestCase):
     def _candidates(self, *nodes):
         return [{'mappings': {f'{oracle_case.request_id(0)}-0': [
             oracle_case.provider_id(node)]}} for node in nodes]
+
+    def test_contexts_for_memory_encryption(self):
+        """Of these providers nova-scheduler knows nothing, and needs not."""
+        candidates = [
+            {'mappings': {'': ['root', context], **candidate['mappings']}}
+            for context in ('sev', 'sev-es')
+            for candidate in self._candidates(1, 0)]
+        theirs = self._narrowed(
+            numa_topology_filter.NUMATopologyFilter, list(candidates))
+        with mock.patch.object(fit, 'decide', wraps=fit.decide) as decide:
+            ours = self._narrowed(
+                filters.PinnedTopologyFilter, list(candidates))
+        self.assertEqual((True, [candidates[1], candidates[3]]), ours)
+        self.assertEqual(theirs, ours)
+        self.assertEqual(2, decide.call_count)
+        # The guest's other wishes as ever.
+        self.case.data['host'][0]['pinned'] = [0, 1]
+        self.assertFalse(self._narrowed(
+            filters.PinnedTopologyFilter, list(candidates))[0])
 
     def _narrowed(self, kind, candidates):
         state, spec = builders.scheduled(self.case)

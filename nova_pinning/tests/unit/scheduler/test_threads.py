@@ -9,8 +9,10 @@ import collections
 import copy
 import functools
 import gc
+import itertools
 import logging
 import multiprocessing
+import os
 import sys
 import threading
 from unittest import mock
@@ -23,6 +25,7 @@ from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import requests
 from nova_pinning.tests import forms
 from nova_pinning.tests.oracle import oracle_case
+from nova_pinning.tests.oracle import scheduled_cases
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import oracle_cases
 from nova_pinning.tests.unit.scheduler import scheduling
@@ -74,10 +77,11 @@ class _TestCase(unit_base.TestCase):
             logger.setLevel(logging.DEBUG)
 
 
-def _together(*tasks):
+def _together(*tasks, patience=PATIENCE):
     """What each task returns, all begun at the same moment.
 
     :param tasks: called in a thread each
+    :param patience: seconds after which one has failed
     """
     found = [None] * len(tasks)
     errors = []
@@ -98,7 +102,7 @@ def _together(*tasks):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(PATIENCE)
+            thread.join(patience)
     finally:
         sys.setswitchinterval(before)
     if errors:
@@ -324,6 +328,65 @@ class TestLoad(_TestCase):
             for thread in threads:
                 thread.join(PATIENCE)
             sys.setswitchinterval(before)
+
+
+class TestFleet(unit_base.TestCase):
+    """Many hosts, and guests with devices asked for by many at once.
+
+    ``tox -e fleet`` has 5,000 hosts and 40 requests.
+    """
+
+    HOSTS = int(os.environ.get('NOVA_PINNING_FLEET_HOSTS', '60'))
+    REQUESTS = int(os.environ.get('NOVA_PINNING_FLEET_REQUESTS', '8'))
+
+    def setUp(self):
+        super().setUp()
+        # Nor must what is found depend on how busy the machine is.
+        self.set_option('request_budget_seconds', 0.0)
+        self.set_option('fragmentation_mix', [
+            {'vcpus': '2', 'memory_mib': '1'}])
+        self.kinds = []
+        for sizes, policy in itertools.product(
+                (((2, 1024),), ((5, 1024),), ((2, 256), (2, 256)),
+                 ((6, 1024),)), ('required', 'preferred')):
+            cases = _devices(providers=True)
+            for case in cases:
+                case.data['guest'] = oracle_cases.guest(*sizes)
+                case.data['pci']['requests'] = [{**_NICS, 'policy': policy}]
+            self.kinds.append([
+                scheduled_cases.state_of(case) for case in cases] + [
+                    scheduled_cases.spec_of(cases[0])])
+
+    def _serve(self, scheduler, number):
+        """The hosts in their order, with the candidates that are left."""
+        *shapes, spec = self.kinds[number % len(self.kinds)]
+        states = []
+        for host in range(self.HOSTS):
+            state = copy.copy(shapes[host % len(shapes)])
+            state.host, state.limits = str(host), {}
+            state.allocation_candidates = [
+                {'mappings': mappings}
+                for mappings in _CANDIDATES[::1 - 2 * (host % 3 % 2)]]
+            states.append(state)
+        asked = spec.obj_clone()
+        for name, value in scheduling.REST.items():
+            setattr(asked, name, value)
+        order = scheduler.ordered(states, asked)
+        left = {state.host: state.allocation_candidates for state in states}
+        return [(host, weight, left[host]) for host, weight in order]
+
+    def test_each_gets_what_it_gets_alone(self):
+        alone = [self._serve(scheduling.Scheduler(), number)
+                 for number in range(len(self.kinds))]
+        self.assertGreater(len({len(found) for found in alone}), 2)
+        self.assertIn(1, {len(candidates) for found in alone
+                          for _host, _weight, candidates in found})
+        scheduler = scheduling.Scheduler()
+        for number, found in enumerate(_together(*[
+                functools.partial(self._serve, scheduler, number)
+                for number in range(self.REQUESTS)],
+                patience=PATIENCE * max(1, self.HOSTS // 100))):
+            self.assertEqual(alone[number % len(self.kinds)], found, number)
 
 
 class TestSeveral(_TestCase):

@@ -377,6 +377,8 @@ class TestSeveralInstances(unit_base.TestCase, oracle_cases.TestCase):
             host, *_others = left
             host.consume_from_request(spec)
             host.instances[instance] = None
+            if first:
+                spec.instance_group.hosts.append(host.host)
             taken.append(host.host)
         left = handler.get_filtered_objects(enabled, left, spec, number)
         return taken, [state.host for state in left if state.host not in taken]
@@ -420,6 +422,35 @@ class TestSeveralInstances(unit_base.TestCase, oracle_cases.TestCase):
             states, spec, count,
             [affinity_filter.ServerGroupAntiAffinityFilter()])
         self.assertEqual((expected, []), (taken, alternates))
+
+    def test_a_hundred_members(self):
+        """One on each host, those of the second tier when they are needed."""
+        states = [(_good if number < 60 else _second)(f'host{number}')
+                  for number in range(100)]
+        spec = _spec(num_instances=100, instance_group=_apart())
+        taken, alternates = self._take(
+            states, spec, 100,
+            [affinity_filter.ServerGroupAntiAffinityFilter()])
+        self.assertEqual([state.host for state in states], taken)
+        self.assertEqual([], alternates)
+
+    def test_a_hundred_members_together(self):
+        """As many as there are CPUs, all on the first one's host."""
+        def state(name):
+            return builders.host_state(name, builders.host_topology(*[
+                oracle_cases.host_cell(cell, range(50 * cell, 50 * cell + 50))
+                for cell in range(2)]))
+
+        spec = builders.spec(
+            builders.guest_topology((1, 16)), num_instances=101,
+            instance_group=objects.InstanceGroup(
+                policy='affinity', policies=['affinity'], hosts=[]))
+        states = [state('one'), state('two')]
+        taken, alternates = self._take(
+            states, spec, 101, [affinity_filter.ServerGroupAffinityFilter()])
+        self.assertEqual((['one'] * 100, None), (taken, alternates))
+        for cell in states[0].numa_topology.cells:
+            self.assertEqual(cell.pcpuset, cell.pinned_cpus)
 
     def test_several_once_and_moved_now(self):
         """How many a move is of, nova knows from when they were created."""
