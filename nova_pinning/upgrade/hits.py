@@ -61,6 +61,17 @@ def _guests(test: GuestTest) -> GuestTest:
     return test
 
 
+def _guests_with_cells(
+    test: Callable[[model.Guest, GuestOnHost], str],
+) -> GuestTest:
+    """The same for guests with a NUMA topology, which the test is given."""
+    @functools.wraps(test)
+    def of_guest(subject: GuestOnHost) -> str:
+        return test(subject.topology, subject) if subject.topology else ''
+
+    return _guests(of_guest)
+
+
 def _hosts(test: HostTest) -> HostTest:
     HOST_HITS[test.__name__] = test
     return test
@@ -73,21 +84,18 @@ def any_guest(subject: GuestOnHost) -> str:
     return 'it is a guest'
 
 
-@_guests
-def pinned(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    return 'it has pinned CPUs' if topology and topology.is_pinned else ''
+@_guests_with_cells
+def pinned(topology: model.Guest, _subject: GuestOnHost) -> str:
+    return 'it has pinned CPUs' if topology.is_pinned else ''
 
 
-@_guests
-def with_cells(subject: GuestOnHost) -> str:
+@_guests_with_cells
+def with_cells(_topology: model.Guest, subject: GuestOnHost) -> str:
     """Those whose vCPUs and emulator threads have places in the XML.
 
     Nova writes these for each guest with a NUMA topology, be it for huge
     pages, and whatever its CPU policy is (_get_guest_numa_config).
     """
-    if subject.topology is None:
-        return ''
     return pinned(subject) or 'it has NUMA cells'
 
 
@@ -96,24 +104,21 @@ def floating(subject: GuestOnHost) -> str:
     return '' if subject.topology else 'its vCPUs float over the whole host'
 
 
-@_guests
-def mixed(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    return ('some of its vCPUs are pinned and some float' if topology
-            and topology.cpu_policy is model.CpuPolicy.MIXED else '')
+@_guests_with_cells
+def mixed(topology: model.Guest, _subject: GuestOnHost) -> str:
+    return ('some of its vCPUs are pinned and some float'
+            if topology.cpu_policy is model.CpuPolicy.MIXED else '')
 
 
-@_guests
-def emulator_isolated(subject: GuestOnHost) -> str:
-    topology = subject.topology
+@_guests_with_cells
+def emulator_isolated(topology: model.Guest, _subject: GuestOnHost) -> str:
     return ('its emulator threads have a CPU of their own'
-            if topology and topology.emulator_isolated else '')
+            if topology.emulator_isolated else '')
 
 
-@_guests
-def isolated_twice(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    if (topology is None or not topology.emulator_isolated
+@_guests_with_cells
+def isolated_twice(topology: model.Guest, subject: GuestOnHost) -> str:
+    if (not topology.emulator_isolated
             or topology.thread_policy is not model.ThreadPolicy.ISOLATE
             or not _sells_twice(subject.host.cells)):
         return ''
@@ -126,11 +131,8 @@ def _sells_twice(cells: tuple[model.HostCell, ...]) -> bool:
     return any(cell.shared_cpus & cell.dedicated_cpus for cell in cells)
 
 
-@_guests
-def under_limits(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    if topology is None:
-        return ''
+@_guests_with_cells
+def under_limits(topology: model.Guest, _subject: GuestOnHost) -> str:
     if any(cell.shared_vcpus for cell in topology.cells):
         return 'it has NUMA cells with floating vCPUs'
     # With a page size, what is free is looked at instead.
@@ -140,20 +142,22 @@ def under_limits(subject: GuestOnHost) -> str:
     return ''
 
 
-@_guests
-def pinned_beside_huge_pages(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    if (topology is None or not topology.is_pinned
+@_guests_with_cells
+def pinned_beside_huge_pages(
+    topology: model.Guest, subject: GuestOnHost,
+) -> str:
+    if (not topology.is_pinned
             or not any(cell.page_size_kib is None for cell in topology.cells)
             or not any(len(cell.pages) > 1 for cell in subject.host.cells)):
         return ''
     return 'it is pinned and asks for no page size, on a host with huge pages'
 
 
-@_guests
-def pinned_with_huge_pages(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    if topology is None or not topology.is_pinned or not any(
+@_guests_with_cells
+def pinned_with_huge_pages(
+    topology: model.Guest, _subject: GuestOnHost,
+) -> str:
+    if not topology.is_pinned or not any(
             cell.page_size_kib in (model.PAGES_LARGE, model.PAGES_ANY)
             or (cell.page_size_kib or 0) > _SMALL_PAGE_KIB
             for cell in topology.cells):
@@ -166,10 +170,9 @@ def with_devices(subject: GuestOnHost) -> str:
     return 'it has PCI devices' if subject.guest.devices else ''
 
 
-@_guests
-def cells_with_devices(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    if not subject.guest.devices or topology is None:
+@_guests_with_cells
+def cells_with_devices(topology: model.Guest, subject: GuestOnHost) -> str:
+    if not subject.guest.devices:
         return ''
     return ('it has a NUMA cell and PCI devices' if len(topology.cells) == 1
             else 'it has several NUMA cells and PCI devices')
@@ -182,20 +185,17 @@ def cells_with_several_devices(subject: GuestOnHost) -> str:
     return cells_with_devices(subject)
 
 
-@_guests
-def several_cells_with_devices(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    if topology is None or len(topology.cells) < 2:
-        return ''
-    return cells_with_devices(subject)
+@_guests_with_cells
+def several_cells_with_devices(
+    topology: model.Guest, subject: GuestOnHost,
+) -> str:
+    return cells_with_devices(subject) if len(topology.cells) > 1 else ''
 
 
-@_guests
-def beside_devices(subject: GuestOnHost) -> str:
-    topology = subject.topology
+@_guests_with_cells
+def beside_devices(topology: model.Guest, subject: GuestOnHost) -> str:
     host = subject.host
-    if (topology is None or subject.guest.devices
-            or len(topology.cells) >= len(host.cells)
+    if (subject.guest.devices or len(topology.cells) >= len(host.cells)
             or not _has_uneven_devices(host.cells, host.pci_pools)):
         return ''
     return ('it has no PCI devices, on a host that has more near some cells '
@@ -212,12 +212,10 @@ def _has_uneven_devices(cells: tuple[model.HostCell, ...],
     return len(set(counts.values())) > 1
 
 
-@_guests
-def unlike_cells(subject: GuestOnHost) -> str:
-    topology = subject.topology
+@_guests_with_cells
+def unlike_cells(topology: model.Guest, subject: GuestOnHost) -> str:
     # On two cells nova goes wrong at a second attempt only.
-    if (topology is None or len(topology.cells) < 2
-            or len(subject.host.cells) < 3):
+    if len(topology.cells) < 2 or len(subject.host.cells) < 3:
         return ''
     return _unlike(topology)
 
@@ -231,47 +229,38 @@ def _unlike(topology: model.Guest) -> str:
     return ''
 
 
-@_guests
-def three_unlike_cells(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    if topology is None or len(topology.cells) < 3:
-        return ''
-    return 'it has three NUMA cells or more, which differ' if (
-        _unlike(topology)) else ''
+@_guests_with_cells
+def three_unlike_cells(topology: model.Guest, _subject: GuestOnHost) -> str:
+    return ('it has three NUMA cells or more, which differ'
+            if len(topology.cells) > 2 and _unlike(topology) else '')
 
 
-@_guests
-def unlike_cells_with_devices(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    if topology is None or not subject.guest.devices or (
+@_guests_with_cells
+def unlike_cells_with_devices(
+    topology: model.Guest, subject: GuestOnHost,
+) -> str:
+    if not subject.guest.devices or (
             len(topology.cells) < 2 or not _unlike(topology)):
         return ''
     return 'it has NUMA cells that differ, and PCI devices'
 
 
-@_guests
-def open_page_size(subject: GuestOnHost) -> str:
-    topology = subject.topology
+@_guests_with_cells
+def open_page_size(topology: model.Guest, _subject: GuestOnHost) -> str:
     open_sizes = (model.PAGES_LARGE, model.PAGES_ANY)
-    return ('it leaves its page size to the host' if topology and any(
+    return ('it leaves its page size to the host' if any(
         cell.page_size_kib in open_sizes for cell in topology.cells) else '')
 
 
-@_guests
-def changed_by_a_fit(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    if topology is None:
-        return ''
+@_guests_with_cells
+def changed_by_a_fit(topology: model.Guest, subject: GuestOnHost) -> str:
     if len(topology.cells) > 1 and (text := _unlike(topology)):
         return text
     return open_page_size(subject)
 
 
-@_guests
-def many_orders(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    if topology is None:
-        return ''
+@_guests_with_cells
+def many_orders(topology: model.Guest, subject: GuestOnHost) -> str:
     most, asked = len(subject.host.cells), len(topology.cells)
     if asked < 2 or math.perm(most, asked) < _MANY_ORDERS:
         return ''
@@ -284,11 +273,11 @@ def pinned_before_victoria(subject: GuestOnHost) -> str:
             if pinned(subject) and _is_older(subject.guest, _VICTORIA) else '')
 
 
-@_guests
-def floating_cells_before_victoria(subject: GuestOnHost) -> str:
-    topology = subject.topology
-    if topology is None or topology.is_pinned or not _is_older(
-            subject.guest, _VICTORIA):
+@_guests_with_cells
+def floating_cells_before_victoria(
+    topology: model.Guest, subject: GuestOnHost,
+) -> str:
+    if topology.is_pinned or not _is_older(subject.guest, _VICTORIA):
         return ''
     return 'it has floating NUMA cells, and is as old as nova before Victoria'
 
