@@ -5,8 +5,6 @@ import argparse
 from collections.abc import Sequence
 import os
 
-from oslo_config import cfg
-
 from nova_pinning import errors
 from nova_pinning.fleet import filter_names
 from nova_pinning.fleet import snapshot
@@ -63,23 +61,16 @@ def _is_path(text: str) -> bool:
     return os.sep in text or text.endswith('.conf') or os.path.isfile(text)
 
 
-def _of_file(path: str) -> list[str]:
+def _of_file(path: str) -> Sequence[str]:
     """[filter_scheduler] enabled_filters of a nova.conf."""
-    conf = cfg.ConfigOpts()
-    conf.register_opts([cfg.ListOpt('enabled_filters')],
-                       group='filter_scheduler')
-    try:
-        conf([], project='nova', default_config_files=[path],
-             default_config_dirs=[], use_env=False)
-        names = conf.filter_scheduler.enabled_filters
-    except (cfg.Error, OSError, ValueError) as error:
-        raise errors.InputError(
-            str(error).strip(), errors.Location(path)) from None
-    if names is None:
+    # Only here, for it takes a while to load.
+    from nova_pinning.segregation.audit import scheduler_options
+    names = scheduler_options.read(['--config-file', path]).enabled_filters
+    if not names:
         raise errors.InputError(
             'has no enabled_filters in [filter_scheduler], so nova-scheduler '
             'has those that nova enables by default',
             errors.Location(path),
             'name the filters with --filters, or the file that nova-scheduler '
             'reads')
-    return [name.strip() for name in names]
+    return names

@@ -75,5 +75,5 @@ class TestEnabledFilters(cli_case.TestCase):
     def test_a_file_that_is_not_there(self):
         for path in ('none.conf', str(self.dir / 'none')):
             error = self._refused(path)
-            self.assertEqual(path, str(error.where))
+            self.assertEqual(f'--config-file {path}', str(error.where))
             self.assertIn('Failed to find', error.message)
