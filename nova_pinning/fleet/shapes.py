@@ -7,6 +7,7 @@ import dataclasses
 from nova_pinning import cpuset
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.model import core_order
 
 _KIB_PER_MIB = 1024
 _SMALL_PAGE_KIB = 4
@@ -80,14 +81,16 @@ class HostTemplate:
 
     def _cell(self, number: int, is_shared: bool) -> model.HostCell:
         cores = self._cores(number)
-        sold = cores[self.kept_cores.get(number, 0):]
+        sold = frozenset(cores[self.kept_cores.get(number, 0):])
         cpus = cpuset.CpuSet(cpu for core in sold for cpu in core)
         none = cpuset.CpuSet()
         return model.HostCell(
             id=number, shared_cpus=cpus if is_shared else none,
             dedicated_cpus=none if is_shared else cpus, pinned_cpus=none,
             # Nova leaves out what is neither shared nor dedicated.
-            cores=sold, memory_mib=self.memory_mib,
+            cores=tuple(core for core in core_order.as_reported(cores)
+                        if core in sold),
+            memory_mib=self.memory_mib,
             pages=self._pages(is_shared),
             socket=number // self.cells_per_socket)
 

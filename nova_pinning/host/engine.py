@@ -10,6 +10,7 @@ set up before Train.
 from nova_pinning import cpuset
 from nova_pinning.host import host_model
 from nova_pinning import model
+from nova_pinning.model import core_order
 
 SMALL_PAGE_KIB = 4
 
@@ -90,7 +91,7 @@ def _cell(
 ) -> model.HostCell:
     usable = shared | dedicated
     cores = (tuple(cpu for cpu in core if cpu in usable)
-             for core in node.cores)
+             for core in core_order.as_reported(node.cores))
     return model.HostCell(
         id=node.id,
         shared_cpus=node.cpus & shared,

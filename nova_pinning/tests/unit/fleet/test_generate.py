@@ -66,8 +66,8 @@ class TestShapes(base.BaseTestCase):
 
     def test_numbering(self):
         shape = shapes.SHAPES['two-socket-80']
-        self.assertEqual((1, 41), shape.cells()[0].cores[0])
-        self.assertEqual((39, 79), shape.cells()[1].cores[-1])
+        self.assertEqual((1, 41), min(shape.cells()[0].cores))
+        self.assertEqual((39, 79), max(shape.cells()[1].cores))
 
     def test_shared(self):
         for cell in shapes.SHAPES['two-socket-96-pci'].cells(is_shared=True):
@@ -218,8 +218,8 @@ class TestGenerate(base.BaseTestCase):
 
 #: Of the texts of fleets of eight hosts.
 DIGESTS = {
-    'two-socket-80': '96877dcf626f',
-    'two-socket-88': '45064985b236',
-    'epyc-nps4': '15a050434a6a',
-    'two-socket-96-pci': 'a2c2c431e169',
+    'two-socket-80': '7e09d5316645',
+    'two-socket-88': '963d4d850b34',
+    'epyc-nps4': '7d155ea163ab',
+    'two-socket-96-pci': '493bed3ea037',
 }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
+import dataclasses
 import types
 
+import ddt
 import hypothesis
 from nova import conf as nova_conf
 from nova import objects
@@ -13,14 +15,19 @@ from oslotest import base as oslotest
 
 from nova_pinning.bridge import topology
 from nova_pinning import cpuset
+from nova_pinning.fleet import shapes
 from nova_pinning.host import engine
+from nova_pinning.host import host_model
 from nova_pinning import model
 from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit import unit_base
 
 
 def cell_as_sets(cell):
-    """What the engine reads of a cell, with no order where none matters."""
+    """What the engine reads of a cell, with no order where none matters.
+
+    That of the cores does: nova gives them out one after the other.
+    """
     return {
         'id': cell.id,
         'shared': cell.shared_count,
@@ -28,7 +35,7 @@ def cell_as_sets(cell):
         'free': cell.free_count,
         'memory': (cell.memory_mib, cell.memory_used_mib),
         'pages': sorted(cell.pages),
-        'cores': sorted(sorted(core) for core in cell.cores),
+        'cores': list(map(sorted, cell.cores)),
         'legacy': cell.is_legacy,
     }
 
@@ -53,6 +60,7 @@ class NovaDriver:
     topology = libvirt_driver.LibvirtDriver._get_host_numa_topology
 
 
+@ddt.ddt
 class TestAgainstNova(oslotest.BaseTestCase):
 
     def setUp(self):
@@ -85,6 +93,24 @@ class TestAgainstNova(oslotest.BaseTestCase):
             list(map(cell_as_sets, self.nova_host(description).cells)),
             [cell_as_sets(cell)
              for cell in engine.engine_host(description).cells])
+
+    @ddt.data(*shapes.SHAPES)
+    def test_generated_hosts(self, name):
+        """Their cores are in nova's order, too."""
+        made = shapes.SHAPES[name]
+        sold = cpuset.union(cell.dedicated_cpus for cell in made.cells())
+        whole = dataclasses.replace(made, kept_cores={})
+        description = host_samples.host(
+            nodes=tuple(
+                host_model.NumaNode(
+                    id=cell.id, socket=cell.socket,
+                    cores=tuple(sorted(cell.cores)),
+                    memory_mib=cell.memory_mib) for cell in whole.cells()),
+            nova=host_samples.settings(str(sold)))
+        self.assertEqual(
+            [list(map(sorted, cell.cores))
+             for cell in self.nova_host(description).cells],
+            [list(map(list, cell.cores)) for cell in made.cells()])
 
 
 class TestEngineHost(oslotest.BaseTestCase):

@@ -141,7 +141,7 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
         self.assertEqual(snapshot.FleetHost(
             name='h', cells=(model.HostCell(
                 0, cpuset.CpuSet(), cpuset.CpuSet.parse('2-7'),
-                cpuset.CpuSet(), ((4,), (5,), (2, 6), (3, 7)), 1024,
+                cpuset.CpuSet(), ((3, 7), (4,), (2, 6), (5,)), 1024,
                 pages=(model.PagePool(4, 262144),), socket=0),),
             l3_domains=DESCRIPTION.nodes[0].l3_domains,
             host_class=hostclass.HostClass.DEDICATED,
