@@ -5,8 +5,10 @@ from collections.abc import Mapping
 
 from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
+from nova_pinning import fit
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors import flavor_model
+from nova_pinning import model
 from nova_pinning.placement import cache_resources
 
 _KEYS = (flavor_model.L3_WAYS_KEY, flavor_model.BANDWIDTH_KEY)
@@ -95,30 +97,30 @@ def floating_ways(subject: checked.CheckedFlavor) -> check_rule.Violations:
 
 
 @check_rule.rule(
-    'P614', Severity.WARNING, 'guest that is larger than an L3 cache',
+    'P614', Severity.WARNING, 'guest in more L3 caches than are counted',
     why='it takes ways in each cache that it runs on, of which Placement '
-        'counts one for each NUMA cell: a host may run out of ways sooner '
-        'than Placement thinks, and the last guests run without',
+        'counts one for each NUMA cell, and nova gives out the cores of a '
+        'host cell in an order that does not follow its caches: a host may '
+        'run out of ways sooner than Placement thinks, and the last guests '
+        'run without',
     advice='give the guest as many NUMA cells as it takes caches, where the '
            'hosts have a NUMA node for each cache, or ask for '
            'resources:CUSTOM_L3_WAYS for all of them')
 def several_caches(subject: checked.CheckedFlavor) -> check_rule.Violations:
-    ways = _ways(subject)
-    widest = max((len(cell.dedicated_vcpus) for cell in subject.cells),
-                 default=0)
-    if not ways or not subject.is_pinned or not widest:
+    ways, guest = _ways(subject), subject.guest
+    if not ways or not subject.is_pinned or guest is None:
         return
+    asked = subject.asked(cache_resources.L3_WAYS) or 0
     for host in subject.candidates:
         resctrl = host.description.resctrl
-        sizes = [len(cpus_of) for cpus_of in resctrl.domains.values()
-                 ] if resctrl else []
-        if not sizes or max(sizes) >= widest:
+        first = fit.fit_guest(host.host, guest)
+        if resctrl is None or isinstance(first, model.Refusal):
             continue
-        caches = -(-widest // max(sizes))
-        cells = max(1, len(subject.cells))
-        if (subject.asked(cache_resources.L3_WAYS) or 0) < (
-                ways * caches * cells):
+        pinned = {cpu for cell in first.cells for _vcpu, cpu in cell.pins}
+        caches = sum(not pinned.isdisjoint(cpus)
+                     for cpus in resctrl.domains.values())
+        if asked < ways * caches:
             yield subject.violation(
-                f'{widest} vCPUs of a NUMA cell take {caches} L3 caches on '
-                f'{host.title}, and so {ways * caches * cells} ways',
+                f'nova pins it to {caches} L3 caches of {host.title}, even '
+                f'of an empty one, where it takes {ways * caches} ways',
                 _KEYS[:1])

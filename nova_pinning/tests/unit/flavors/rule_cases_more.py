@@ -172,7 +172,7 @@ CASES = {
     'P614': (
         [dedicated(_ways('1'), hosts=(_SMALL_CACHES,), also=('P602',))],
         [dedicated(_ways('1'), hosts=(_CACHES,)),
-         dedicated({**_ways('1'), 'resources:CUSTOM_L3_WAYS': '2'},
+         dedicated({**_ways('1'), 'resources:CUSTOM_L3_WAYS': '4'},
                    hosts=(_SMALL_CACHES,))]),
 }
 

@@ -13,6 +13,7 @@ from nova_pinning.flavors import catalogue
 from nova_pinning.flavors.checks import flavor_check_run
 from nova_pinning.host import cache_capacity
 from nova_pinning.host import hardware
+from nova_pinning.host import hostfile
 from nova_pinning.host import provider_config
 from nova_pinning.placement import cache_resources
 from nova_pinning.tests.unit.host import host_samples
@@ -166,9 +167,22 @@ class TestChecks(unit_base.TestCase):
                 number: cpuset.CpuSet(core) for number, core in enumerate(
                     ((0, 4), (1, 5), (2, 6), (3, 7)))}))
         found = self.found(flavor('l3_ways: 2', vcpus=3), hosts=(split,))
-        self.assertIn('3 vCPUs of a NUMA cell take 2 L3 caches',
-                      found['P614'])
+        self.assertIn('nova pins it to 2 L3 caches', found['P614'])
         self.assertIn('4 ways', found['P614'])
+
+    def test_a_guest_that_nova_spreads(self):
+        """It would fit into one cache, and nova pins it to several."""
+        cores = hostfile.split_cores(cpuset.CpuSet(range(64)), 2, 'split')
+        epyc = dataclasses.replace(
+            host(), nodes=(dataclasses.replace(
+                host().nodes[0], cores=cores, memory_mib=65536),),
+            nova=host_samples.settings('0-63'),
+            resctrl=dataclasses.replace(host().resctrl, domains={
+                cache: cpuset.CpuSet(
+                    cpu for core in cores[8 * cache:8 * cache + 8]
+                    for cpu in core) for cache in range(4)}))
+        found = self.found(flavor('l3_ways: 2', vcpus=16), hosts=(epyc,))
+        self.assertIn('nova pins it to 4 L3 caches', found['P614'])
 
     def test_hosts_fill_up_by_ways(self):
         """One guest more than there are ways for is refused."""
