@@ -78,6 +78,7 @@ def _never_slower(name: str, expect: Expect = Expect.ANY, *,
 
 
 CASES = (
+    Case('whole-request', ratio=1.5, whole_request=True),
     Case('one-cell', ratio=60),
     Case('one-cell-require', ratio=20),
     Case('two-cells', ratio=30),

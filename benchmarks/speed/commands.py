@@ -2,6 +2,7 @@
 """How long people wait for a command, and the bar for each."""
 
 from collections.abc import Callable
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -215,13 +216,18 @@ def table(timings: Iterable[Timing], line: str = '-') -> list[str]:
     return lines(grid, line)
 
 
-def lines(grid: Sequence[Sequence[str]], line: str) -> list[str]:
-    """A table of these cells: a rule, headings, a rule, rows, a rule."""
+def lines(grid: Sequence[Sequence[str]], line: str,
+          numbers: Container[int] = ()) -> list[str]:
+    """A table of these cells: a rule, headings, a rule, rows, a rule.
+
+    :param numbers: the columns that are flush right
+    """
     widths = [max(map(len, column)) for column in zip(*grid)]
     rule = '  '.join(line * width for width in widths)
-    rows = ['  '.join(cell.ljust(width)
-                      for cell, width in zip(row, widths)).rstrip()
-            for row in grid]
+    rows = ['  '.join(
+        cell.rjust(width) if column in numbers else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(row, widths))).rstrip()
+        for row in grid]
     return [rule, rows[0], rule, *rows[1:], rule]
 
 

@@ -20,12 +20,12 @@ import typing as ty
 import uuid
 
 from nova import objects
-from nova.objects import pci_device_pool
 from nova.objects import service
 from nova.scheduler import host_manager
 from nova.virt import hardware
 
 from benchmarks import requests
+from nova_pinning.model import core_order
 
 # Sizes of the guests that fill a host, with how often each is drawn.
 GUEST_SIZES = {1: 2, 2: 4, 4: 4, 8: 3, 16: 1}
@@ -131,10 +131,11 @@ def empty_topology(layout: Layout) -> objects.NUMATopology:
     cells = []
     for number in range(layout.cells):
         first = number * layout.cores_per_cell
-        siblings = [
-            {core + layout.stride * thread
-             for thread in range(layout.threads)} - layout.kept
-            for core in range(first, first + layout.cores_per_cell)]
+        siblings: list[set[int]] = [
+            set(core) - layout.kept for core in core_order.as_reported([
+                tuple(core + layout.stride * thread
+                      for thread in range(layout.threads))
+                for core in range(first, first + layout.cores_per_cell)])]
         cpus: set[int] = set().union(*siblings)
         cells.append(objects.NUMACell(
             id=number,
@@ -282,30 +283,42 @@ def renamed(record: Record, name: str) -> Record:
         record, name=name, uuid=str(uuid.uuid5(_NAMESPACE, name)))
 
 
+def row(record: Record) -> dict[str, ty.Any]:
+    """Return the host as a row of nova's table of compute nodes."""
+    layout = record.layout
+    return dict.fromkeys(objects.ComputeNode.fields) | {
+        'id': 1, 'uuid': record.uuid, 'host': record.name,
+        'hypervisor_hostname': record.name, 'mapped': 1,
+        'memory_mb': layout.memory_mib, 'memory_mb_used': 0,
+        'free_ram_mb': layout.memory_mib // 2,
+        'local_gb': 4096, 'local_gb_used': 1024, 'free_disk_gb': 3072,
+        'disk_available_least': 3072, 'vcpus': layout.cpus,
+        'vcpus_used': layout.cpus // 2, 'numa_topology': record.numa_topology,
+        'pci_stats': record.pci_stats, 'host_ip': '192.0.2.1',
+        'hypervisor_type': 'QEMU', 'hypervisor_version': 9000000,
+        'cpu_info': '{}', 'metrics': '[]',
+        'supported_instances': '[["x86_64", "kvm", "hvm"]]',
+        'stats': '{"num_instances": "12", "io_workload": "0"}',
+        'cpu_allocation_ratio': layout.cpu_ratio,
+        'ram_allocation_ratio': 1.0, 'disk_allocation_ratio': 1.0}
+
+
+def compute_node(node: dict[str, ty.Any]) -> objects.ComputeNode:
+    """Return what nova makes of such a row."""
+    return objects.ComputeNode._from_db_object(
+        None, objects.ComputeNode(), node)
+
+
 def host_state(record: Record,
                candidates: ty.Sequence[dict[str, ty.Any]] = (),
                aggregates: ty.Sequence[objects.Aggregate] = (),
                ) -> host_manager.HostState:
     """Return a new HostState, made as the host manager makes it."""
-    layout = record.layout
-    compute = objects.ComputeNode(
-        uuid=record.uuid, host=record.name, hypervisor_hostname=record.name,
-        memory_mb=layout.memory_mib, free_ram_mb=layout.memory_mib // 2,
-        local_gb=4096, local_gb_used=1024, free_disk_gb=3072,
-        disk_available_least=3072, vcpus=layout.cpus,
-        vcpus_used=layout.cpus // 2, updated_at=None,
-        numa_topology=record.numa_topology,
-        pci_device_pools=pci_device_pool.from_pci_stats(record.pci_stats),
-        host_ip='192.0.2.1', hypervisor_type='QEMU',
-        hypervisor_version=9000000, cpu_info='{}', supported_hv_specs=[],
-        stats={'num_instances': '12', 'io_workload': '0'}, metrics='[]',
-        cpu_allocation_ratio=layout.cpu_ratio,
-        ram_allocation_ratio=1.0, disk_allocation_ratio=1.0)
     state = host_manager.HostState(
         record.name, record.name, objects.CellMapping.CELL0_UUID)
     state.update(
-        compute=compute, aggregates=list(aggregates), inst_dict={},
-        service={'version': service.SERVICE_VERSION})
+        compute=compute_node(row(record)), aggregates=list(aggregates),
+        inst_dict={}, service={'version': service.SERVICE_VERSION})
     state.allocation_candidates = [
         json.loads(json.dumps(candidate)) for candidate in candidates]
     return state

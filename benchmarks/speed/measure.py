@@ -112,7 +112,8 @@ class Samples:
     """What one process measured for one case.
 
     Times are ns for all hosts; each round is a list of its passes, the
-    first-seen one first.
+    first-seen one first. What a side's time consists of is told of its last
+    pass in each round.
     """
 
     hosts: int
@@ -122,6 +123,8 @@ class Samples:
     nova_passed: int = 0
     ours_passed: int = 0
     differ: list[str] = dataclasses.field(default_factory=list)
+    parts_ns: dict[str, list[dict[str, int]]] = dataclasses.field(
+        default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -191,6 +194,7 @@ def measure(case: bars.Case, process: int, plan: Plan,
             progress: ty.Callable[[], None]) -> Samples:
     """Measure one case in this process."""
     from benchmarks.speed import scenes
+    from benchmarks.speed import whole_request
     # Let go of the case before, which was kept out of collections.
     gc.unfreeze()
     gc.collect()
@@ -211,6 +215,9 @@ def measure(case: bars.Case, process: int, plan: Plan,
         for name in order:
             times[name], answers[name] = _passes(
                 scene, sides[name], all_states[name], plan.passes_of(case))
+            if number >= warm_up and isinstance(
+                    sides[name], whole_request.WholeRequestSide):
+                samples.parts_ns.setdefault(name, []).append(sides[name].parts)
             for answer in answers[name]:
                 differ |= _differing(scene, name, answer,
                                      answers[order[0]][0], plan)

@@ -9,6 +9,7 @@ import textwrap
 import typing as ty
 
 from benchmarks.speed import bars
+from benchmarks.speed import commands
 from benchmarks.speed import judging
 from benchmarks.speed import measure
 
@@ -206,18 +207,28 @@ def cells(row: Row) -> tuple[str, ...]:
         row.verdict)
 
 
-def table(rows: ty.Sequence[Row], gap: str = '  ',
-          line: str = '-') -> list[str]:
+def table(rows: ty.Sequence[Row], line: str = '-') -> list[str]:
     """Return the table's lines: a rule, headings, a rule, rows, a rule."""
-    grid = [HEADINGS, *(cells(row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*grid)]
-    rule = gap.join(line * width for width in widths)
-    lines = [
-        gap.join(
-            cell.rjust(width) if 0 < number < 5 else cell.ljust(width)
-            for number, (cell, width) in enumerate(zip(cells_, widths))
-        ).rstrip() for cells_ in grid]
-    return [rule, lines[0], rule, *lines[1:], rule]
+    return commands.lines(
+        [HEADINGS, *map(cells, rows)], line, numbers=range(1, 5))
+
+
+def parts_table(parts: ty.Sequence[measure.Samples],
+                line: str = '-') -> list[str]:
+    """What the times of a case consist of, as the table of all cases is."""
+    def median(side: str, part: str) -> float:
+        return _mean_of_medians(
+            ([times[part] for times in samples.parts_ns[side]]
+             for samples in parts), 1000)
+
+    names = list(parts[0].parts_ns['ours'][0])
+    times = {side: {name: median(side, name) for name in names}
+             for side in ('nova', 'ours')}
+    return commands.lines([
+        ('of the whole request', 'nova', '%', 'ours', '%'),
+        *((name, *(word for took in times.values() for word in (
+            _time(took[name]), f'{100 * took[name] / sum(took.values()):.0f}')
+        )) for name in names)], line, numbers=range(1, 5))
 
 
 def explain(rows: ty.Sequence[Row], plan: measure.Plan) -> str:

@@ -44,12 +44,19 @@ class Results:
                 *self.rows, *self.timings, *self.audits, *self.exports)])
         return verdict.is_failure or not audit.is_flat(self.audits)
 
+    @property
+    def _parts(self) -> list[list[measure.Samples]]:
+        """The samples of those cases of which it is known what took time."""
+        return [parts for parts in self.samples.values() if parts[0].parts_ns]
+
     def as_text(self) -> Iterator[str]:
         """Lines for a terminal."""
         rounds = self.plan.command_rounds
         if self.rows:
             yield from report.table(self.rows)
             yield _paragraph(report.explain(self.rows, self.plan))
+            for parts in self._parts:
+                yield from report.parts_table(parts)
         if self.timings:
             yield from commands.table(self.timings)
             yield _paragraph(commands.explain(self.timings, rounds))
@@ -85,6 +92,8 @@ class Results:
                     'hand.', '')
         if self.rows:
             yield from report.as_rst(self.rows, self.plan)
+            for parts in self._parts:
+                yield from (*report.parts_table(parts, line='='), '')
         if self.timings:
             yield from commands.as_rst(
                 self.timings, self.plan.command_rounds)

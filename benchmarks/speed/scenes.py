@@ -15,12 +15,12 @@ from nova import objects
 from nova.scheduler import filters as nova_filters
 from nova.scheduler.filters import numa_topology_filter
 from nova.scheduler import host_manager
-from nova.scheduler import weights as nova_weights
 
 from benchmarks import requests
 from benchmarks.speed import bars
 from benchmarks.speed import hosts
 from benchmarks.speed import tiers
+from benchmarks.speed import whole_request
 from nova_pinning.placement import placement_traits
 
 # The hosts of a sample: so many are filled differently, and each filling is
@@ -63,26 +63,6 @@ class FilterSide:
             state.host for state in self._filter.filter_all(states, spec))
 
 
-class RequestSide:
-    """Filters and weighers, through the handlers of nova-scheduler."""
-
-    def __init__(self, filters: ty.Sequence[nova_filters.BaseHostFilter],
-                 weighers: ty.Sequence[nova_weights.BaseHostWeigher],
-                 ) -> None:
-        self._filters = filters
-        self._weighers = weighers
-        self._filter_handler = nova_filters.HostFilterHandler()
-        self._weight_handler = nova_weights.HostWeightHandler()
-
-    def __call__(self, states: list[host_manager.HostState],
-                 spec: objects.RequestSpec) -> Answer:
-        passed = self._filter_handler.get_filtered_objects(
-            self._filters, states, spec)
-        weighed = self._weight_handler.get_weighed_objects(
-            self._weighers, passed, spec)
-        return tuple(sorted(item.obj.host for item in weighed))
-
-
 class _Placement:
     """A Placement in which every host carries the trait of its class."""
 
@@ -106,6 +86,10 @@ class Scene:
         if both filters have to name the same.
     """
 
+    OPTIONS: ty.ClassVar = (
+        whole_request.NOVA_FILTER, whole_request.OUR_FILTERS)
+    SIDE: ty.ClassVar = whole_request.RequestSide
+
     request: requests.Request
     records: list[hosts.Record]
     whole_request: bool = False
@@ -115,26 +99,30 @@ class Scene:
 
     def sides(self, calibrate: bool) -> tuple[Side, Side]:
         """Return nova's side and ours; nova's twice to calibrate."""
+        if self.whole_request:
+            return self._request_sides(calibrate)
         nova = numa_topology_filter.NUMATopologyFilter()
-        if not self.whole_request:
-            if calibrate:
-                return FilterSide(nova), FilterSide(nova)
-            from nova_pinning.scheduler import filters
-            return FilterSide(nova), FilterSide(filters.PinnedTopologyFilter())
-        baseline = RequestSide([nova], [])
         if calibrate:
-            return baseline, RequestSide([nova], [])
+            return FilterSide(nova), FilterSide(nova)
         from nova_pinning.scheduler import filters
+        return FilterSide(nova), FilterSide(filters.PinnedTopologyFilter())
+
+    def _request_sides(self, calibrate: bool) -> tuple[Side, Side]:
+        if not calibrate:
+            self._tell_traits()
+        nova, ours = self.OPTIONS
+        aggregates = list(itertools.chain(*self.aggregates.values()))
+        return (self.SIDE(nova, aggregates),
+                self.SIDE(nova if calibrate else ours, aggregates))
+
+    def _tell_traits(self) -> None:
+        """Have our filters know the traits of the hosts."""
         from nova_pinning.scheduler import traits_reader
-        from nova_pinning.scheduler import weights
         reader = traits_reader.TraitsReader(
             lambda: _Placement(self.records),
             traits_reader.TraitsSettings(60, 0, 0))
         reader.refresh()
         traits_reader.use(reader)
-        return baseline, RequestSide(
-            [filters.HostClassFilter(), filters.PinnedTopologyFilter()],
-            [weights.FragmentationWeigher(), weights.CacheLocalityWeigher()])
 
     def _candidates(self, record: hosts.Record) -> list[dict[str, ty.Any]]:
         return [self.request.candidate(
@@ -153,6 +141,20 @@ class Scene:
         for record, state in zip(self.records, states, strict=True):
             state.limits = {}
             state.allocation_candidates = self._candidates(record)
+
+
+class _WholeRequest(Scene):
+    """A scene whose hosts are rows of the database still."""
+
+    OPTIONS = whole_request.NOVA, whole_request.OURS
+    SIDE = whole_request.WholeRequestSide
+
+    def states(self) -> list[whole_request.HostRows]:
+        return [whole_request.rows(record, self._candidates(record))
+                for record in self.records]
+
+    def renew(self, states: list[whole_request.HostRows]) -> None:
+        pass
 
 
 def _dedicated(vcpus: int, cells: int = 1, *, devices: int = 0,
@@ -357,7 +359,7 @@ def _pci_twenty_four(seed: str) -> Scene:
                  _near_devices(hosts.TWENTY_FOUR_CELLS, range(2, 8), seed, 1))
 
 
-def _fleet(seed: str) -> Scene:
+def _fleet(seed: str, scene: type[Scene] = Scene) -> Scene:
     """Build the hosts that Placement returns for an 8-vCPU guest.
 
     Three dedicated hosts in four are nearly full, the others filled to any
@@ -393,10 +395,11 @@ def _fleet(seed: str) -> Scene:
                    if record.layout.shared is shared],
             metadata={'pinning:class': name})]
         for shared, name in ((False, 'dedicated'), (True, 'shared'))}
-    return Scene(request, records, True, aggregates)
+    return scene(request, records, True, aggregates)
 
 
 BUILDERS: dict[str, ty.Callable[[str], Scene]] = {
+    'whole-request': functools.partial(_fleet, scene=_WholeRequest),
     'one-cell': _one_cell,
     'one-cell-require': _one_cell_require,
     'two-cells': _two_cells,

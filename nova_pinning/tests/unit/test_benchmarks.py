@@ -142,6 +142,19 @@ class TestCases(base.BaseTestCase):
             self.assertEqual(
                 1 if case.whole_request else 2, len(samples.ours_ns[0]))
 
+    def test_parts_of_the_whole_request(self):
+        case = self._case('whole-request')
+        samples = measure.measure(case, 0, PLAN, lambda: None)
+        for side, times in (('nova', samples.nova_ns),
+                            ('ours', samples.ours_ns)):
+            self.assertEqual(len(times), len(samples.parts_ns[side]))
+            for (all_of_it,), parts in zip(times, samples.parts_ns[side]):
+                self.assertGreater(min(parts.values()), 0)
+                self.assertLessEqual(sum(parts.values()), all_of_it)
+        lines = report.parts_table([samples])
+        self.assertEqual(len(parts), len(lines) - 4)
+        self.assertFalse([line for line in lines if len(line) > 79])
+
     def test_wrong_answers_are_noticed(self):
         # Ours must leave out just the hosts on which a claim goes wrong.
         case = self._case('second-tier-2')

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests through nova's own HostManager, and what their parts cost.
+
+The whole of one is what nova-scheduler computes, from the rows of the database
+to the host that is chosen. To wait for the database, for Placement and for the
+message bus is no part of it.
+"""
+
+# nova.objects has its classes only once they are registered.
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import copy
+import time
+import typing as ty
+from unittest import mock
+
+import nova.conf
+from nova import objects
+from nova.objects import service
+from nova.scheduler import host_manager
+from oslo_utils import timeutils
+
+from benchmarks.speed import hosts
+
+Options = Mapping[str, list[str]]
+
+_OURS = {
+    'available_filters': ['nova.scheduler.filters.all_filters',
+                          'nova_pinning.scheduler.filters.all_filters'],
+    'enabled_filters': ['HostClassFilter', 'PinnedTopologyFilter'],
+    'weight_classes': ['nova_pinning.scheduler.weights.all_weighers']}
+_DEFAULT = [
+    'ComputeFilter', 'ComputeCapabilitiesFilter', 'ImagePropertiesFilter',
+    'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter']
+
+#: [filter_scheduler] with nova's filter for topologies alone, and with ours.
+NOVA_FILTER: Options = {
+    'enabled_filters': ['NUMATopologyFilter'], 'weight_classes': []}
+OUR_FILTERS: Options = _OURS
+
+#: The same beside nova's default filters and all its weighers.
+NOVA: Options = {'enabled_filters': [*_DEFAULT, 'NUMATopologyFilter']}
+OURS: Options = {
+    **_OURS, 'enabled_filters': [*_DEFAULT, *_OURS['enabled_filters']],
+    'weight_classes': ['nova.scheduler.weights.all_weighers',
+                       *_OURS['weight_classes']]}
+
+
+class HostRows(ty.NamedTuple):
+    """What is read of one host: from nova's database, and from Placement."""
+
+    compute: dict[str, ty.Any]
+    service: dict[str, ty.Any]
+    candidates: list[dict[str, ty.Any]]
+
+
+def rows(record: hosts.Record, candidates: list[dict[str, ty.Any]],
+         ) -> HostRows:
+    """Return what is read of a host."""
+    return HostRows(hosts.row(record), {
+        key: None for key in objects.Service.fields
+        if key != 'availability_zone'} | {
+            'id': 1, 'uuid': record.uuid, 'host': record.name,
+            'binary': 'nova-compute', 'topic': 'compute', 'report_count': 1,
+            'disabled': False, 'forced_down': False,
+            'version': service.SERVICE_VERSION,
+            'last_seen_up': timeutils.utcnow()}, candidates)
+
+
+class _HostManager(host_manager.HostManager):
+    """Nova's, with no database behind it and no instances to track."""
+
+    def _nothing(self, *_args: object) -> dict[str, ty.Any]:
+        return {}
+
+    refresh_cells_caches = _init_aggregates = _nothing
+    _init_instance_info = _get_instance_info = _nothing
+
+
+class RequestSide:
+    """One of the two contestants: the filters and weighers of a nova.conf."""
+
+    def __init__(self, options: Options,
+                 aggregates: Sequence[objects.Aggregate]) -> None:
+        with _set(options):
+            self._manager = _HostManager()
+        self._manager.update_aggregates(list(aggregates))
+
+    def __call__(self, states: list[host_manager.HostState],
+                 spec: objects.RequestSpec) -> tuple[str, ...]:
+        passed = self._manager.get_filtered_hosts(states, spec)
+        weighed = self._manager.get_weighed_hosts(passed, spec)
+        return tuple(sorted(item.obj.host for item in weighed))
+
+
+class WholeRequestSide(RequestSide):
+    """The same with the HostStates to be made.
+
+    :ivar parts: of the last request: CPU time in ns by part
+    """
+
+    parts: Mapping[str, int] = {}
+
+    def __call__(self, found: list[HostRows], spec: objects.RequestSpec,
+                 ) -> tuple[str, ...]:
+        marks = [time.thread_time_ns()]
+
+        def mark() -> None:
+            marks.append(time.thread_time_ns())
+
+        with _topologies_timed() as topologies:
+            states = self._host_states(found)
+        mark()
+        candidates = {row.compute['uuid']: row.candidates for row in found}
+        for state in states:
+            state.allocation_candidates = copy.deepcopy(candidates[state.uuid])
+        mark()
+        passed = self._manager.get_filtered_hosts(states, spec)
+        mark()
+        weighed = self._manager.get_weighed_hosts(passed, spec)
+        mark()
+        for best in weighed[:1]:
+            best.obj.consume_from_request(spec)
+        mark()
+        made, offered, filtered, weighing, consumed = (
+            end - start for start, end in zip(marks, marks[1:]))
+        parsed = sum(topologies)
+        self.parts = {
+            'HostStates': made - parsed, 'their topologies': parsed,
+            'filters': filtered, 'weighers': weighing,
+            'rest': offered + consumed}
+        return tuple(sorted(item.obj.host for item in weighed))
+
+    def _host_states(self, found: list[HostRows],
+                     ) -> list[host_manager.HostState]:
+        computes = [hosts.compute_node(row.compute) for row in found]
+        services = {row.service['host']: objects.Service._from_db_object(
+            None, objects.Service(), row.service) for row in found}
+        return list(self._manager._get_host_states(
+            None, {objects.CellMapping.CELL0_UUID: computes}, services))
+
+
+@contextlib.contextmanager
+def _set(options: Options) -> Iterator[None]:
+    conf = nova.conf.CONF
+    for name, value in options.items():
+        conf.set_override(name, value, 'filter_scheduler')
+    # No service goes down because the machine is busy.
+    conf.set_override('service_down_time', 10 ** 6)
+    try:
+        yield
+    finally:
+        for name in options:
+            conf.clear_override(name, 'filter_scheduler')
+        conf.clear_override('service_down_time')
+
+
+@contextlib.contextmanager
+def _topologies_timed() -> Iterator[list[int]]:
+    """Note how long nova takes to make each topology of its JSON, in ns."""
+    parse = objects.NUMATopology.obj_from_db_obj
+    times: list[int] = []
+
+    def timed(text: str) -> objects.NUMATopology:
+        start = time.thread_time_ns()
+        topology = parse(text)
+        times.append(time.thread_time_ns() - start)
+        return topology
+
+    with mock.patch.object(objects.NUMATopology, 'obj_from_db_obj', timed):
+        yield times
