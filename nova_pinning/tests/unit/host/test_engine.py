@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
+import contextlib
 import dataclasses
 import types
 
@@ -40,6 +41,22 @@ def cell_as_sets(cell):
     }
 
 
+@contextlib.contextmanager
+def nova_options(description):
+    """nova.conf as a description has it, as far as NovaDriver reads it."""
+    nova = description.nova
+    nova_conf.neutron.register_dynamic_opts(nova_conf.CONF)
+    options = config_fixture.Config(nova_conf.CONF)
+    options.setUp()
+    try:
+        for name, cpus in (('cpu_dedicated_set', nova.dedicated_cpus),
+                           ('cpu_shared_set', nova.shared_cpus)):
+            options.config(group='compute', **{name: cpus and str(cpus)})
+        yield
+    finally:
+        options.cleanUp()
+
+
 class NovaDriver:
     """The part of nova's driver that reports a host, on given XML."""
 
@@ -68,23 +85,14 @@ class TestAgainstNova(oslotest.BaseTestCase):
         objects.register_all()
 
     def nova_host(self, description):
-        nova = description.nova
-        nova_conf.neutron.register_dynamic_opts(nova_conf.CONF)
-        options = config_fixture.Config(nova_conf.CONF)
-        options.setUp()
-        try:
-            for name, cpus in (('cpu_dedicated_set', nova.dedicated_cpus),
-                               ('cpu_shared_set', nova.shared_cpus)):
-                options.config(
-                    group='compute', **{name: cpus and str(cpus)})
-            reserved = {}
-            for (node, size), pages in nova.reserved_huge_pages.items():
-                reserved.setdefault(node, {})[size] = pages
+        reserved = {}
+        for (node, size), pages in (
+                description.nova.reserved_huge_pages.items()):
+            reserved.setdefault(node, {})[size] = pages
+        with nova_options(description):
             return topology.host_from_nova(NovaDriver(
                 host_samples.capabilities(description), description.cpus,
                 reserved).topology())
-        finally:
-            options.cleanUp()
 
     @unit_base.settings(max_examples=100)
     @hypothesis.given(host_samples.any_host())
