@@ -8,11 +8,13 @@ import logging
 
 from demo import threads  # noqa: F401
 
-from nova_pinning.tests.functional import statement_cache
+from nova_pinning.tests.functional import process_caches
+from nova_pinning.tests.functional import worker_threads
 from nova_pinning.tests import runner
 
 runner.prepare()
-statement_cache.install()
+process_caches.install()
+worker_threads.install()
 
 # Nova's harness has oslo.log write to the standard output, which is the
 # stream of the runner's results. These speak while no test has a logger of
