@@ -144,6 +144,9 @@ class Cloud(fixtures.Fixture):
 
     def _setUp(self) -> None:
         self.useFixture(one_cpu.OneCpu())
+        # Below INFO nova says more than it does, and nobody keeps it.
+        self.addCleanup(logging.disable, logging.root.manager.disable)
+        logging.disable(max(logging.DEBUG, logging.root.manager.disable))
         self.stage = stage.Stage(
             self._filters, self._filter_paths, self._weigher_paths)
         self.addCleanup(self.stage.doCleanups)
@@ -324,7 +327,7 @@ class Cloud(fixtures.Fixture):
             networks = [{'uuid': self.stage.neutron.network_1['id']}]
         body = self.stage._build_server(
             name, flavor_id=flavor, networks=networks, host=host,
-            image_uuid=image)
+            image_uuid=image or self.stage.glance.image1['id'])
         server = self.stage.api.post_server({'server': body})
         return self._settle(server['id'], ('ACTIVE', 'ERROR'))
 
@@ -337,7 +340,8 @@ class Cloud(fixtures.Fixture):
             each ACTIVE or in ERROR
         """
         body = self.stage._build_server(
-            name, flavor_id=flavor, networks='none', image_uuid=image)
+            name, flavor_id=flavor, networks='none',
+            image_uuid=image or self.stage.glance.image1['id'])
         body.update(min_count=count, max_count=count,
                     return_reservation_id=True)
         reservation = self.stage.api.post_server(

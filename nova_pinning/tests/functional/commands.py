@@ -3,7 +3,6 @@
 
 import contextlib
 import io
-import logging
 import os
 import subprocess
 import sys
@@ -27,9 +26,6 @@ class CommandTestCase(functional_base.TestCase):
 
     def setUp(self):
         super().setUp()
-        # Half the time would be spent on what nobody reads.
-        logging.disable(logging.DEBUG)
-        self.addCleanup(logging.disable, logging.NOTSET)
         self.api = self.useFixture(apiserver.ApiServer(self.nova))
 
     def environment(self):

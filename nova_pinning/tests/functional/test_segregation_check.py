@@ -49,8 +49,6 @@ class CheckTestCase(marked_cloud.SegregationTestCase):
         for name in ('s1', 's2'):
             self.nova.start_host(name, shared_host())
             self.set_traits(name, placement_traits.SHARED)
-        for flavor in self.nova.stage.api.get_flavors():
-            self.nova.stage.admin_api.api_delete(f'/flavors/{flavor["id"]}')
         self.pinned = self.nova.create_flavor(
             'pinned', 2, functional_base.GIB, {
                 'hw:cpu_policy': 'dedicated', KEY: 'required'})

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each layer alone keeps every guest in its place, and none does not."""
 
-import logging
 import os
 
 import ddt
@@ -31,9 +30,6 @@ class StormTestCase(base.BaseTestCase):
         self.useFixture(fixtures.EnvironmentVariable(
             'OS_TEST_TIMEOUT', str(TIMEOUT_SECONDS)))
         super().setUp()
-        # Half the time would be spent on what nobody reads.
-        logging.disable(logging.DEBUG)
-        self.addCleanup(logging.disable, logging.NOTSET)
 
 
 class TestStorm(StormTestCase):
