@@ -9,6 +9,7 @@ from demo import hosts
 from nova_pinning import cpuset
 from nova_pinning.flavors import catalogue
 from nova_pinning.host import host_model
+from nova_pinning.tests import forms
 from nova_pinning.tests.functional import preview_running
 
 GIB = 1024  # in MiB
@@ -145,6 +146,8 @@ class TestCatalogue(preview_running.TestCase):
         flavors = [flavor for flavor in catalogue.load(str(CATALOGUE)).flavors
                    if flavor.extra_specs['pinning:family'] == family]
         self.assertNotEqual([], flavors)
+        if forms.SHORT:
+            flavors = [flavors[0], flavors[-1]]
         different, running = [], set()
         for wanted in flavors:
             for host in names:
