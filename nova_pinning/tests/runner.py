@@ -5,6 +5,8 @@ import gc
 
 from requests import sessions
 
+from nova_pinning.tests import process_caches
+
 
 def prepare():
     """Make this process one for tests, for the rest of it."""
@@ -15,3 +17,10 @@ def prepare():
     # are looked for in the environment and at home with each request.
     sessions.Session.trust_env = property(
         lambda session: False, lambda session, value: None)
+    process_caches.install()
+
+
+def freeze(test):
+    """Spare a test that has all garbage collected the rest of the process."""
+    gc.freeze()
+    test.addCleanup(gc.unfreeze)

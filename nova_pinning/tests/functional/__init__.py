@@ -8,12 +8,10 @@ import logging
 
 from demo import threads  # noqa: F401
 
-from nova_pinning.tests.functional import process_caches
 from nova_pinning.tests.functional import worker_threads
 from nova_pinning.tests import runner
 
 runner.prepare()
-process_caches.install()
 worker_threads.install()
 
 # Nova's harness has oslo.log write to the standard output, which is the

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter on databases that nova writes, and on one that goes away."""
 
-import gc
 import pathlib
 import urllib.request
 import weakref
@@ -24,6 +23,7 @@ from nova_pinning.tests.functional import functional_base
 from nova_pinning.tests.functional import marked_cloud
 from nova_pinning.tests import mariadb
 from nova_pinning.tests import novadatabase
+from nova_pinning.tests import runner
 from nova_pinning.tests.unit.exporter import test_fleet_tally
 
 _GUESTS = 'nova_pinning_cloud_guests'
@@ -54,7 +54,7 @@ class MariaDBTestCase(base.BaseTestCase):
         trouble = mariadb.missing()
         if trouble:
             self.skipTest(trouble)
-        self.addCleanup(gc.unfreeze)
+        runner.freeze(self)
         self.log = self.useFixture(fixtures.FakeLogger())
         self.server = self.useFixture(mariadb.MariaDB())
         self.nova = mariadb.nova_on_mariadb(self.server)
@@ -123,7 +123,7 @@ class FullReadingTestCase(base.BaseTestCase):
     """Databases that are opened again and again."""
 
     def test_those_before_are_not_kept(self):
-        self.addCleanup(gc.unfreeze)
+        runner.freeze(self)
         nova = novadatabase.NovaDatabase(pathlib.Path(
             self.useFixture(fixtures.TempDir()).path))
         self.addCleanup(nova.close)
@@ -146,7 +146,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(gc.unfreeze)
+        runner.freeze(self)
         for name in ('d1', 'd2'):
             self.nova.start_host(name, hosts.HostShape(
                 sockets=2, cores_per_cell=4,

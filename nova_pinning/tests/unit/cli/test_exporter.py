@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import gc
 import os
 import pathlib
 import shutil
@@ -14,6 +13,7 @@ from nova_pinning.cli import exporter
 from nova_pinning.conf import exporter as conf_exporter
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
+from nova_pinning.tests import runner
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.exporter import test_fleet_tally
 
@@ -31,7 +31,7 @@ class ExporterTestCase(cli_case.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(gc.unfreeze)
+        runner.freeze(self)
         self.fleet = str(self.dir / 'fleet.json')
         document.write(self.fleet, generate.generate_fleet(
             4, 'two-socket-80', 1, shared=0.25))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
-import gc
 
 from nova_pinning import errors
 from nova_pinning.exporter import exporter_service
 from nova_pinning.fleet import document
+from nova_pinning.tests import runner
 from nova_pinning.tests.unit.exporter import test_fleet_tally
 from nova_pinning.tests.unit.exporter import test_fleet_watch
 from nova_pinning.tests.unit.exporter import test_planned_figures
@@ -16,7 +16,7 @@ class ServiceTestCase(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(gc.unfreeze)
+        runner.freeze(self)
         self.source = test_fleet_watch.Source(test_fleet_tally.make_fleet(2))
 
     def service(self, **values):

@@ -14,6 +14,7 @@ from nova_pinning.exporter import fleet_watch
 from nova_pinning.exporter import periodic
 from nova_pinning.exporter import task_metrics
 from nova_pinning.fleet import document
+from nova_pinning.tests import runner
 from nova_pinning.tests.unit.exporter import test_fleet_tally
 from nova_pinning.tests.unit import unit_base
 
@@ -44,7 +45,7 @@ class WatchTestCase(unit_base.TestCase):
         self.now = 1000.0
         self.tasks = task_metrics.TaskMetrics(lambda: self.now)
         self.watch = self.make_watch()
-        self.addCleanup(gc.unfreeze)
+        runner.freeze(self)
 
     def make_watch(self, *choice):
         return fleet_watch.FleetWatch(

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import gc
 import json
 import pathlib
 import subprocess
@@ -16,6 +15,7 @@ from nova_pinning.exporter import planned_figures
 from nova_pinning.exporter import task_metrics
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
+from nova_pinning.tests import runner
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.exporter import test_fleet_tally
 from nova_pinning.tests.unit import unit_base
@@ -38,7 +38,7 @@ class PlannedTestCase(cli_case.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(gc.unfreeze)
+        runner.freeze(self)
         self.fleet = generate.generate_fleet(3, 'two-socket-80', 1)
         self.content = exporter_service.packed_snapshot(self.fleet)
         self.path = str(self.dir / 'fleet.json.zst')

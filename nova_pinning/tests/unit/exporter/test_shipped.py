@@ -2,7 +2,6 @@
 """The rules for Prometheus and the dashboard that are shipped."""
 
 import dataclasses
-import gc
 import json
 import pathlib
 import re
@@ -19,6 +18,7 @@ from nova_pinning.exporter import child_commands
 from nova_pinning.exporter import fleet_watch
 from nova_pinning.exporter import planned_figures
 from nova_pinning.exporter import task_metrics
+from nova_pinning.tests import runner
 from nova_pinning.tests.unit.exporter import test_fleet_tally
 from nova_pinning.tests.unit.exporter import test_fleet_watch
 from nova_pinning.tests.unit.exporter import test_planned_figures
@@ -54,7 +54,7 @@ class TestCase(unit_base.TestCase):
         super().setUp()
         if not _ETC.is_dir():
             self.skipTest('not run from a checkout')
-        self.addCleanup(gc.unfreeze)
+        runner.freeze(self)
         self.rules = [
             rule for group in yaml.safe_load(_RULES.read_text())['groups']
             for rule in group['rules']]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is the same in each cloud is made once a process, not once a test.
+"""What is the same in each test is made once a process.
 
 Each test has databases of its own. To SQLAlchemy each is another engine with
 another dialect, so that it would compile every statement of nova's and
@@ -7,7 +7,8 @@ Placement's anew in every test, which is a tenth of all that a test does.
 
 Nova's policy is a file of 400 rules in YAML, which each cloud reads twice.
 
-Placement has jsonschema check its own schemas with each request.
+Placement has jsonschema check its own schemas with each request, and nova
+that of a PCI alias with each flavor.
 """
 
 import functools
@@ -24,7 +25,7 @@ _STATEMENTS = util.LRUCache(2000)
 
 
 def install():
-    """Have all clouds of this process share it."""
+    """Have all tests of this process share it."""
     _share_statements()
     read = functools.cache(policy.parse_file_contents)
     policy.parse_file_contents = lambda data: dict(read(data))
