@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import functools
 import pathlib
 from unittest import mock
 import uuid
@@ -335,14 +334,13 @@ class TestFollowed(unit_base.TestCase, oracle_cases.TestCase):
     def test_what_could_be_accepted_wrongly_does_not(self):
         """It could be an alternate then."""
         self._start('PinnedTopologyFilter', 'Drops')
-        good = builders.host_state('good', builders.host_topology(*[
-            oracle_cases.host_cell(
-                number, [number], shared=[number], memory=2048,
-                pages=[[4, 524288, 0, 0]]) for number in range(4)]))
+        good = builders.host_state('good', builders.host_topology(
+            oracle_cases.host_cell(0, range(4)),
+            oracle_cases.host_cell(1, range(4, 8))))
         self.assertEqual(
-            ['good'], self._left([_wrong('a'), good], _spec_of_four()))
+            ['good'], self._left([_wrong('a'), good], _uneven_spec()))
         self.assertEqual(
-            ['a'], self._left([_wrong('a'), _wrong('b')], _spec_of_four()))
+            ['a'], self._left([_wrong('a'), _wrong('b')], _uneven_spec()))
 
 
 def _errors(records):
