@@ -5,10 +5,10 @@
 
     from keystoneauth1 import adapter
     from nova_pinning.placement import client
-    from nova_pinning.placement import traits
+    from nova_pinning.placement import placement_traits
 
-    placement = client.Placement(adapter.Adapter(
+    placement = client.PlacementClient(adapter.Adapter(
         session, service_type='placement'))
-    for provider in placement.providers(required=traits.DEDICATED):
+    for provider in placement.providers(required=placement_traits.DEDICATED):
         print(provider.name)
 """

@@ -1,47 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of Placement, on a keystoneauth1 adapter.
-
-One microversion is used whatever Placement offers, so that answers always
-have the same shape: 1.22 (Rocky), the first with forbidden traits.
-Generations of providers come with traits since 1.6 and with aggregates since
-1.19, and providers can be found by trait since 1.18.
-"""
+"""What is asked of Placement, on a keystoneauth1 adapter."""
 
 import collections
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
-from typing import Any
 import urllib.parse
-
-from keystoneauth1 import exceptions as ksa_exceptions
 
 from nova_pinning import errors
 from nova_pinning.placement import inventory
-
-MICROVERSION = '1.22'
+from nova_pinning.placement import provider_reader
 
 #: How often a change is tried while others change the same provider.
 _CONFLICTS = 10
-
-#: How often keystoneauth1 sends a request again, waiting longer each time, and
-#: after which answers.
-RETRIES = 4
-NOT_NOW = (429, 500, 502, 503, 504)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ResourceProvider:
-    """A resource provider.
-
-    :param parent: UUID of the provider that it is a part of, None for the
-        root of a tree, such as a compute node
-    """
-
-    uuid: str
-    name: str
-    generation: int
-    parent: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,75 +27,8 @@ class ProviderTraits:
 ProviderInventory = inventory.Inventory
 
 
-class PlacementClient:
-    """A cloud's Placement.
-
-    All methods raise errors.CloudError when it cannot be worked with, which
-    is errors.RefusedError when it will not do what is asked. They can be
-    called from several threads at once.
-
-    :param adapter: a keystoneauth1.adapter.Adapter for Placement, or
-        openstacksdk's proxy of it
-    :param retries: how often a request is sent again that was not answered,
-        or with an error that may pass
-    :param timeout_s: how long to wait for each answer; None for as long as
-        the adapter's session does
-    """
-
-    def __init__(self, adapter: Any, *, retries: int = RETRIES,
-                 timeout_s: float | None = None) -> None:
-        self._adapter = adapter
-        self._options: dict[str, Any] = {
-            'connect_retries': retries, 'status_code_retries': retries,
-            'retriable_status_codes': NOT_NOW}
-        if timeout_s is not None:
-            self._options['timeout'] = timeout_s
-
-    def providers(
-        self, *, required: str = '', name: str = '', member_of: str = '',
-        in_tree: str = '',
-    ) -> tuple[ResourceProvider, ...]:
-        """The providers that meet all that is given; Placement has no pages.
-
-        :param required: a trait that they have
-        :param name: their name, exactly
-        :param member_of: UUID of an aggregate that they are in
-        :param in_tree: UUID of a provider whose tree they are in
-        """
-        query = {'required': required, 'name': name, 'member_of': member_of,
-                 'in_tree': in_tree}
-        body = self._get('/resource_providers', {
-            key: value for key, value in query.items() if value})
-        return tuple(
-            ResourceProvider(
-                provider['uuid'], provider['name'], provider['generation'],
-                provider['parent_provider_uuid'])
-            for provider in body['resource_providers'])
-
-    def known_traits(self, prefix: str, *,
-                     is_used: bool = True) -> tuple[str, ...]:
-        """The traits with this prefix that there are.
-
-        :param is_used: only those that any provider has
-        """
-        query = {'name': f'startswith:{prefix}'}
-        if is_used:
-            query['associated'] = 'true'
-        body = self._get('/traits', query)
-        return tuple(body['traits'])
-
-    def traits_by_provider(self, prefix: str) -> dict[str, frozenset[str]]:
-        """Which of the traits with this prefix each provider has.
-
-        One request for each trait, however many providers there are.
-
-        :returns: traits by the UUID of the provider, for those that have any
-        """
-        by_provider: dict[str, set[str]] = {}
-        for trait in self.known_traits(prefix):
-            for provider in self.providers(required=trait):
-                by_provider.setdefault(provider.uuid, set()).add(trait)
-        return {uuid: frozenset(names) for uuid, names in by_provider.items()}
+class PlacementClient(provider_reader.PlacementReader):
+    """A cloud's Placement, with what each provider has, and to change it."""
 
     def traits(self, provider: str) -> ProviderTraits:
         """All traits of a provider.
@@ -210,45 +114,6 @@ class PlacementClient:
                 return True
         raise errors.CloudError(
             f'provider {provider} changes faster than its traits can be set')
-
-    # Requests.
-
-    def _get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
-        response = self._request('GET', path, params=query)
-        self._check(response)
-        try:
-            return response.json()
-        except ValueError as error:
-            raise errors.CloudError(
-                f'Placement: the answer to GET {path} is not JSON') from error
-
-    def _request(self, method: str, path: str, **content: Any) -> Any:
-        try:
-            return self._adapter.request(
-                path, method, microversion=MICROVERSION, raise_exc=False,
-                headers={'Accept': 'application/json'}, **self._options,
-                **content)
-        except ksa_exceptions.ClientException as error:
-            raise errors.CloudError(f'Placement: {error}') from error
-
-    @staticmethod
-    def _check(response: Any) -> None:
-        status = response.status_code
-        if status < 400:
-            return
-        request = response.request
-        try:
-            message = response.json()['errors'][0]['detail']
-        except (LookupError, TypeError, ValueError):
-            message = response.reason
-        path = urllib.parse.urlsplit(request.url).path
-        said = (f'Placement: {request.method} {path}: {status} '
-                f'{" ".join(str(message).split()).rstrip(".")}')
-        if status == 403:
-            said += '; an administrator may'
-        if status in (401, 403, 406) or status in NOT_NOW:
-            raise errors.CloudError(said)
-        raise errors.RefusedError(said)
 
 
 def _quoted(part: str) -> str:

@@ -16,7 +16,7 @@ from openstack import exceptions as sdk_exceptions
 
 from nova_pinning import errors
 from nova_pinning.importers import compute_api
-from nova_pinning.placement import client
+from nova_pinning.placement import provider_reader
 from nova_pinning.segregation import segregation_cloud
 
 #: Statuses of migrations that nova will not do anything more about.
@@ -269,7 +269,7 @@ class MigrationCloud(compute_api.ComputeCloud):
         try:
             response = self._compute.request(
                 path, method, json=body, connect_retries=0,
-                status_code_retries=client.RETRIES,
+                status_code_retries=provider_reader.RETRIES,
                 retriable_status_codes=(429,))
         except (sdk_exceptions.SDKException,
                 ksa_exceptions.ConnectionError) as error:

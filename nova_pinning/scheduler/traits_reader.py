@@ -32,8 +32,8 @@ from oslo_log import log as logging
 from nova_pinning import conf
 from nova_pinning import errors
 from nova_pinning.model import hostclass
-from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
+from nova_pinning.placement import provider_reader
 
 CONF = conf.CONF
 LOG = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class TraitsReader:
 
     def __init__(
         self,
-        connect: Callable[[], client.PlacementClient],
+        connect: Callable[[], provider_reader.PlacementReader],
         settings: TraitsSettings,
         clock: Callable[[], float] = time.monotonic,
         listen: Callable[[Collection[str]], None] | None = None,
@@ -136,7 +136,7 @@ class TraitsReader:
         self._awaited_since = clock()
         self._hurried: threading.Thread | None = None
         self._telling: threading.Thread | None = None
-        self._client: client.PlacementClient | None = None
+        self._client: provider_reader.PlacementReader | None = None
         #: The last good one, replaced as a whole.
         self._last: _GoodRead | None = None
         self._error = ''
@@ -305,7 +305,7 @@ def _marks(traits: frozenset[str]) -> ProviderMarks:
                          placement_traits.l3_cpus(traits))
 
 
-def connect() -> client.PlacementClient:
+def connect() -> provider_reader.PlacementReader:
     """Placement as nova-scheduler is configured to reach it.
 
     As nova.utils.get_ksa_adapter does it by itself, but for the timeout,
@@ -315,7 +315,7 @@ def connect() -> client.PlacementClient:
     session = ks_loading.load_session_from_conf_options(
         CONF, 'placement', auth=auth,
         timeout=CONF.placement.timeout or _TIMEOUT_SECONDS)
-    return client.PlacementClient(
+    return provider_reader.PlacementReader(
         utils.get_ksa_adapter('placement', auth, session), retries=0)
 
 

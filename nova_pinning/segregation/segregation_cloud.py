@@ -27,6 +27,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
+from nova_pinning.placement import provider_reader
 from nova_pinning.segregation import segregation_model
 
 #: The newest microversion that there is any use for.
@@ -69,9 +70,9 @@ class SegregationCloud:
         with translated():
             self._compute = connection.compute
             self.placement = client.PlacementClient(connection.placement)
-            self._compute.connect_retries = client.RETRIES
-            self._compute.status_code_retries = client.RETRIES
-            self._compute.retriable_status_codes = client.NOT_NOW
+            self._compute.connect_retries = provider_reader.RETRIES
+            self._compute.status_code_retries = provider_reader.RETRIES
+            self._compute.retriable_status_codes = provider_reader.NOT_NOW
             self._compute.default_microversion = _microversion(self._compute)
 
     # What there is.

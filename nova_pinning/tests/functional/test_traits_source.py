@@ -20,8 +20,8 @@ from nova.scheduler import manager
 from oslotest import base as oslotest
 
 from demo import cloud
-from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
+from nova_pinning.placement import provider_reader
 from nova_pinning.scheduler import traits_reader
 from nova_pinning.tests.functional import functional_base
 from nova_pinning.tests.functional import thread_kinds
@@ -86,7 +86,8 @@ class Door(fixtures.Fixture):
             self.held -= 1
         if self.status is not None:
             return self.status, b'out of order'
-        found = self._stage.placement.get(path, version=client.MICROVERSION)
+        found = self._stage.placement.get(
+            path, version=provider_reader.MICROVERSION)
         return found.status, json.dumps(found.body).encode()
 
 

@@ -17,6 +17,7 @@ from requests_mock.contrib import fixture
 from nova_pinning import errors
 from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
+from nova_pinning.placement import provider_reader
 
 URL = 'http://placement.example'
 RP = f'{URL}/resource_providers/rp'
@@ -63,8 +64,8 @@ class TestReading(ClientTestCase):
             'resource_providers': [shown('a'), shown(
                 'b', parent_provider_uuid='a', generation=7)]})
         self.assertEqual(
-            (client.ResourceProvider('a', 'name-a', 1),
-             client.ResourceProvider('b', 'name-b', 7, 'a')),
+            (provider_reader.ResourceProvider('a', 'name-a', 1),
+             provider_reader.ResourceProvider('b', 'name-b', 7, 'a')),
             self.client.providers(required='T', member_of='agg'))
         [request] = self.http.request_history
         self.assertEqual({'required': ['t'], 'member_of': ['agg']},

@@ -2,7 +2,7 @@
 """A cloud in memory for site files."""
 
 from nova_pinning import errors
-from nova_pinning.placement import client
+from nova_pinning.placement import provider_reader
 from nova_pinning.tests.unit.segregation import fake_host_cloud
 
 
@@ -53,7 +53,7 @@ class SiteCloud(fake_host_cloud.FakeCloud):
     def providers(self, *, required):
         if not self.known_traits(required):
             raise errors.RefusedError('no such trait (400)')
-        return tuple(client.ResourceProvider(uuid, 'name', 1)
+        return tuple(provider_reader.ResourceProvider(uuid, 'name', 1)
                      for uuid, own in self.traits.items() if required in own)
 
     def create_aggregate(self, name):
