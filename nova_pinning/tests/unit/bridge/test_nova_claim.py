@@ -58,7 +58,7 @@ class TestOrderOfCompute(oracle_cases.TestCase):
 class TestOlderTopologies(unit_base.TestCase, oracle_cases.TestCase):
     """What the code of older releases has written is read, and comes true.
 
-    tools/write_older_topologies.py writes these files, with nova 2025.1 and
+    older_novas/write_topologies.py wrote these files, with nova 2025.1 and
     2026.1.
     """
 

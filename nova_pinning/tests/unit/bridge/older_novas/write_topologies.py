@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write topologies as the nova that runs this keeps them in its database.
 
-Run with the Python of an older release of nova, from the directory in which
-the unit tests of the bridge look for them::
+Run with the Python of an older release of nova, in this directory::
 
-    $ cd nova_pinning/tests/unit/bridge/older_novas
-    $ /opt/nova-2025.1/bin/python ../../../../../tools/\
-write_older_topologies.py > 2025.1.json
+    $ /opt/nova-2025.1/bin/python write_topologies.py > 2025.1.json
 
 A host of two cells with four CPUs, pages of two sizes and devices in cell 0,
 as its compute node has it, and a guest of one cell: as a RequestSpec has it
