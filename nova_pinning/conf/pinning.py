@@ -9,7 +9,6 @@ from oslo_config import cfg
 from oslo_config import types
 
 from nova_pinning import errors
-from nova_pinning import extras
 from nova_pinning.model import hostclass
 
 pinning_group = cfg.OptGroup(
@@ -343,6 +342,7 @@ def check(conf: cfg.ConfigOpts) -> None:
             f'[pinning] traits_max_age_seconds = {max_age}: must be 0 or at '
             f'least twice traits_refresh_seconds, which is {refresh}')
     if conf.pinning.metrics_directory:
+        from nova_pinning import extras
         try:
             extras.need('it', 'prometheus_client')
         except errors.InputError as error:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import functools
 from typing import Any
 
+import os_resource_classes as orc
+
 from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import numa
 from nova_pinning.bridge import pci
@@ -15,7 +17,6 @@ from nova_pinning import model
 from nova_pinning.model import cell_order
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
-from nova_pinning.placement import inventory
 from nova_pinning.scheduler import layout
 from nova_pinning.scheduler import requests
 
@@ -369,7 +370,7 @@ def _being_freed(
         return None
     offered = max(
         candidate.get('allocations', {}).get(host_state.uuid, {}).get(
-            'resources', {}).get(inventory.PCPU, 0)
+            'resources', {}).get(orc.PCPU, 0)
         for candidate in host_state.allocation_candidates)
     free = sum(cell.free_count for cell in host.cells)
     if offered <= free:

@@ -20,6 +20,7 @@ from nova_pinning import model
 from nova_pinning.scheduler import census
 from nova_pinning.scheduler import metrics
 from nova_pinning.scheduler import metrics_files
+from nova_pinning.scheduler import metrics_writer
 from nova_pinning.scheduler import record
 from nova_pinning.scheduler import traits_reader
 from nova_pinning.tests.unit.scheduler import scheduler_fakes
@@ -74,7 +75,7 @@ class TestCase(unit_base.TestCase):
             for sample in family.samples:
                 labels = dict(sample.labels)
                 self.assertEqual(_PROCESS, labels.pop('process'))
-                name = sample.name.removeprefix(metrics.PREFIX)
+                name = sample.name.removeprefix(metrics_writer.PREFIX)
                 self.assertNotEqual(sample.name, name)
                 key = name, *sorted(labels.items())
                 self.assertNotIn(key, found)
@@ -115,7 +116,7 @@ class TestOn(TestCase):
                       text)
         found = {}
         for family in parser.text_string_to_metric_families(text):
-            name = family.name.removeprefix(metrics.PREFIX)
+            name = family.name.removeprefix(metrics_writer.PREFIX)
             if family.type == 'counter':
                 name += '_total'
             labels = {label for sample in family.samples
@@ -128,7 +129,7 @@ class TestOn(TestCase):
         self.assertEqual({
             name: (metric.kind, metric.help_text, set(metric.labels),
                    metric.buckets)
-            for name, metric in metrics.METRICS.items()}, found)
+            for name, metric in metrics_writer.METRICS.items()}, found)
         self.assertNotIn('_created', text)
 
     def test_values(self):
@@ -408,10 +409,11 @@ class TestPage(TestCase):
     def test_metrics(self):
         rows = []
         lines = ['* - Metric', '- Type', '- Labels', '- What it tells']
-        for name, metric in metrics.METRICS.items():
+        for name, metric in metrics_writer.METRICS.items():
             labels = ', '.join(f'``{label}``' for label in metric.labels)
             rows.append(' '.join((
-                f'* - ``{metrics.PREFIX}{name}`` - {metric.kind} - {labels} '
+                f'* - ``{metrics_writer.PREFIX}{name}`` - {metric.kind} - '
+                f'{labels} '
                 f'- {metric.help_text}').split()))
         page = PAGE.read_text()
         table = page[page.index(lines[0]):]
@@ -422,5 +424,6 @@ class TestPage(TestCase):
 
     def test_names(self):
         """Those in the text are those of metrics."""
-        for name in re.findall(rf'{metrics.PREFIX}(\w+)', PAGE.read_text()):
-            self.assertIn(name, metrics.METRICS)
+        for name in re.findall(
+                rf'{metrics_writer.PREFIX}(\w+)', PAGE.read_text()):
+            self.assertIn(name, metrics_writer.METRICS)
