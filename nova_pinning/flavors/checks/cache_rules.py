@@ -119,7 +119,7 @@ def several_caches(subject: checked.CheckedFlavor) -> check_rule.Violations:
         pinned = {cpu for cell in first.cells for _vcpu, cpu in cell.pins}
         caches = sum(not pinned.isdisjoint(cpus)
                      for cpus in resctrl.domains.values())
-        if asked < ways * caches:
+        if caches > max(1, len(subject.cells)) and asked < ways * caches:
             yield subject.violation(
                 f'nova pins it to {caches} L3 caches of {host.title}, even '
                 f'of an empty one, where it takes {ways * caches} ways',

@@ -154,6 +154,15 @@ class TestChecks(unit_base.TestCase):
             'trait:CUSTOM_PINNING_L3_WAYS_2=required as well',
             self.found(made)['P612'])
 
+    @ddt.data(1, 2)
+    def test_one_cache_for_each_cell(self, cells):
+        """What is not counted at all is said by P612 alone."""
+        found = self.found(
+            flavor('extra_specs: {"pinning:l3_ways": 2}', cells=cells),
+            hosts=(host(),))
+        self.assertIn('P612', found)
+        self.assertNotIn('P614', found)
+
     def test_a_guest_that_floats(self):
         made = flavor('l3_ways: 2')
         specs = {key: value for key, value in made.extra_specs.items()
