@@ -4,7 +4,12 @@
 Futurist has them look every second whether their pool has ended, and nova's
 harness a hundred times a second, for the sake of how soon they end. A cloud
 has fifty of them and more, so that a tenth of all that it does is to look.
+
+Eventlet's queues cannot be waited for in this way; there pools stay as they
+are.
 """
+
+import queue
 
 from futurist import _thread
 
@@ -14,13 +19,13 @@ _LOOK_AGAIN_S = 1
 
 def _wait_for_work(worker):
     worker.idle = True
-    queue = worker.work_queue
-    with queue.not_empty:
-        while not queue.queue:
+    waiting = worker.work_queue
+    with waiting.not_empty:
+        while not waiting.queue:
             if worker._is_dying():
                 raise _thread._Stopping
-            queue.not_empty.wait(_LOOK_AGAIN_S)
-        work = queue._get()
+            waiting.not_empty.wait(_LOOK_AGAIN_S)
+        work = waiting._get()
     worker.idle = False
     return work
 
@@ -34,6 +39,8 @@ def _stop(worker):
 
 
 def install():
-    """Have all pools of this process do so."""
+    """Have all pools of this process do so, if its threads are real."""
+    if not hasattr(queue.Queue(), 'not_empty'):
+        return
     _thread.ThreadWorker._wait_for_work = _wait_for_work
     _thread.ThreadWorker.stop = _stop
