@@ -127,10 +127,10 @@ slow claims are acceptable.
         mutable=True,
         help="""
 How many seconds a request may spend in all on what can take long: the search
-for sets of host cells near PCI devices and networks, and to follow nova's own
+for sets of host cells near PCI devices and networks, and following nova's own
 fit for ``check_nova_claim``. A host that was not looked at to the end by then
 is refused, with a reason that says so. If no host is left for that, such
-hosts are looked at for as long again. 0: no limit.
+hosts get as many steps again. 0: no limit.
 
 The time is reckoned from the steps of the search, 10,000 a second, so the
 answer is the same however busy the machine is. A step is a set of host cells
