@@ -238,7 +238,7 @@ def explain(rows: ty.Sequence[Row], plan: measure.Plan) -> str:
         f'{plan.processes} x {plan.rounds} rounds of {plan.passes - 1} '
         f'passes ({plan.processes} x {plan.few_rounds} of one where nova '
         'takes long). They make the ratio and are what the bars are judged '
-        'on; "first" is the ratio on HostStates seen for the first time. The '
+        'on; "first" is the ratio on HostStates seen for the first time. A '
         'whole request is timed as one, always on new HostStates '
         f'({plan.processes} x {plan.few_rounds} rounds).')
     spread = max(
