@@ -45,8 +45,8 @@ def read(arguments: Sequence[str]) -> audited.SchedulerOptions:
     'S801', check_rule.Severity.ERROR,
     'filter that nova-scheduler runs after PinnedTopologyFilter',
     why='it may refuse all hosts that PinnedTopologyFilter passes, which '
-        'therefore passes hosts of second choice beside the others, and of '
-        'those that must not be tried after an aborted claim none',
+        'therefore passes hosts of second choice beside the others, but none '
+        'that must not be tried after an aborted claim',
     advice='write the line in [filter_scheduler] of each nova-scheduler, and '
            'restart it')
 def wrong_order(view: audited.AuditedCloud) -> check_rule.Violations:
