@@ -170,7 +170,7 @@ class Claims(case_series.Series):
 
     @contextlib.contextmanager
     def prepared(self) -> ty.Iterator[None]:
-        # What a case shows must not depend on how busy the machine is.
+        # Each host of a case is looked at to the end.
         with oracle_compare.silence(), _options(_OPTIONS):
             yield
 

@@ -341,8 +341,6 @@ class TestFleet(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
-        # Nor must what is found depend on how busy the machine is.
-        self.set_option('request_budget_seconds', 0.0)
         self.set_option('fragmentation_mix', [
             {'vcpus': '2', 'memory_mib': '1'}])
         self.kinds = []
@@ -394,8 +392,6 @@ class TestSeveral(_TestCase):
 
     def setUp(self):
         super().setUp()
-        # What is found must not depend on how busy the machine is.
-        self.set_option('request_budget_seconds', 0.0)
         self.set_option('nova_claim_max_seconds', 1000.0)
         self.set_option('fragmentation_mix', [
             {'vcpus': '2', 'memory_mib': '1'}])
