@@ -119,8 +119,13 @@ def predict_claim(
     drawback = known_defects.slowness(
         known_defects.claim_seconds(attempt, query.walked, query.pci_looks),
         bounds)
-    if drawback is None and bounds.is_retried:
-        drawback = _drawback_of_retries(query, first, bounds)
+    if bounds.is_retried:
+        if drawback is not None and not bounds.is_patient:
+            # What comes after an aborted claim takes as long to find out.
+            return drawback
+        again = _drawback_of_retries(query, first, bounds)
+        if drawback is None or fit.comes_alone(again):
+            drawback = again
     return fit.Claim(first, drawback)
 
 
