@@ -218,8 +218,9 @@ def _misled_by(
         if (not isinstance(host.outcome, FittedGuest)
                 or fit.comes_alone(host.outcome.drawback)):
             continue
-        again = _place(host, host_state, request, bounds, False)
-        # Where there was no time to find out, there may be something.
+        # It may have passed after a look to the end. Where there are too few
+        # steps left for another, there may be something.
+        again = _place(host, host_state, request, bounds, True)
         wrong = again if isinstance(again, Refusal) else again.drawback
         if wrong is not None and (wrong is again or fit.comes_alone(wrong)):
             return Refusal(Reason.NOVA_AGAIN_WRONG,

@@ -183,6 +183,16 @@ class TestTiers(unit_base.TestCase, oracle_cases.TestCase):
         self.assertEqual(['a', 'b'], self._left(
             [mixed('a'), small('b')], _spec_of_any_pages()))
 
+    def test_page_sizes_left_to_claims_that_take_long(self):
+        """They are followed for as long as the first time."""
+        self.set_option('nova_claim_max_seconds', 1e-9)
+        spec = _spec_of_any_pages()
+        # What has no pages for the first cell is refused, and harms nobody.
+        spec.numa_topology.cells.reverse()
+        self.assertEqual(['a', 'b'], self._left([
+            _floating('a', (2, 2048, 0), (1, 1024, 0)),
+            _floating('b', (2, 2048, 1), (1, 256, 1))], spec))
+
     def test_claims_that_take_long(self):
         self.set_option('nova_claim_max_seconds', 1e-6)
         slow = builders.host_state('slow', builders.host_topology(*[
