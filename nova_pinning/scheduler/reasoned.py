@@ -122,6 +122,10 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
             return
         started = time.perf_counter()
         request = self._request(spec_obj)
+        if (request is not None and not request.has_alternates
+                and self._has_host(spec_obj, request)):
+            # Each instance has a host, and this one is for alternates.
+            return
         round_ = _Round(tally.RefusalTally())
         if _observes(request):
             host_states = list(filter_obj_list)
@@ -222,7 +226,11 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         for host_state in chosen:
             round_.refused.discard(host_state.host)
             round_.passed += 1
-            _accept(host_state, self.fitted(host_state, request))
+            fitted = self.fitted(host_state, request)
+            if (request.is_several and fitted is not None
+                    and fit.comes_alone(fitted.drawback)):
+                request.has_alternates = False
+            _accept(host_state, fitted)
             yield host_state
 
     def _is_enough(self, round_: _Round,

@@ -84,6 +84,8 @@ class PinningRequest:
         that refused and why
     :param placed: instances for which hosts were found, by filter
     :param left_aside: HostStates of the second tier that were not needed
+    :param has_alternates: whether others may be tried after a claim on a host
+        that has passed was aborted
     """
 
     spec_topology: Any
@@ -109,6 +111,7 @@ class PinningRequest:
         default_factory=dict)
     placed: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     left_aside: list[Any] = dataclasses.field(default_factory=list)
+    has_alternates: bool = True
     _traits: traits_reader.TraitsView | None = None
 
     @property

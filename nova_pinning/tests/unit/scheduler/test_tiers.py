@@ -414,6 +414,28 @@ class TestSeveralInstances(unit_base.TestCase, oracle_cases.TestCase):
             (['a', 'b'], []),
             self._take([_wrong('a'), _wrong('b'), _wrong('c')], spec, 2))
 
+    def test_no_alternates_beside_what_could_be_accepted_wrongly(self):
+        """What one host leaves of page sizes leads the other astray."""
+        mixed, *small = [
+            _floating('mixed', (1, 256, 1), (2, 2048, 0)),
+            _floating('a', (2, 2048, 0), (2, 2048, 0)),
+            _floating('b', (2, 2048, 0), (2, 2048, 0))]
+        for states, count, expected in (
+                ([*small, mixed], 3, ['a', 'b', 'mixed']),
+                (small, 2, ['a', 'b'])):
+            spec = _spec_of_any_pages(num_instances=count)
+            spec.instance_group = _apart()
+            handler = nova_filters.HostFilterHandler()
+            spec.instance_uuid = str(uuid.uuid4())
+            self.assertEqual(expected, [
+                state.host for state in handler.get_filtered_objects(
+                    [self.filter], states, spec)])
+            # Nova asks once more, and may have taken mixed and left a.
+            self.assertEqual(
+                [] if mixed in states else ['a', 'b'],
+                [state.host for state in handler.get_filtered_objects(
+                    [self.filter], states, spec)])
+
     @ddt.data(
         (['good', 'a'], ['good', 'a', 'b'], 2),
         (['good', 'a', 'b'], ['good', 'a', 'b'], 3),
