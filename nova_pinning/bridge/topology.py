@@ -33,13 +33,14 @@ class NovaCell:
         same goes for the properties
     """
 
-    __slots__ = ('_cell', '_free_cores', '_has_stray_pins', 'free_count',
-                 'id', 'memory_mib', 'memory_used_mib')
+    __slots__ = ('_cell', '_free_cores', '_has_stray_pins', '_pages',
+                 'free_count', 'id', 'memory_mib', 'memory_used_mib')
 
     def __init__(self, cell: Any) -> None:
         self._cell = cell
         self._free_cores: tuple[tuple[int, ...], ...] | None = None
         self._has_stray_pins: bool | None = None
+        self._pages: tuple[model.PagePool, ...] | None = None
         try:
             self.id: int = cell._obj_id
             self.free_count = (
@@ -70,10 +71,12 @@ class NovaCell:
 
     @property
     def pages(self) -> tuple[model.PagePool, ...]:
-        try:
-            return tuple(map(_page_pool, self._cell._obj_mempages))
-        except (AttributeError, TypeError) as error:
-            raise _broken(self._cell, error) from error
+        if self._pages is None:
+            try:
+                self._pages = tuple(map(_page_pool, self._cell._obj_mempages))
+            except (AttributeError, TypeError) as error:
+                raise _broken(self._cell, error) from error
+        return self._pages
 
     @property
     def smallest_pages(self) -> model.PagePool | None:

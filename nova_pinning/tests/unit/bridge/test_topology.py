@@ -135,6 +135,11 @@ class TestBrokenHosts(oracle_cases.TestCase):
             self.assertEqual(
                 f'cell 7: field {field} is not set', str(error))
 
+    def test_pages_are_read_once(self):
+        cell = topology.NovaCell(builders.host_topology(
+            oracle_cases.host_cell(0, [0])).cells[0])
+        self.assertIs(cell.pages, cell.pages)
+
     def test_reserved_pages_came_later(self):
         cell = builders.host_topology(oracle_cases.host_cell(0, [0])).cells[0]
         del cell.mempages[0]._obj_reserved
