@@ -112,10 +112,11 @@ def predict_claim(
     # What nova remembers hangs on the ids of the guest's cells: those that it
     # has come with, and those that an aborted claim on another host leaves
     # behind, with which nova-compute tries the alternate hosts.
-    first = query.answer(nova_guest.ids, tuple([
+    wrong = query.refusal(nova_guest.ids, tuple([
         demand.page_size_kib for demand in attempt.guest.demands]))
-    if isinstance(first, Refusal):
-        return first
+    if wrong is not None:
+        return wrong
+    first = query.answer()
     drawback = known_defects.slowness(
         known_defects.claim_seconds(attempt, query.walked, query.pci_looks),
         bounds)
@@ -140,13 +141,13 @@ def _drawback_of_retries(
     own = tuple([cell.page_size_kib for cell in first.cells])
     drawback = None
     for sizes in dict.fromkeys((own, *bounds.left_sizes)):
-        second = query.answer([-1] * len(own), sizes)
-        if not isinstance(second, Refusal):
+        wrong = query.refusal([-1] * len(own), sizes)
+        if wrong is None:
             continue
         if not query.is_refused:
-            return Refusal(Reason.NOVA_AGAIN_WRONG, detail=second.detail)
+            return Refusal(Reason.NOVA_AGAIN_WRONG, detail=wrong.detail)
         if sizes == own:
-            drawback = Refusal(Reason.NOVA_AGAIN, detail=second.detail)
+            drawback = Refusal(Reason.NOVA_AGAIN, detail=wrong.detail)
     return drawback
 
 
@@ -179,19 +180,19 @@ class _ClaimQuery:
         self.pci_looks = 0
         self.is_refused = False
 
-    def answer(
+    def refusal(
         self, ids: Sequence[int], page_sizes: known_defects.PageSizes,
-    ) -> model.Fit | Refusal:
-        """Nova's answer if it is valid.
+    ) -> Refusal | None:
+        """Why nova's answer is not valid, None if it is.
 
         :param ids: by which nova knows the guest's cells at first
         :param page_sizes: that these ask for at first
         """
-        order, guest = self._order, self._attempt.guest
         self.walked = self.pci_looks = self._looked = 0
         self.is_refused = False
         self.walk = walk = claim_walk.ClaimWalk(
-            [cell.id for cell in order], ids, page_sizes, self._try_cell)
+            [cell.id for cell in self._order], ids, page_sizes,
+            self._try_cell)
         try:
             is_found = walk.run(self._accepts, self._note)
         except _Ended as ended:
@@ -203,9 +204,15 @@ class _ClaimQuery:
         wrong = self._what_is_wrong(walk)
         if wrong:
             return Refusal(Reason.NOVA_WRONG, detail=wrong)
+        return None
+
+    def answer(self) -> model.Fit:
+        """Nova's answer where it is valid."""
+        walk = self.walk
         return model.Fit(tuple([
             dataclasses.replace(
-                fit.pin_cell(guest, index, order[place]), page_size_kib=size)
+                fit.pin_cell(self._attempt.guest, index, self._order[place]),
+                page_size_kib=size)
             for index, (place, size) in enumerate(
                 zip(walk.chosen, walk.page_sizes))]))
 

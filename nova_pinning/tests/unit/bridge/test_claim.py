@@ -185,6 +185,20 @@ class TestForesee(oracle_cases.TestCase):
             self.assertEqual(reason, getattr(
                 foreseen.drawback, 'reason', None), left)
 
+    def test_cpus_are_chosen_once_however_many_sizes_may_be_left(self):
+        small, large = [4, 1048576, 0, 0], [1048576, 2, 0, 0]
+        case = oracle_cases.case(
+            [oracle_cases.host_cell(number, [2 * number, 2 * number + 1],
+                                    pages=pages)
+             for number, pages in enumerate(
+                 ([small], [small], [small, large]))],
+            oracle_cases.guest((1, 512), (2, 1024), pagesize=model.PAGES_ANY))
+        bounds = _BOUNDS._replace(left_sizes=((4, 1048576),))
+        with mock.patch.object(
+                fit, 'pin_cell', wraps=fit.pin_cell) as pinned:
+            self.assertIsNone(_ask(case, bounds)[-1].drawback)
+        self.assertEqual(2, pinned.call_count)
+
     def test_the_first_permutation_is_not_asked_about(self):
         case = oracle_cases.case(
             [oracle_cases.host_cell(0, [0, 1]),
@@ -474,7 +488,7 @@ class TestWalk(oracle_cases.TestCase):
             claim.NovaGuest(attempt.guest, inputs.limits),
             inputs.host_topology, attempt, choice, _BOUNDS._replace(
                 is_patient=True))
-        query.answer(ids, page_sizes)
+        query.refusal(ids, page_sizes)
         walked = 0
 
         def counted(*arguments):
