@@ -79,7 +79,9 @@ class HostCensus:
                 LOG, 'Cannot count the marked hosts', error=error)
             return
         self._counted_at = now
-        if self.counts is not None and unread != self._unread:
+        if self.counts is None:
+            return
+        if unread != self._unread:
             _say(self.counts, unread)
         self._unread = unread
 

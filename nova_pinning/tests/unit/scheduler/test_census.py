@@ -20,12 +20,12 @@ class TestFailingCells(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
-        cells = [objects.CellMapping(
+        self.cells = [objects.CellMapping(
             id=number, uuid=objects.CellMapping.CELL0_UUID if name == 'cell0'
             else getattr(uuidsentinel, name), name=name, disabled=False)
             for number, name in enumerate(('cell0', 'north', 'south'))]
         for target, name, value in (
-                (objects.CellMappingList, 'get_all', lambda _context: cells),
+                (objects.CellMappingList, 'get_all', lambda _context: self.cells),
                 (objects.AggregateList, 'get_all', lambda _context: []),
                 (nova_context, 'target_cell',
                  lambda _context, cell: contextlib.nullcontext(cell.name)),
@@ -82,3 +82,11 @@ class TestFailingCells(unit_base.TestCase):
         self.assertEqual((None, ['ERROR']), (count, list(said)))
         self.broken.clear()
         self.assertEqual(5, self._note()[1])
+
+    def test_no_cells_yet(self):
+        """What is found once there are some is the first that is said."""
+        cells, self.cells = self.cells, []
+        self.assertEqual(({}, None), self._note())
+        self.cells = cells
+        said, count = self._note()
+        self.assertEqual((['WARNING'], 5), (list(said), count))
