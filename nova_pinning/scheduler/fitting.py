@@ -236,9 +236,13 @@ def _place(
     try:
         try:
             outcome = _fit(host, host_state, request, bounds, is_patient)
-        except Exception:
-            # It may be the host's fault.
-            topology.check_countable(host.topology.cells)
+        except Exception as error:
+            # It may be the host's fault, or ours as well.
+            try:
+                topology.check_countable(host.topology.cells)
+            except topology.BrokenTopology as broken:
+                raise topology.BrokenTopology(
+                    f'{broken}; {error!r}') from error
             raise
         if isinstance(outcome, FittedGuest):
             topology.check_countable(topology.nova_cells(outcome.cells))

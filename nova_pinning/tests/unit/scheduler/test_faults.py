@@ -250,6 +250,15 @@ class TestBrokenHosts(_NeverRaises):
             self.assertIn(f'a NUMA topology is broken (broken: {said}',
                           said_of_host, name)
 
+    def test_an_error_is_not_hidden_by_a_broken_cell(self):
+        with mock.patch.object(fitting.fit, 'decide',
+                               side_effect=RuntimeError('of ours')):
+            refusal = filters.PinnedTopologyFilter().refusal(
+                _of_both(_BROKEN_HOSTS['no pages']), requests.read(_spec()))
+        self.assertEqual(
+            'cell 0: it has no memory pages, without which nova cannot count '
+            "memory; RuntimeError('of ours')", refusal.detail)
+
     def test_a_broken_host_stands_in_no_others_way(self):
         for name, spoil in _BROKEN_HOSTS.items():
             states = [_state(spoil), _state(name='sound')]
