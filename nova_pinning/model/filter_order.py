@@ -25,7 +25,6 @@ def what_is_wrong(names: Sequence[str]) -> str:
         return ''
     others = [name for name in names
               if name not in (LAST_FILTER, REPLACED_FILTER)]
-    return (f'{", ".join(later)} in enabled_filters '
-            f'{"comes" if len(later) == 1 else "come"} after {LAST_FILTER}, '
+    return (f'enabled_filters has {", ".join(later)} after {LAST_FILTER}, '
             'which has to be the last: write enabled_filters = '
             f'{", ".join([*others, LAST_FILTER])}')

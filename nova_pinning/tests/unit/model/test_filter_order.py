@@ -17,14 +17,14 @@ class TestFilterOrder(base.BaseTestCase):
         self.assertEqual('', filter_order.what_is_wrong(names))
 
     @ddt.data(
-        (['A', 'PinnedTopologyFilter', 'B'], 'B in enabled_filters comes',
+        (['A', 'PinnedTopologyFilter', 'B'], 'enabled_filters has B',
          'A, B, PinnedTopologyFilter'),
         (['PinnedTopologyFilter', 'HostClassFilter', 'NUMATopologyFilter'],
-         'HostClassFilter, NUMATopologyFilter in enabled_filters come',
+         'enabled_filters has HostClassFilter, NUMATopologyFilter',
          'HostClassFilter, PinnedTopologyFilter'),
         # It runs twice, and the first time counts.
         (['PinnedTopologyFilter', 'A', 'PinnedTopologyFilter'],
-         'A in enabled_filters comes', 'A, PinnedTopologyFilter'))
+         'enabled_filters has A', 'A, PinnedTopologyFilter'))
     @ddt.unpack
     def test_filters_that_come_later(self, names, what, line):
         wrong = filter_order.what_is_wrong(names)

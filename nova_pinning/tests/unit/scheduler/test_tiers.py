@@ -307,7 +307,7 @@ class TestFollowed(unit_base.TestCase, oracle_cases.TestCase):
     def test_the_log_has_the_line_to_write(self):
         self.assertEqual([], self._start('Drops', 'PinnedTopologyFilter'))
         said, = self._start('A', 'PinnedTopologyFilter', 'Drops')
-        self.assertIn('Drops in enabled_filters comes after Pinned', said)
+        self.assertIn('enabled_filters has Drops after Pinned', said)
         self.assertTrue(said.endswith(
             'write enabled_filters = A, Drops, PinnedTopologyFilter'), said)
 
