@@ -284,8 +284,14 @@ class Host:
         topology = case.host()
         # Claims only read it, and it takes long to make.
         cells = (left_behind or case.guest()).cells
-        self.first = claim(case, topology, [cell.id for cell in cells],
-                           [cell.pagesize for cell in cells])
+        sizes = [cell.pagesize for cell in cells]
+        asked = case
+        if left_behind and len(set(sizes)) == 1:
+            # What were small pages there may be none here. They stay.
+            asked = oracle_case.Case({**case.data, 'guest': {
+                **case.data['guest'], 'pagesize': sizes[0]}})
+        self.first = claim(
+            asked, topology, [cell.id for cell in cells], sizes)
         self.state = scheduled_cases.state_of(case, topology)
         self.state.host = name
         self._candidates = list(self.state.allocation_candidates)
