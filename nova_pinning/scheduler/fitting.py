@@ -267,8 +267,9 @@ def _fit(
     try:
         limits = request.claims.limits(ratios)
     except ValueError as error:
-        # Nova has read nothing of the compute node yet.
-        return Refusal(Reason.BROKEN_TOPOLOGY, detail=str(error))
+        return Refusal(
+            Reason.BROKEN_TOPOLOGY,
+            detail=f'nova has not read its allocation ratios yet: {error}')
     if is_patient:
         bounds = bounds._replace(is_patient=True)
     try:

@@ -234,7 +234,7 @@ class TestBrokenHosts(_NeverRaises):
 
     def test_the_reason_names_what_is_missing(self):
         for name, said in (
-                ('ratios none', "Field `cpu_allocation_ratio' cannot be None"),
+                ('ratios none', 'nova has not read its allocation ratios yet'),
                 ('no pages', 'cell 0: it has no memory pages, without which '
                              'nova cannot count memory'),
                 ('cells none', 'the list of cells is missing'),
