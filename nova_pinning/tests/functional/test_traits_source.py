@@ -20,6 +20,7 @@ from nova.scheduler import manager
 from oslotest import base as oslotest
 
 from demo import cloud
+from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
 from nova_pinning.placement import provider_reader
 from nova_pinning.scheduler import traits_reader
@@ -136,7 +137,8 @@ class TestCase(functional_base.TestCase):
             'shared': self.nova.create_flavor(
                 'shared', 2, functional_base.GIB)}
         # Not through the door, if there will be one.
-        self.placement = traits_reader.connect()
+        self.placement = client.PlacementClient(
+            traits_reader.connect()._adapter)
         self._count = 0
 
     def mark(self, host, *names):
