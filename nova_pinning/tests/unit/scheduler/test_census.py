@@ -20,12 +20,14 @@ class TestFailingCells(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
+        objects.register_all()
         self.cells = [objects.CellMapping(
             id=number, uuid=objects.CellMapping.CELL0_UUID if name == 'cell0'
             else getattr(uuidsentinel, name), name=name, disabled=False)
             for number, name in enumerate(('cell0', 'north', 'south'))]
         for target, name, value in (
-                (objects.CellMappingList, 'get_all', lambda _context: self.cells),
+                (objects.CellMappingList, 'get_all',
+                 lambda _context: self.cells),
                 (objects.AggregateList, 'get_all', lambda _context: []),
                 (nova_context, 'target_cell',
                  lambda _context, cell: contextlib.nullcontext(cell.name)),
