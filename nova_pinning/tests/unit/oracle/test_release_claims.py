@@ -11,7 +11,7 @@ from nova_pinning.tests.unit.oracle import oracle_cases
 
 #: A guest that asks for no devices on a host that has some, which releases
 #: claim differently: seed 1.
-_DIFFERENT = 35
+_DIFFERENT = 167
 
 
 class TestPythons(oslotest.BaseTestCase):
