@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the test suites and end with one line that adds them up.
 
-All suites run, whatever the others said, those of stestr at the same time. The
-last line counts their tests; before it stands again what failed. The exit
+All suites run, whatever the ones before them said. The last line counts the
+tests of the stestr suites; before it stands again what failed. The exit
 status is zero only if every suite succeeded, with tests that passed and none
 that failed.
 """
 
 import argparse
 import collections
-import concurrent.futures
 import contextlib
 import dataclasses
 import io
@@ -262,23 +261,16 @@ def main():
     good = True
     totals = Results()
     counts = {}
-    suites = options.suite or DEFAULT
-    with (tempfile.TemporaryDirectory() as scratch,
-          concurrent.futures.ThreadPoolExecutor() as pool):
-        # At the same time: where one waits, the other can go on.
-        outcomes = {
-            suite: pool.submit(
-                run_stestr, suite, STESTR[suite], pathlib.Path(scratch))
-            for suite in suites if suite in STESTR}
-        for suite, outcome in outcomes.items():
-            results_of_suite, has_passed = outcome.result()
-            totals.update(results_of_suite)
-            counts[suite] = dict(results_of_suite.counts)
-            good &= has_passed
-    for suite in suites:
-        if suite in OTHERS:
-            has_passed = run_other(suite, shlex.split(OTHERS[suite]))
-            counts[suite] = {'passed' if has_passed else 'failed': 1}
+    with tempfile.TemporaryDirectory() as scratch:
+        for suite in options.suite or DEFAULT:
+            if suite in OTHERS:
+                has_passed = run_other(suite, shlex.split(OTHERS[suite]))
+                counts[suite] = {'passed' if has_passed else 'failed': 1}
+            else:
+                results_of_suite, has_passed = run_stestr(
+                    suite, STESTR[suite], pathlib.Path(scratch))
+                totals.update(results_of_suite)
+                counts[suite] = dict(results_of_suite.counts)
             good &= has_passed
     if options.counts:
         options.counts.write_text(json.dumps(counts))
