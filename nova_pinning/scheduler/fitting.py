@@ -234,27 +234,30 @@ def _place(
 ) -> FittedGuest | Refusal:
     """Where the guest goes, if nova can count it there."""
     try:
-        try:
-            outcome = _fit(host, host_state, request, bounds, is_patient)
-        except Exception as error:
-            # It may be the host's fault, or ours as well.
-            try:
-                topology.check_countable(host.topology.cells)
-            except topology.BrokenTopology as broken:
-                raise topology.BrokenTopology(
-                    f'{broken}; {error!r}') from error
-            raise
+        outcome = _fit(host, host_state, request, bounds, is_patient)
         if isinstance(outcome, FittedGuest):
             topology.check_countable(topology.nova_cells(outcome.cells))
         return outcome
     except topology.BrokenTopology as error:
         return Refusal(Reason.BROKEN_TOPOLOGY, detail=str(error))
+    except Exception as error:
+        # It may be the host's fault, or ours as well.
+        try:
+            topology.check_countable(host.topology.cells)
+        except topology.BrokenTopology as broken:
+            return Refusal(Reason.BROKEN_TOPOLOGY,
+                           detail=f'{broken}; {error!r}')
+        raise
 
 
 def _fit(
     host: _ScheduledHost, host_state: Any, request: requests.PinningRequest,
     bounds: fit.ClaimBounds, is_patient: bool,
 ) -> FittedGuest | Refusal:
+    """Where the guest goes.
+
+    :raises topology.BrokenTopology: if the host cannot be read
+    """
     if host.topology is None:
         return Refusal(Reason.NO_TOPOLOGY)
     if request.guest is None:
@@ -267,32 +270,28 @@ def _fit(
     try:
         limits = request.claims.limits(ratios)
     except ValueError as error:
-        return Refusal(
-            Reason.BROKEN_TOPOLOGY,
-            detail=f'nova has not read its allocation ratios yet: {error}')
+        raise topology.BrokenTopology(
+            f'nova has not read its allocation ratios yet: {error}') from error
     if is_patient:
         bounds = bounds._replace(is_patient=True)
-    try:
-        packs_cells = layout.packs_cells(host_state, request.packs_cells)
-        engine_host = topology.host_from_nova(host.topology, *ratios)
-        version = _service_version(host_state)
-        if cell_order.may_forget_pages(version):
-            engine_host = engine_host._replace(may_forget_pages=True)
-        stats = host.pci_stats
-        if request.pci_requests:
-            good, first = _decide_each(
-                candidates, request.pci_requests, functools.partial(
-                    _decide, engine_host, stats, request, packs_cells, bounds))
-        else:
-            if stats is not None and stats.pools:
-                engine_host = engine_host._replace(
-                    claim_order=nova_claim.order_of_compute(version))
-            # Candidates differ in the devices they allot, so without a
-            # request for devices they all fare alike.
-            good, first = candidates, _decide(
-                engine_host, stats, request, packs_cells, bounds, None)
-    except topology.BrokenTopology as error:
-        return Refusal(Reason.BROKEN_TOPOLOGY, detail=str(error))
+    packs_cells = layout.packs_cells(host_state, request.packs_cells)
+    engine_host = topology.host_from_nova(host.topology, *ratios)
+    version = _service_version(host_state)
+    if cell_order.may_forget_pages(version):
+        engine_host = engine_host._replace(may_forget_pages=True)
+    stats = host.pci_stats
+    if request.pci_requests:
+        good, first = _decide_each(
+            candidates, request.pci_requests, functools.partial(
+                _decide, engine_host, stats, request, packs_cells, bounds))
+    else:
+        if stats is not None and stats.pools:
+            engine_host = engine_host._replace(
+                claim_order=nova_claim.order_of_compute(version))
+        # Candidates differ in the devices they allot, so without a
+        # request for devices they all fare alike.
+        good, first = candidates, _decide(
+            engine_host, stats, request, packs_cells, bounds, None)
     if isinstance(first, Refusal):
         freeing = _being_freed(engine_host, host_state, request)
         # A Refusal counts as false.
