@@ -316,9 +316,9 @@ class _ClaimQuery:
                          f'on host cell {self._order[pinned_at].id}')
                 return (f'it puts guest cell {index} on host cell {cell.id} '
                         f'and pins it {where}')
-        ids = self._sorted_ids(walk.chosen)
-        check = fit.set_check(host, guest, self._attempt.pci)
-        if check and check(ids):
+        # Networks are near: nova has looked at them as it should.
+        ids, pci = self._sorted_ids(walk.chosen), self._attempt.pci
+        if pci is not None and pci.is_requested and not pci.supports(ids):
             return (f'it takes host cells {", ".join(map(str, ids))}, which '
                     'are not near the devices or networks asked for')
         return ''
