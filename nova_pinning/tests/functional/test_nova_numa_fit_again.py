@@ -147,40 +147,46 @@ class TestSecondAttempt(test_nova_numa_fit.NovaNumaFitTestCase):
                       for name in ('by-itself', 'by-itself-too')}
         self.assertEqual({'pages-1g', 'pages-2m'}, hosts_used)
 
-    def test_nova_unshelve(self) -> None:
-        """Not even the host that the server has just left will do."""
-        self.start_nova()
+    def crossed_and_back(self) -> cloud.Server:
+        """A server whose only host does not take it back."""
         self.nova.start_host('host', self.CROSSED_HOST)
         server = self.nova.boot(
             'guest', self.flavor(6, 2 * GIB, self.CROSSED))
         self.shelve(server)
         server = self.unshelve(server)
         self.assertEqual('SHELVED_OFFLOADED', server.status)
+        return server
+
+    def without_its_pages(self) -> tuple[cloud.Server, cloud.Server]:
+        """A server that finds other pages than it had, and who has those."""
+        self.start_paged_hosts()
+        flavor = self.flavor(2, 2 * GIB, self.LARGE_PAGES)
+        server = self.nova.boot('guest', flavor)
+        self.shelve(server)
+        other = self.nova.boot('other', flavor)
+        self.assertEqual('pages-1g', other.host)
+        server = self.unshelve(server)
+        self.assertEqual('SHELVED_OFFLOADED', server.status)
+        return server, other
+
+    def test_nova_unshelve(self) -> None:
+        """Not even the host that the server has just left will do."""
+        self.start_nova()
+        self.crossed_and_back()
         self.assertEqual(
             [('host', None), ('host', 'ComputeResourcesUnavailable')],
             self.claims)
 
     def test_nova_unshelve_page_size(self) -> None:
         self.start_nova()
-        self.start_paged_hosts()
-        flavor = self.flavor(2, 2 * GIB, self.LARGE_PAGES)
-        server = self.nova.boot('guest', flavor)
-        self.shelve(server)
-        self.assertEqual('pages-1g', self.nova.boot('other', flavor).host)
-        server = self.unshelve(server)
-        self.assertEqual('SHELVED_OFFLOADED', server.status)
+        self.without_its_pages()
         self.assertEqual(
             ('pages-2m', 'ComputeResourcesUnavailable'), self.claims[-1])
 
     def test_ours_unshelve(self) -> None:
         """To the one host on which the claim comes out right."""
         self.start_ours()
-        self.nova.start_host('host', self.CROSSED_HOST)
-        server = self.nova.boot(
-            'guest', self.flavor(6, 2 * GIB, self.CROSSED))
-        self.shelve(server)
-        server = self.unshelve(server)
-        self.assertEqual('SHELVED_OFFLOADED', server.status)
+        server = self.crossed_and_back()
         self.assertEqual([('host', None)], self.claims)
         self.assertThat(
             self.nova.explanations[-1],
@@ -195,13 +201,7 @@ class TestSecondAttempt(test_nova_numa_fit.NovaNumaFitTestCase):
     def test_ours_unshelve_page_size(self) -> None:
         """Not to a host that lacks the pages which it had."""
         self.start_ours()
-        self.start_paged_hosts()
-        flavor = self.flavor(2, 2 * GIB, self.LARGE_PAGES)
-        server = self.nova.boot('guest', flavor)
-        self.shelve(server)
-        other = self.nova.boot('other', flavor)
-        self.assertEqual('pages-1g', other.host)
-        self.assertEqual('SHELVED_OFFLOADED', self.unshelve(server).status)
+        server, other = self.without_its_pages()
         self.assertEqual([('pages-1g', None)] * 2, self.claims)
         self.nova.delete(other)
         server = self.nova.unshelve(server)
