@@ -12,9 +12,9 @@ import importlib.metadata
 import io
 import json
 import pathlib
+import runpy
 import subprocess
 import sys
-import tokenize
 import tomllib
 from unittest import mock
 
@@ -76,9 +76,8 @@ print(json.dumps([
 '''
 
 
-_NO_CODE = frozenset({
-    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT,
-    tokenize.DEDENT, tokenize.ENDMARKER})
+_code_lines = runpy.run_path(
+    str(_ROOT / 'tools' / 'count_lines.py'))['code_lines']
 
 
 def _declared(*extra_names):
@@ -125,18 +124,6 @@ def _imports(paths, at_start=False):
             sys.stdlib_module_names - {'nova_pinning'})
 
 
-def _count_lines(path):
-    """How many lines of a module are neither blank, comment nor docstring."""
-    lines = set()
-    with tokenize.open(path) as file:
-        for token in tokenize.generate_tokens(file.readline):
-            is_docstring = (token.type == tokenize.STRING and
-                            token.line.lstrip().startswith(('"""', 'r"""')))
-            if token.type not in _NO_CODE and not is_docstring:
-                lines.update(range(token.start[0], token.end[0] + 1))
-    return len(lines)
-
-
 def _run(*argv):
     return subprocess.run(
         [sys.executable, '-W', 'ignore', *argv], cwd=_ROOT,
@@ -162,7 +149,8 @@ class TestBaseInstall(oslotest.BaseTestCase):
         modules = json.loads(_run('-c', _LOADED).stdout)
         self.assertGreater(len(modules), 40)
         # What has to be read to trust nova-scheduler with it.
-        self.assertLess(sum(map(_count_lines, modules)), 6000)
+        self.assertLess(
+            sum(_code_lines(pathlib.Path(path)) for path in modules), 6000)
         for package in _imports(modules, at_start=True):
             self.assertTrue(
                 _DISTRIBUTIONS[package] & declared, package)
