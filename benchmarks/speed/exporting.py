@@ -240,7 +240,7 @@ def _database(case: Case, directory: pathlib.Path,
     conf = cfg.ConfigOpts()
     exporter.register_opts(conf)
     conf([])
-    source = fleet_sources.NovaDatabases(
+    source = fleet_sources.DatabaseSource(
         [str(nova.conf)], conf.pinning_exporter, {})
 
     def change() -> None:

@@ -58,7 +58,7 @@ class CacheControl:
     """
 
     def __init__(
-        self, kernel: resctrl.Resctrl,
+        self, kernel: resctrl.ResctrlGroups,
         base: Mapping[cache_masks.Slot, int] | None = None,
         remember: Callable[[], None] = lambda: None,
     ) -> None:

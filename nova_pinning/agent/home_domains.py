@@ -37,7 +37,7 @@ class FloatingGuest:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class MoveLimits:
+class HomeLimits:
     """How readily guests move.
 
     :param moves_per_hour: of all guests of the host together
@@ -61,7 +61,7 @@ class HomeDomains:
     :ivar moves: when guests have moved, of the last hour
     """
 
-    limits: MoveLimits = MoveLimits()
+    limits: HomeLimits = HomeLimits()
     homes: dict[str, frozenset[int]] = dataclasses.field(default_factory=dict)
     moves: list[float] = dataclasses.field(default_factory=list)
     moved: dict[str, float] = dataclasses.field(default_factory=dict)

@@ -75,7 +75,7 @@ class HostAgent:
         files: kernel_files.KernelFiles, source: GuestSource,
         record: agent_record.AgentRecord,
         save: Callable[[agent_record.AgentRecord], None],
-        move_limits: home_domains.MoveLimits = home_domains.MoveLimits(),
+        move_limits: home_domains.HomeLimits = home_domains.HomeLimits(),
         kept_ways: int = 1, clock: Callable[[], float] = boot_time,
         settings: actuators.Actuators | None = None,
         mover: guest_memory.MemoryMover | None = None,
@@ -86,7 +86,7 @@ class HostAgent:
         self._settings = settings or actuators.Actuators(files, source)
         self._ledger = settings_ledger.SettingsLedger(record.settings)
         self._cache = cache_control.CacheControl(
-            resctrl.Resctrl(files, kept_ways), record.base_masks,
+            resctrl.ResctrlGroups(files, kept_ways), record.base_masks,
             lambda: self._remember([], self._clock()))
         self.monitoring = guest_monitoring.GuestMonitoring(files)
         self._meter = activity_meter.ActivityMeter(files)

@@ -39,7 +39,7 @@ class ResctrlError(Exception):
         self.code = code
 
 
-class Resctrl:
+class ResctrlGroups:
     """Reads and changes the groups.
 
     :param kept_ways: what no guest is to get for itself, at the least

@@ -199,11 +199,11 @@ class GuestReader:
         self._devices = devices
         self._topologies: dict[model.Guest, model.Guest] = {}
         self._problems: list[str] = []
-        self._wishes = fleet_import_wishes.Wishes()
+        self._wishes = fleet_import_wishes.InstanceWishes()
 
     def page(
         self, rows: Sequence[Any], migrations: Mapping[str, list[Any]],
-        wishes: fleet_import_wishes.Wishes,
+        wishes: fleet_import_wishes.InstanceWishes,
     ) -> GuestPage:
         self._problems = [*wishes.problems]
         self._wishes = wishes

@@ -33,7 +33,7 @@ _POLICIES = frozenset(map(str, snapshot.GroupPolicy))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wishes:
+class InstanceWishes:
     """What is kept of some instances, each by UUID.
 
     :param zones: of those that were asked for in one
@@ -66,7 +66,7 @@ def server_groups(
 
 def of_instances(database: nova_database.NovaDatabases,
                  cell: nova_database.CellDatabase,
-                 uuids: Sequence[str]) -> Wishes:
+                 uuids: Sequence[str]) -> InstanceWishes:
     """What is kept of the instances of a page."""
     zones, problems = _zones(database, uuids)
     tags: dict[str, list[str]] = {}
@@ -87,7 +87,7 @@ def of_instances(database: nova_database.NovaDatabases,
                 _MEMBER.instance_uuid, _GROUP.uuid,
             ).join(_GROUP, _GROUP.id == _MEMBER.group_id).where(
                 _MEMBER.instance_uuid.in_(uuids)))}
-    return Wishes(zones, groups, tags, metadata, problems)
+    return InstanceWishes(zones, groups, tags, metadata, problems)
 
 
 def _zones(

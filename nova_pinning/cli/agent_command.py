@@ -129,7 +129,7 @@ def _agent(
         host, scheme, files, source,
         agent_record.load(files, options.record),
         lambda changed: agent_record.save(changed, options.record),
-        home_domains.MoveLimits(moves_per_hour=options.moves_per_hour),
+        home_domains.HomeLimits(moves_per_hour=options.moves_per_hour),
         options.kept_ways)
 
 

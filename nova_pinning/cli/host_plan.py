@@ -183,7 +183,7 @@ def _ratio(text: str) -> float:
     return ratio
 
 
-def _request(parsed_args: argparse.Namespace) -> plan_request.PlanRequest:
+def _request(parsed_args: argparse.Namespace) -> plan_request.PlanOptions:
     """What the options ask for.
 
     :raises errors.InputError: if they do not go together
@@ -208,7 +208,7 @@ def _request(parsed_args: argparse.Namespace) -> plan_request.PlanRequest:
     if parsed_args.host_memory is not None:
         host_memory_mib = quantities.memory_mib(
             parsed_args.host_memory, where('--host-memory'))
-    return plan_request.PlanRequest(
+    return plan_request.PlanOptions(
         purpose=purpose,
         sizes=sizes,
         host_cpus=parsed_args.host_cpus,

@@ -102,7 +102,7 @@ class CloudApi:
             connection.close()
 
 
-class NovaDatabases:
+class DatabaseSource:
     """Nova's databases, of which only what has changed is read.
 
     :param conf_files: nova.conf and what it reads besides
@@ -187,7 +187,7 @@ def configured(settings: Any) -> FleetSource:
     if settings.snapshot:
         return SnapshotFile(settings.snapshot)
     if settings.nova_conf:
-        return NovaDatabases(settings.nova_conf, settings, descriptions)
+        return DatabaseSource(settings.nova_conf, settings, descriptions)
 
     def connect() -> Any:
         import openstack

@@ -12,7 +12,6 @@ from typing import Any
 from typing import Protocol
 from typing import TypeVar
 
-from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_model
 from nova_pinning.host import words
@@ -31,26 +30,6 @@ _T = TypeVar('_T')
 _R = TypeVar('_R')
 
 
-class FleetSource(Protocol):
-    """What is asked of a cloud: compute_api.Cloud."""
-
-    name: str
-
-    def aggregates(self) -> tuple[segregation_model.HostAggregate, ...]: ...
-
-    def server_groups(self) -> tuple[compute_api.ListedServerGroup, ...]: ...
-
-    def flavors(self) -> tuple[flavor_model.Flavor, ...]: ...
-
-    def hypervisors(self) -> tuple[compute_api.ListedHypervisor, ...]: ...
-
-    def provided(self, provider: str) -> compute_api.ProviderData: ...
-
-    def listed_servers(self) -> tuple[compute_api.ListedServer, ...]: ...
-
-    def topology(self, server: str) -> Mapping[str, Any] | None: ...
-
-
 class Progress(Protocol):
     """Gives on what it is given, and shows how far that is."""
 
@@ -59,7 +38,7 @@ class Progress(Protocol):
 
 
 def read(
-    cloud: FleetSource,
+    cloud: compute_api.ComputeCloud,
     descriptions: Mapping[str, host_model.HostDescription],
     progress: Progress,
     jobs: int = JOBS,

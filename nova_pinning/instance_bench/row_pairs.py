@@ -30,7 +30,7 @@ Pair = tuple[statistics.FigureRow, statistics.FigureRow]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Isolation:
+class IsolationPair:
     """A pinned instance and a floating one of the same platform and work.
 
     :param other: None if none was measured at the same density
@@ -186,13 +186,13 @@ def density(summary: statistics.RunSummary,
     return vcpus / len(own) if own else 0.0
 
 
-def isolations(summary: statistics.RunSummary) -> Iterator[Isolation]:
+def isolations(summary: statistics.RunSummary) -> Iterator[IsolationPair]:
     """Pinned instances among neighbours, each with the like of it.
 
     Those that ran at the same time where there are any: they had the same
     neighbours.
     """
-    found: dict[object, list[Isolation]] = {}
+    found: dict[object, list[IsolationPair]] = {}
     rows = first_figures(summary)
     floating = [row for row in rows if not row.is_pinned]
     for row in rows:
@@ -245,12 +245,12 @@ def has_one_cpu(summary: statistics.RunSummary,
 
 
 def _isolation(summary: statistics.RunSummary, row: statistics.FigureRow,
-               other: statistics.FigureRow | None) -> Isolation:
+               other: statistics.FigureRow | None) -> IsolationPair:
     if other is None:
-        return Isolation(row=row, other=None)
+        return IsolationPair(row=row, other=None)
     spread = statistics.variation_ratio(
         other.estimate.sample, row.estimate.sample).stretched(summary.stretch)
-    return Isolation(
+    return IsolationPair(
         row=row, other=other, level=ratio(summary, other, row), spread=spread,
         has_one_cpu=has_one_cpu(summary, other))
 

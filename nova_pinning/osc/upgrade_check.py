@@ -11,7 +11,7 @@ from nova_pinning.osc import applying
 from nova_pinning.osc import fleet_import
 
 
-class CheckUpgrade(fleet_import.CloudFleetCommand):
+class CheckCloudUpgrade(fleet_import.CloudFleetCommand):
     """Tell which guests and hosts of a cloud an upgrade of nova hits.
 
     Reads hosts and servers of all projects through the compute API and

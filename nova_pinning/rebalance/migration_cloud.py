@@ -108,7 +108,7 @@ class CopiedBytes:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ComputeService:
+class ServiceState:
     """The nova-compute of a host.
 
     :param disabled_reason: why nova-scheduler does not choose it, '' if it
@@ -151,11 +151,11 @@ class MigrationCloud(compute_api.ComputeCloud):
             fault=(shown.get('fault') or {}).get('message', ''),
             migrations=migrations)
 
-    def compute_services(self) -> Mapping[str, ComputeService]:
+    def compute_services(self) -> Mapping[str, ServiceState]:
         """All of them, by the name of the host."""
         with segregation_cloud.translated():
             return {
-                shown.host: ComputeService(
+                shown.host: ServiceState(
                     '' if shown.status == 'enabled'
                     else shown.disabled_reason or 'nobody says why',
                     shown.state == 'up')

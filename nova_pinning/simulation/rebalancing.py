@@ -32,7 +32,7 @@ _MOST_NODES = 2000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class WantedMove:
+class LedgerMove:
     """A move of a plan.
 
     :param target: place of the host in the ledger
@@ -96,7 +96,7 @@ class LedgerPlanner:
         if request.topology is not None and request.topology.is_pinned:
             self._recent.append(request)
 
-    def moves(self) -> Iterator[WantedMove]:
+    def moves(self) -> Iterator[LedgerMove]:
         """The moves of a new plan, each to be made after those before it."""
         fleet = dataclasses.replace(self._fleet, guests=tuple(
             self._guest(uuid, placed)
@@ -110,7 +110,7 @@ class LedgerPlanner:
             fixed=frozenset(guest.uuid for guest in fleet.guests
                             if guest.devices)))
         for move in plan.moves:
-            yield WantedMove(move.guest, self._index_of[move.target])
+            yield LedgerMove(move.guest, self._index_of[move.target])
 
     def _guest(self, uuid: str,
                placed: occupancy_ledger.PlacedGuest) -> snapshot.FleetGuest:

@@ -43,7 +43,7 @@ class PricedChoice:
 
 def reasons(
     description: host_model.HostDescription,
-    request: plan_request.PlanRequest,
+    request: plan_request.PlanOptions,
     taken: PricedChoice,
     others: Sequence[PricedChoice],
 ) -> Iterator[plan_model.PlanReason]:
@@ -138,7 +138,7 @@ def difference(description: host_model.HostDescription,
 
 
 def _host_reasons(
-    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    description: host_model.HostDescription, request: plan_request.PlanOptions,
     taken: PricedChoice, others: Sequence[PricedChoice],
 ) -> Iterator[plan_model.PlanReason]:
     cpus = taken.choice.host_cpus
@@ -180,7 +180,7 @@ def _host_reasons(
 
 
 def _shared_reason(
-    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    description: host_model.HostDescription, request: plan_request.PlanOptions,
     choice: cpu_search.CpuChoice, offer: plan_model.Offer,
 ) -> str:
     spread = _spread(description, choice.shared_cpus)
@@ -202,7 +202,7 @@ def _shared_reason(
 
 
 def _memory_reasons(
-    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    description: host_model.HostDescription, request: plan_request.PlanOptions,
     choice: cpu_search.CpuChoice, shared_out: memory.MemoryPlan,
 ) -> Iterator[plan_model.PlanReason]:
     own = quantities.shown_memory(shared_out.reserved_mib)

@@ -49,7 +49,7 @@ class MemoryPlan:
 
 
 def share(description: host_model.HostDescription,
-          request: plan_request.PlanRequest,
+          request: plan_request.PlanOptions,
           choice: cpu_search.CpuChoice) -> MemoryPlan:
     """Share out the memory.
 
@@ -143,7 +143,7 @@ def evened(description: host_model.HostDescription,
 
 
 def _shares(
-    node: host_model.NumaNode, request: plan_request.PlanRequest,
+    node: host_model.NumaNode, request: plan_request.PlanOptions,
     choice: cpu_search.CpuChoice, memory_mib: int, has_pages: bool,
 ) -> tuple[int, int]:
     """What of a node's memory is to be in pages, and what for shared guests.
@@ -171,7 +171,7 @@ def _shares(
 
 
 def _host_memory(
-    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    description: host_model.HostDescription, request: plan_request.PlanOptions,
     choice: cpu_search.CpuChoice,
 ) -> Mapping[int, int]:
     """Memory for the host by node, in MiB."""

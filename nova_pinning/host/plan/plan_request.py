@@ -35,7 +35,7 @@ _SIZE = re.compile(r'(\d{1,5})(?:x(\d{1,4}))?(?::(\d{1,6}))?', re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class PlanRequest:
+class PlanOptions:
     """What a plan is to be like; None where a rule decides.
 
     :param sizes: guests it is for, () for the usual ones
@@ -155,7 +155,7 @@ def default_host_memory_mib(description: host_model.HostDescription) -> int:
 
 
 def default_page_size_kib(description: host_model.HostDescription,
-                          request: PlanRequest) -> int:
+                          request: PlanOptions) -> int:
     """The size of huge pages for guests where nobody says so.
 
     None if all guests are shared, unless OVS-DPDK reaches into their memory.
@@ -186,7 +186,7 @@ def default_sizes(
 
 
 def shared_ratio(description: host_model.HostDescription,
-                 request: PlanRequest) -> float:
+                 request: PlanOptions) -> float:
     """vCPUs of shared guests for each CPU.
 
     What is asked for. Else 1 where there are to be no shared guests, or what

@@ -39,7 +39,7 @@ class SpareCpus:
 
 def warnings(
     description: host_model.HostDescription,
-    request: plan_request.PlanRequest,
+    request: plan_request.PlanOptions,
     choice: cpu_search.CpuChoice,
     shared_out: memory.MemoryPlan,
     used_devices: Sequence[host_model.PciDevice],
@@ -120,7 +120,7 @@ def _of_machine(
 
 
 def _of_cpus(
-    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    description: host_model.HostDescription, request: plan_request.PlanOptions,
     choice: cpu_search.CpuChoice,
 ) -> Iterator[plan_model.PlanWarning]:
     guests = choice.dedicated_cpus | choice.shared_cpus
@@ -341,7 +341,7 @@ def _of_pages(description: host_model.HostDescription,
 
 
 def _of_memory(
-    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    description: host_model.HostDescription, request: plan_request.PlanOptions,
     choice: cpu_search.CpuChoice, shared_out: memory.MemoryPlan,
 ) -> Iterator[plan_model.PlanWarning]:
     without = [node.id for node in description.nodes

@@ -36,7 +36,7 @@ _SMALLEST = (plan_model.GuestSize(1),)
 
 
 def plan(description: host_model.HostDescription,
-         request: plan_request.PlanRequest) -> host_model.HostDescription:
+         request: plan_request.PlanOptions) -> host_model.HostDescription:
     """The host as it is to be.
 
     A plan that it has is dropped, and so are nova's settings for CPUs and
@@ -108,7 +108,7 @@ def _by_reason(
 
 def _applied(
     description: host_model.HostDescription,
-    request: plan_request.PlanRequest,
+    request: plan_request.PlanOptions,
     choice: cpu_search.CpuChoice,
     shared_out: memory.MemoryPlan,
     planned: plan_model.HostPlan,
@@ -146,7 +146,7 @@ def _applied(
 
 
 def _choose(
-    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    description: host_model.HostDescription, request: plan_request.PlanOptions,
 ) -> tuple[tuple[plan_model.GuestSize, ...], list[explain.PricedChoice]]:
     """Choices of CPUs, the best first, and the sizes they are for.
 
@@ -176,7 +176,7 @@ def _choose(
 
 def _priced(
     description: host_model.HostDescription,
-    request: plan_request.PlanRequest,
+    request: plan_request.PlanOptions,
     sizes: Sequence[plan_model.GuestSize],
 ) -> list[explain.PricedChoice]:
     """Choices of CPUs, those first that sell most.
@@ -211,7 +211,7 @@ def _priced(
 
 def _spare_cpus(
     description: host_model.HostDescription,
-    request: plan_request.PlanRequest,
+    request: plan_request.PlanOptions,
     sizes: Sequence[plan_model.GuestSize],
     taken: explain.PricedChoice,
 ) -> plan_warnings.SpareCpus:
@@ -241,7 +241,7 @@ def _spare_cpus(
 
 def _sells_as_much(
     description: host_model.HostDescription,
-    request: plan_request.PlanRequest,
+    request: plan_request.PlanOptions,
     sizes: Sequence[plan_model.GuestSize],
     offered: plan_model.Offer,
 ) -> bool:
@@ -284,7 +284,7 @@ def _check_memory(description: host_model.HostDescription,
 
 def _search(
     description: host_model.HostDescription,
-    request: plan_request.PlanRequest,
+    request: plan_request.PlanOptions,
     allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
     sizes: Sequence[plan_model.GuestSize],
     count: int,
@@ -316,7 +316,7 @@ def _search(
 
 
 def _totals(
-    description: host_model.HostDescription, request: plan_request.PlanRequest,
+    description: host_model.HostDescription, request: plan_request.PlanOptions,
     host_cpus: int, poll_cpus: int,
 ) -> Iterator[tuple[int, int | None]]:
     """Numbers of host and shared CPUs that may make up whole cores.
@@ -351,7 +351,7 @@ def _totals(
 
 
 def _poll_cpus(description: host_model.HostDescription,
-               request: plan_request.PlanRequest) -> Mapping[int, int]:
+               request: plan_request.PlanOptions) -> Mapping[int, int]:
     """CPUs for polling by node, in whole cores.
 
     :raises errors.InputError: if a node has not that many
@@ -385,7 +385,7 @@ def _core_sums(sizes: Iterable[int]) -> set[int]:
 
 def _sizes(
         description: host_model.HostDescription,
-        request: plan_request.PlanRequest) -> tuple[plan_model.GuestSize, ...]:
+        request: plan_request.PlanOptions) -> tuple[plan_model.GuestSize, ...]:
     """The sizes to plan for, in as few cells as the bare host allows."""
     if request.purpose is plan_model.Purpose.SHARED:
         return ()

@@ -17,7 +17,7 @@ _SUMMARY = 'what nova may use of the CPUs, the memory and the devices'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Setting:
+class NovaOption:
     """An option of nova.
 
     :param values: several if it may be given several times
@@ -32,7 +32,7 @@ class Setting:
 
 
 def settings(layout: planned_host.PlannedHost,
-             options: options.RenderOptions) -> tuple[Setting, ...]:
+             options: options.RenderOptions) -> tuple[NovaOption, ...]:
     """All options that a plan decides, those of a group together."""
     return tuple((*_default(layout), *_compute(layout),
                   *_pci(layout, options)))
@@ -83,9 +83,9 @@ def _escaped(value: str) -> str:
     return value.replace('$', '$$')
 
 
-def _default(layout: planned_host.PlannedHost) -> Iterator[Setting]:
+def _default(layout: planned_host.PlannedHost) -> Iterator[NovaOption]:
     nova = layout.host.nova
-    yield Setting(
+    yield NovaOption(
         'DEFAULT', 'reserved_host_memory_mb', (str(nova.reserved_memory_mib),),
         'MiB that nova does not sell: what the host itself needs.')
     reserved = tuple(
@@ -93,17 +93,17 @@ def _default(layout: planned_host.PlannedHost) -> Iterator[Setting]:
         for (node, size), count in sorted(nova.reserved_huge_pages.items())
         if count)
     if reserved:
-        yield Setting(
+        yield NovaOption(
             'DEFAULT', 'reserved_huge_pages', reserved,
             'Huge pages that are not for guests, by NUMA node; sizes in '
             'KiB.', many=True)
     if layout.shared_cpus:
-        yield Setting(
+        yield NovaOption(
             'DEFAULT', 'cpu_allocation_ratio',
             (_number(nova.cpu_allocation_ratio),),
             'vCPUs of floating guests for each shared CPU. Dedicated CPUs '
             'are never sold twice.')
-    yield Setting(
+    yield NovaOption(
         'DEFAULT', 'ram_allocation_ratio',
         (_number(nova.ram_allocation_ratio),),
         'Memory in huge pages cannot be sold twice, whatever stands here.')
@@ -113,14 +113,14 @@ def _number(ratio: float) -> str:
     return repr(float(ratio))
 
 
-def _compute(layout: planned_host.PlannedHost) -> Iterator[Setting]:
+def _compute(layout: planned_host.PlannedHost) -> Iterator[NovaOption]:
     # A set that is empty is one that is not set, to nova. Left out, one that
     # stands in another file would still apply.
-    yield Setting(
+    yield NovaOption(
         'compute', 'cpu_dedicated_set', (str(layout.dedicated_cpus),),
         'Each of these is for one pinned vCPU.' if layout.dedicated_cpus else
         'No CPUs for pinned vCPUs, whatever another file says.')
-    yield Setting(
+    yield NovaOption(
         'compute', 'cpu_shared_set', (str(layout.shared_cpus),),
         'For vCPUs that float, and for emulator threads of pinned guests '
         'whose flavors have hw:emulator_threads_policy=share.'
@@ -129,7 +129,7 @@ def _compute(layout: planned_host.PlannedHost) -> Iterator[Setting]:
         'another file says.')
     packs_cells = layout.host.nova.packs_cells
     if packs_cells is not None:
-        yield Setting(
+        yield NovaOption(
             'compute', 'packing_host_numa_cells_allocation_strategy',
             (str(packs_cells).lower(),),
             'Which NUMA node a guest gets first: one that is in use, or the '
@@ -139,17 +139,17 @@ def _compute(layout: planned_host.PlannedHost) -> Iterator[Setting]:
 
 
 def _pci(layout: planned_host.PlannedHost,
-         options: options.RenderOptions) -> Iterator[Setting]:
+         options: options.RenderOptions) -> Iterator[NovaOption]:
     devices = layout.devices
     if not devices:
         return
-    yield Setting(
+    yield NovaOption(
         'pci', 'device_spec',
         tuple(json.dumps({'address': device.address}) for device in devices),
         'The devices that guests may get, one by one: others of their kind '
         'stay with the host. The address of a physical function stands for '
         'its virtual functions, too.', many=True)
-    yield Setting(
+    yield NovaOption(
         'pci', 'alias', tuple(json.dumps(alias) for alias in aliases(
             layout, options)),
         'What flavors ask for in pci_passthrough:alias. The same lines have '

@@ -36,7 +36,7 @@ def run(arguments: Sequence[str],
         errors='replace', timeout=seconds, env=process.untranslated())
 
 
-class Agent:
+class GuestAgent:
     """The guest agent of a domain.
 
     :param virsh: how virsh is called, with its connection: ('virsh',
@@ -145,7 +145,7 @@ class Agent:
 class AgentJob:
     """A command that an agent runs."""
 
-    def __init__(self, agent: Agent, script: remote.Script) -> None:
+    def __init__(self, agent: GuestAgent, script: remote.Script) -> None:
         self._agent = agent
         self._script = script
         self._outcome: platform_interface.CommandOutcome | None = None

@@ -260,7 +260,7 @@ class GuestPlatform(holder.Holder):
 
     def _channel(self, request: platform_interface.InstanceRequest,
                  spec: domain.DomainSpec) -> remote.Channel:
-        return agent.Agent(self._libvirt.virsh, spec.name)
+        return agent.GuestAgent(self._libvirt.virsh, spec.name)
 
 
 def _cache(directory: pathlib.Path) -> str:

@@ -52,7 +52,7 @@ def open_channel(server: server_cloud.BootedServer,
     """The way into a server that is active."""
     # Of its name in libvirt there may be another on the host that is
     # reached, be that of another cloud or cell.
-    return agent.Agent(
+    return agent.GuestAgent(
         host.virsh, server.id, word=host.word,
         hint=f'openstack console log show {server.id}')
 

@@ -32,7 +32,7 @@ class Bar:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ExperimentAnswer:
     """
     :param more: what belongs to it, and is not it
     :param axis: what the bars' ratios are
@@ -44,16 +44,17 @@ class Answer:
     bars: tuple[Bar, ...] = ()
 
 
-def answer(summary: statistics.RunSummary) -> Answer:
+def answer(summary: statistics.RunSummary) -> ExperimentAnswer:
     """The answer; it says so if there is none."""
     found = None
     if summary.rows:
         found = _OF_TABLE.get(summary.experiment.table, _overheads)(summary)
-    return found or Answer(sentence='What was measured does not answer the '
-                                    'question of this experiment.')
+    return found or ExperimentAnswer(
+        sentence='What was measured does not answer the question of this '
+                 'experiment.')
 
 
-def _isolation(summary: statistics.RunSummary) -> Answer | None:
+def _isolation(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     isolations = list(row_pairs.isolations(summary))
     rows = [one.row for one in isolations if one.other is not None]
     pairs = [(_name(one.row, rows), one.level, one.spread)
@@ -91,8 +92,9 @@ def _isolation(summary: statistics.RunSummary) -> Answer | None:
         bars += [Bar(label=f'{cost.row.tenant.workload}: density',
                      kind='density costs', ratio=cost.cost)
                  for cost in costs]
-    return Answer(sentence=sentence, more=' '.join(more), bars=tuple(bars),
-                  axis='floating by pinned, many by few; above 1: worse')
+    return ExperimentAnswer(
+        sentence=sentence, more=' '.join(more), bars=tuple(bars),
+        axis='floating by pinned, many by few; above 1: worse')
 
 
 def _name(row: statistics.FigureRow,
@@ -108,7 +110,7 @@ def _name(row: statistics.FigureRow,
     return f'{workload} ({factors})'
 
 
-def _neighbours(summary: statistics.RunSummary) -> Answer | None:
+def _neighbours(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     rows = [(row, ratio) for row in row_pairs.first_figures(summary)
             if (ratio := slowdown(row)) is not None]
     worst = [max(of_kind, key=lambda pair: pair[1].value)
@@ -122,7 +124,7 @@ def _neighbours(summary: statistics.RunSummary) -> Answer | None:
         f'{row.case.factors.get(NEIGHBOUR, "")}, which slows '
         f'{row.tenant.workload} {words.ratio(ratio)} times'
         for row, ratio in worst)
-    return Answer(
+    return ExperimentAnswer(
         sentence=sentence[0].upper() + sentence[1:] + '.',
         axis='slowdown by a neighbour; above 1: worse',
         bars=tuple(Bar(
@@ -140,12 +142,12 @@ def _kind(row: statistics.FigureRow) -> str:
     return 'pinned' if row.is_pinned else 'floating'
 
 
-def _mutex(summary: statistics.RunSummary) -> Answer | None:
+def _mutex(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     pairs = [(row, row_pairs.ratio(summary, row, other))
              for row, other in row_pairs.smp_pairs(summary)]
     if not pairs:
         return _overheads(summary)
-    return Answer(
+    return ExperimentAnswer(
         sentence='Threads that take turns at a mutex need, on two CPUs by on '
                  'one: ' + '; '.join(
                      f'{words.ratio(ratio)} on '
@@ -164,7 +166,7 @@ def _label(summary: statistics.RunSummary, row: statistics.FigureRow) -> str:
             [one.case for one in summary.rows]) if name in factors)
 
 
-def _priority(summary: statistics.RunSummary) -> Answer | None:
+def _priority(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     finishes = statistics.finishes(summary)
     if not finishes:
         return None
@@ -172,7 +174,7 @@ def _priority(summary: statistics.RunSummary) -> Answer | None:
         label=_label(summary, finish.heavy), kind='heavier by lighter',
         ratio=finish.ratio.interval) for finish in finishes)
     first = finishes[0]
-    return Answer(
+    return ExperimentAnswer(
         sentence=f'With weights {first.heavy.tenant.weight} and '
                  f'{first.light.tenant.weight} the heavier is done in this '
                  'part of the time of the lighter: ' + '; '.join(
@@ -181,7 +183,7 @@ def _priority(summary: statistics.RunSummary) -> Answer | None:
         axis='finish time, heavier by lighter', bars=bars)
 
 
-def _by_pinning(summary: statistics.RunSummary) -> Answer | None:
+def _by_pinning(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     """Of each platform and workload, what pinning gains at least, at most."""
     pairs = floating_by_pinned(summary)
     if not pairs:
@@ -197,7 +199,7 @@ def _by_pinning(summary: statistics.RunSummary) -> Answer | None:
             for row, ratio in _ends(own)))
         bars += [Bar(label=f'{name}, {_work(row)}', kind=str(name),
                      ratio=ratio) for row, ratio in own]
-    return Answer(
+    return ExperimentAnswer(
         sentence='Floating instances are, by pinned ones of the same size, '
                  'this many times worse off: ' + '; '.join(sentences) + '.',
         axis='floating by pinned; above 1: pinning gains', bars=tuple(bars))
@@ -219,7 +221,7 @@ def floating_by_pinned(summary: statistics.RunSummary) -> list[_Pair]:
             for row, other in row_pairs.pinning_pairs(summary)]
 
 
-def _latency(summary: statistics.RunSummary) -> Answer | None:
+def _latency(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     """The largest latency seen is what such instances are bought for."""
     largest = {
         row.case.name: row for row in summary.rows if row.is_measured
@@ -232,7 +234,7 @@ def _latency(summary: statistics.RunSummary) -> Answer | None:
     sentence = '; '.join(
         f'{_label(summary, row)}: {words.number(row.estimate.maximum)} '
         f'{row.figure.unit}' for row in largest.values())
-    return Answer(
+    return ExperimentAnswer(
         sentence=f'The latest that a thread woke: {sentence}.',
         axis='floating by pinned, or by the baseline; above 1: worse',
         bars=tuple(Bar(label=f'{_label(summary, row)}: {row.figure.name}',
@@ -240,7 +242,7 @@ def _latency(summary: statistics.RunSummary) -> Answer | None:
                    for row, ratio in pairs))
 
 
-def _overheads(summary: statistics.RunSummary) -> Answer | None:
+def _overheads(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     """What is worst and what is best against the baseline."""
     rows = sorted(((row, row.overhead) for row in
                    row_pairs.first_figures(summary)
@@ -249,7 +251,7 @@ def _overheads(summary: statistics.RunSummary) -> Answer | None:
     if not rows:
         return None
     base = ', '.join(summary.experiment.baseline.values())
-    return Answer(
+    return ExperimentAnswer(
         sentence=f'Against the baseline ({base}), above 1 being worse: ' +
                  ' to '.join(f'{words.ratio(ratio)} for {_label(summary, row)}'
                              for row, ratio in _ends(rows)) + '.',
@@ -259,8 +261,8 @@ def _overheads(summary: statistics.RunSummary) -> Answer | None:
                    for row, ratio in rows))
 
 
-def _self_test(summary: statistics.RunSummary) -> Answer | None:
-    return Answer(sentence=calibration_words(
+def _self_test(summary: statistics.RunSummary) -> ExperimentAnswer | None:
+    return ExperimentAnswer(sentence=calibration_words(
         self_test.calibrate(summary.results)))
 
 
@@ -281,7 +283,9 @@ def calibration_words(found: self_test.Calibration | None) -> str:
             f'being {found.largest:.2f}; {stretch}.')
 
 
-_OF_TABLE: dict[str, Callable[[statistics.RunSummary], Answer | None]] = {
+_OF_TABLE: dict[
+    str, Callable[[statistics.RunSummary], ExperimentAnswer | None],
+] = {
     'levels': _isolation, 'neighbours': _neighbours, 'mutex': _mutex,
     'priority': _priority, 'overhead': _by_pinning, 'latency': _latency,
     'self-test': _self_test}

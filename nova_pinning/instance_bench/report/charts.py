@@ -116,7 +116,7 @@ def _drawn(summary: statistics.RunSummary) -> list[Chart]:
     return charts
 
 
-def picture(found: answer.Answer, prefix: str) -> str:
+def picture(found: answer.ExperimentAnswer, prefix: str) -> str:
     """The answer's as SVG to stand in HTML, '' if there is nothing to draw."""
     import matplotlib
 

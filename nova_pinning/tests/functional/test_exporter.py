@@ -40,7 +40,7 @@ def _conf():
 
 def _source(test, nova, conf):
     """What reads nova's databases; closed when the test ends."""
-    source = fleet_sources.NovaDatabases(
+    source = fleet_sources.DatabaseSource(
         [str(nova.conf)], conf.pinning_exporter, {})
     test.addCleanup(source.close)
     return source

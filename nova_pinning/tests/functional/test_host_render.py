@@ -168,7 +168,7 @@ class TestAccepted(_TestCase):
     def test_what_host_plan_makes(self):
         host = render_samples.planned()
         for purpose in plan_model.Purpose:
-            self.check(planner.plan(host, plan_request.PlanRequest(
+            self.check(planner.plan(host, plan_request.PlanOptions(
                 purpose=purpose, page_size_kib=host_samples.MIB_PAGES,
                 sizes=(plan_model.GuestSize(2, cells=0),))),
                        options.RenderOptions())

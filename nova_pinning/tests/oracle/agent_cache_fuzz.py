@@ -129,7 +129,7 @@ class CacheCase:
         if may_lose and self._random.random() < 0.2:
             self._record = {}
         agent = self._agent = cache_control.CacheControl(
-            resctrl.Resctrl(self._kernel, self._kept_ways), self._record,
+            resctrl.ResctrlGroups(self._kernel, self._kept_ways), self._record,
             lambda: setattr(self, '_record', dict(agent.base)))
 
     def _arrive(self) -> None:

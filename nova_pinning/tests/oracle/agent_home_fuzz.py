@@ -34,7 +34,7 @@ class HomeCase:
             domain: cpuset.CpuSet(range(
                 size * domain, size * domain + dice.choice((size, size, 2))))
             for domain in range(count)}
-        self._limits = home_domains.MoveLimits(
+        self._limits = home_domains.HomeLimits(
             moves_per_hour=dice.choice((0, 1, 3, 6)),
             rest_seconds=dice.choice((0.0, 60.0, 900.0)),
             least_gain=dice.choice((0.05, 0.15, 0.3)))

@@ -38,7 +38,7 @@ def replay(root: str, seed: int) -> str:
     dice = random.Random(seed)
     files = kernel_files.WritableTree(root)
     found = discover.discover_host(files, 'dump')
-    planned = planner.plan(found, plan_request.PlanRequest(
+    planned = planner.plan(found, plan_request.PlanOptions(
         shared_cpus=max(1, len(found.cpus) // 4)))
     host = host_reading.read(files, planned)
     homes, decided = home_domains.HomeDomains(), 0

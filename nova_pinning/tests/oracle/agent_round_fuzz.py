@@ -206,7 +206,7 @@ class RoundCase:
         self._agent = host_agent.HostAgent(
             host, decision.Scheme(), kernel, self._libvirt,
             agent_record.load(machine_files.Tree(), self._path),
-            self._save, home_domains.MoveLimits(moves_per_hour=_MOVES),
+            self._save, home_domains.HomeLimits(moves_per_hour=_MOVES),
             clock=lambda: self._now,
             settings=actuators.Actuators(kernel, self._libvirt,
                                          kernel.affinity,

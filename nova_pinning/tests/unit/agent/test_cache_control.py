@@ -29,7 +29,7 @@ class CacheControlTestCase(unit_base.TestCase):
         self.tasks = 100
 
     def new_agent(self):
-        return cache_control.CacheControl(resctrl.Resctrl(self.kernel))
+        return cache_control.CacheControl(resctrl.ResctrlGroups(self.kernel))
 
     def ask(self, name, ways=0, domains=(0,), bandwidth=0):
         self.tasks += 1
@@ -172,7 +172,7 @@ class CacheControlTestCase(unit_base.TestCase):
                     **agent_record._encode(agent_record.AgentRecord()),
                     'base_masks': {'0': 'fff', '1': 'fff'}})
                 agent = cache_control.CacheControl(
-                    resctrl.Resctrl(self.kernel), record.base_masks)
+                    resctrl.ResctrlGroups(self.kernel), record.base_masks)
                 if is_released:
                     agent.release()
                 else:
@@ -186,7 +186,7 @@ class CacheControlTestCase(unit_base.TestCase):
         self.agent.reconcile([self.ask('a', 4)])
         kept = []
         agent = cache_control.CacheControl(
-            resctrl.Resctrl(self.kernel), {},
+            resctrl.ResctrlGroups(self.kernel), {},
             lambda: kept.append((agent.base, [*self.kernel.groups])))
         self.assertEqual((), agent.release())
         self.assertEqual([({cache_masks.Slot('L3', 0): 0xfff},
@@ -206,7 +206,7 @@ class CacheControlTestCase(unit_base.TestCase):
     def test_masks_are_remembered_first(self):
         saved = []
         agent = cache_control.CacheControl(
-            resctrl.Resctrl(self.kernel),
+            resctrl.ResctrlGroups(self.kernel),
             remember=lambda: saved.append(dict(agent.base)))
         self.kernel.fault = lambda what: self.assertTrue(saved)
         agent.reconcile([self.ask('a', 2)])
@@ -245,7 +245,8 @@ class CacheControlTestCase(unit_base.TestCase):
             def exists(self, path):
                 return False
 
-        agent = cache_control.CacheControl(resctrl.Resctrl(Nothing({0: [0]})))
+        agent = cache_control.CacheControl(
+            resctrl.ResctrlGroups(Nothing({0: [0]})))
         error = self.assertRaises(resctrl.CacheUnavailable, agent.reconcile,
                                   [self.ask('a', 2)])
         self.assertIn('mount -t resctrl', str(error))
@@ -255,7 +256,7 @@ class CacheControlTestCase(unit_base.TestCase):
             kernel = fake_resctrl.FakeResctrl({0: [0]})
             kernel._files[f'{_ROOT}/info/L3/cbm_mask'] = text
             self.assertRaises(
-                resctrl.CacheUnavailable, resctrl.Resctrl(kernel).read)
+                resctrl.CacheUnavailable, resctrl.ResctrlGroups(kernel).read)
 
     def test_dry_run_changes_nothing(self):
         before = self.kernel.text(f'{_ROOT}/schemata')

@@ -147,7 +147,7 @@ class DynamicTestCase(unit_base.TestCase):
     def together(self, **limits):
         """Two busy guests in one domain, and nobody in the other."""
         return home_domains.HomeDomains(
-            home_domains.MoveLimits(**limits),
+            home_domains.HomeLimits(**limits),
             {'a': frozenset([0]), 'b': frozenset([0])})
 
     def test_load_moves_a_guest(self):

@@ -34,7 +34,7 @@ BEFORE = {
 
 
 def plan(**values):
-    return planner.plan(test_planner.xeon(), plan_request.PlanRequest(
+    return planner.plan(test_planner.xeon(), plan_request.PlanOptions(
         host_cpus=4, sizes=test_planner.sizes((4,)), **values))
 
 
@@ -59,10 +59,10 @@ class TestPlanned(unit_base.TestCase):
         self.assertNotIn('stat_interval', planned.plan.levers)
 
     def test_guests_that_float(self):
-        planned = planner.plan(test_planner.xeon(), plan_request.PlanRequest(
+        planned = planner.plan(test_planner.xeon(), plan_request.PlanOptions(
             purpose=plan_model.Purpose.SHARED))
         self.assertEqual({}, planned.plan.levers)
-        both = planner.plan(test_planner.xeon(), plan_request.PlanRequest(
+        both = planner.plan(test_planner.xeon(), plan_request.PlanOptions(
             purpose=plan_model.Purpose.BOTH))
         self.assertNotIn('halt_poll_ns', both.plan.levers)
 

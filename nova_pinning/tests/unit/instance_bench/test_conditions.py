@@ -124,7 +124,7 @@ class ConditionsTestCase(unit_base.TestCase):
     def test_the_host_check_is_heeded(self):
         machine = discover.discover_host(self.machine.tree())
         here = cpu_layout.of_plan(planner.plan(
-            machine, plan_request.PlanRequest()), machine)
+            machine, plan_request.PlanOptions()), machine)
         found = [check_rule.Finding(
             code=code, severity=severity, subject='service x',
             message='it floats', why='', advice='') for code, severity in (
@@ -139,7 +139,7 @@ class ConditionsTestCase(unit_base.TestCase):
     def test_a_plan_is_checked(self):
         machine = discover.discover_host(self.machine.tree())
         here = cpu_layout.of_plan(planner.plan(
-            machine, plan_request.PlanRequest()), machine)
+            machine, plan_request.PlanOptions()), machine)
         # Since it was planned a CPU has been switched off.
         self.machine.write(f'{CPU}/online', '0-2')
 

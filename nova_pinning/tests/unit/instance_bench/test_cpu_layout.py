@@ -137,7 +137,7 @@ class PlanTestCase(unit_base.TestCase):
         self.machine = host_samples.host()
 
     def planned(self, **values):
-        return planner.plan(self.machine, plan_request.PlanRequest(**values))
+        return planner.plan(self.machine, plan_request.PlanOptions(**values))
 
     def test_it_is_what_counts(self):
         planned = self.planned()

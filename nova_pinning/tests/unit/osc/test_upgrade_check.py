@@ -38,7 +38,7 @@ class UpgradeCheckTestCase(oslotest.BaseTestCase):
         self.useFixture(fixtures.FakeLogger())
         app = mock.Mock()
         app.client_manager.pinning = types.SimpleNamespace(name='north')
-        self.command = upgrade_check.CheckUpgrade(app, None)
+        self.command = upgrade_check.CheckCloudUpgrade(app, None)
         self.command.__dict__['fleet_cloud'] = _PinnedCloud()
 
     def run_command(self, *arguments):

@@ -29,7 +29,7 @@ class TestMachines(oslotest.BaseTestCase):
     def test_a_plan(self, name, purpose, poll_cpus):
         description = discover.discover_host(
             machine_files.Tree(machine_dumps.root(self, name)))
-        planned = planner.plan(description, plan_request.PlanRequest(
+        planned = planner.plan(description, plan_request.PlanOptions(
             purpose, poll_cpus=poll_cpus))
         sample_hosts.check_uses(self, planned)
         self.assertEqual(planned, hostfile.read(
@@ -49,4 +49,4 @@ class TestMachines(oslotest.BaseTestCase):
         """No numbers are looked for that cores of two threads do not make."""
         sample_hosts.check_uses(self, planner.plan(
             host_loader.load(cli_case.ETC / 'hosts' / name),
-            plan_request.PlanRequest(purpose, host_cpus=host_cpus)))
+            plan_request.PlanOptions(purpose, host_cpus=host_cpus)))

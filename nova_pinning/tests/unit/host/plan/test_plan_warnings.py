@@ -20,7 +20,7 @@ GIB = 1024
 def plan(wanted=None, **values):
     """A plan of 80 CPUs in two nodes, four for the host on node 0."""
     return planner.plan(test_planner.xeon(**values), dataclasses.replace(
-        plan_request.PlanRequest(
+        plan_request.PlanOptions(
             host_cpus=4, sizes=test_planner.sizes((4,))), **wanted or {}))
 
 

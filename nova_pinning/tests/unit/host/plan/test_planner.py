@@ -63,7 +63,7 @@ def codes(planned):
 def requests(draw):
     some = strategies.integers(1, 4)
     purpose = draw(strategies.sampled_from(plan_model.Purpose))
-    return plan_request.PlanRequest(
+    return plan_request.PlanOptions(
         purpose=purpose,
         sizes=() if purpose is plan_model.Purpose.SHARED else draw(
             strategies.lists(strategies.builds(
@@ -173,7 +173,7 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_two_cores_of_one_socket(self):
         """The example that all of this is about: nine guests, not eight."""
-        planned = planner.plan(xeon(), plan_request.PlanRequest(
+        planned = planner.plan(xeon(), plan_request.PlanOptions(
             host_cpus=4, sizes=sizes((8,))))
         plan = planned.plan
         self.assertEqual('0-1,40-41', str(plan.host_cpus))
@@ -193,7 +193,7 @@ class TestPlan(oslotest.BaseTestCase):
         """Not the same on one of the fourteen other nodes that are alike."""
         planned = planner.plan(
             host_loader.load(HOSTS / 'epyc-256-l3-numa.yaml'),
-            plan_request.PlanRequest(host_cpus=10,
+            plan_request.PlanOptions(host_cpus=10,
                                      sizes=sizes((4,), (8,), (16,))))
         spreads = [
             sorted((len(node.cpus & cpus) for node in planned.nodes),
@@ -209,7 +209,7 @@ class TestPlan(oslotest.BaseTestCase):
         for node, cpus in ((0, '0-1,40-41'), (1, '20-21,60-61')):
             planned = planner.plan(
                 xeon(pci_devices=(nic(1, node),)),
-                plan_request.PlanRequest(host_cpus=4, sizes=sizes((8,))))
+                plan_request.PlanOptions(host_cpus=4, sizes=sizes((8,))))
             self.assertEqual(cpus, str(planned.plan.host_cpus))
             self.assertEqual(
                 (plan_model.Interrupts('0000:01:00.0', 'eth1',
@@ -219,13 +219,13 @@ class TestPlan(oslotest.BaseTestCase):
     def test_a_nic_without_host_cpus_near(self):
         planned = planner.plan(
             xeon(pci_devices=(nic(1, 0), nic(2, 1))),
-            plan_request.PlanRequest(host_cpus=4, sizes=sizes((8,))))
+            plan_request.PlanOptions(host_cpus=4, sizes=sizes((8,))))
         self.assertIn('no-host-cpu-on-device-node', codes(planned))
         self.assertEqual({'0-1,40-41'}, {
             str(interrupt.cpus) for interrupt in planned.plan.interrupts})
         other = planner.plan(
             xeon(pci_devices=(nic(1, 0), nic(2, 1))),
-            plan_request.PlanRequest(host_cpus=4, sizes=sizes((8,)),
+            plan_request.PlanOptions(host_cpus=4, sizes=sizes((8,)),
                                      choice=3))
         self.assertNotIn('no-host-cpu-on-device-node', codes(other))
         self.assertEqual(['0,40', '20,60'], [
@@ -235,7 +235,7 @@ class TestPlan(oslotest.BaseTestCase):
         """Several idle drives do not outweigh what the host works with."""
         idle = tuple(nic(number, 1, 0, kind=hardware.PciKind.NVME)
                      for number in range(4, 8))
-        wanted = plan_request.PlanRequest(host_cpus=4, sizes=sizes((8,)))
+        wanted = plan_request.PlanOptions(host_cpus=4, sizes=sizes((8,)))
         for used in (nic(1, 0), nic(1, 0, 0, in_use='in bond0'),
                      nic(1, 0, 0, kind=hardware.PciKind.NVME,
                          in_use='mounted on /')):
@@ -286,7 +286,7 @@ class TestPlan(oslotest.BaseTestCase):
         planned = planner.plan(
             host_model.HostDescription('a', nodes, pci_devices=(
                 nic(1, 0), nic(2, None), nic(3, 0))),
-            plan_request.PlanRequest(host_cpus=1, sizes=sizes((4,))))
+            plan_request.PlanOptions(host_cpus=1, sizes=sizes((4,))))
         names = [interrupt.name for interrupt in planned.plan.interrupts]
         self.assertEqual(
             [f'{names[0]}, {names[2]}: on node 0, with CPU 0 for the host',
@@ -297,7 +297,7 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_a_guest_has_no_more_vcpus_than_cpus_are_shared(self):
         """Placement has their number as max_unit, whatever the ratio."""
-        planned = planner.plan(xeon(), plan_request.PlanRequest(
+        planned = planner.plan(xeon(), plan_request.PlanOptions(
             plan_model.Purpose.SHARED, host_cpus=4, cpu_allocation_ratio=2.0))
         [reason] = [reason.text for reason in planned.plan.reasons
                     if reason.subject == 'shared_cpus']
@@ -307,7 +307,7 @@ class TestPlan(oslotest.BaseTestCase):
         """It is no matter of the plan, so what the host file says stays."""
         for said in (None, True, False):
             planned = planner.plan(xeon(nova=host_model.NovaSettings(
-                packs_cells=said)), plan_request.PlanRequest())
+                packs_cells=said)), plan_request.PlanOptions())
             self.assertIs(said, planned.nova.packs_cells)
 
     def test_too_few_cpus_for_both_classes(self):
@@ -316,7 +316,7 @@ class TestPlan(oslotest.BaseTestCase):
                 0, 0, tuple((cpu,) for cpu in range(cores)), 16 * GIB)
             return planner.plan(
                 host_model.HostDescription('a', (node,)),
-                plan_request.PlanRequest(plan_model.Purpose.BOTH))
+                plan_request.PlanOptions(plan_model.Purpose.BOTH))
 
         self.assertRaises(errors.InputError, plan, 2)
         self.assertEqual((1, 1), tuple(map(len, (
@@ -324,7 +324,7 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_a_whole_l3_domain_for_the_host(self):
         description = host_loader.load(HOSTS / 'epyc-256-nps1.yaml')
-        planned = planner.plan(description, plan_request.PlanRequest(
+        planned = planner.plan(description, plan_request.PlanOptions(
             host_cpus=16, sizes=sizes((16,))))
         self.assertEqual('0-7,128-135', str(planned.plan.host_cpus))
 
@@ -335,7 +335,7 @@ class TestPlan(oslotest.BaseTestCase):
             core_kinds=(
                 hardware.CoreKind('performance', cpuset.CpuSet(range(4))),
                 hardware.CoreKind('efficient', cpuset.CpuSet(range(4, 8))))),
-            plan_request.PlanRequest(host_cpus=2, sizes=sizes((2,))))
+            plan_request.PlanOptions(host_cpus=2, sizes=sizes((2,))))
         self.assertEqual('4-5', str(planned.plan.host_cpus))
         self.assertIn('cpu0-sold', codes(planned))
         self.assertIn('hybrid', codes(planned))
@@ -343,7 +343,7 @@ class TestPlan(oslotest.BaseTestCase):
     def test_polling_near_the_nics(self):
         planned = planner.plan(
             xeon(pci_devices=(nic(1, 1),)),
-            plan_request.PlanRequest(host_cpus=2, poll_cpus=4,
+            plan_request.PlanOptions(host_cpus=2, poll_cpus=4,
                                      sizes=sizes((8,)),
                                      host_memory_mib=40 * GIB))
         plan = planned.plan
@@ -359,19 +359,19 @@ class TestPlan(oslotest.BaseTestCase):
     def test_polling_on_both_nodes(self):
         planned = planner.plan(
             xeon(pci_devices=(nic(1, 1), nic(2, 0))),
-            plan_request.PlanRequest(poll_cpus=3))
+            plan_request.PlanOptions(poll_cpus=3))
         self.assertEqual([2, 2], [
             len(node.cpus & planned.plan.poll_cpus)
             for node in planned.nodes])
         self.assertNotIn('few-poll-cpus', codes(planned))
         planned = planner.plan(
             xeon(pci_devices=(nic(1, 1), nic(2, 0))),
-            plan_request.PlanRequest(poll_cpus=2))
+            plan_request.PlanOptions(poll_cpus=2))
         self.assertIn('few-poll-cpus', codes(planned))
 
     @ddt.data(*plan_model.Purpose)
     def test_polling_takes_huge_pages_for_all(self, purpose):
-        planned = planner.plan(xeon(), plan_request.PlanRequest(
+        planned = planner.plan(xeon(), plan_request.PlanOptions(
             purpose, poll_cpus=4, host_memory_mib=40 * GIB))
         self.assertEqual({0: 4, 1: 4}, planned.plan.poll_pages)
         self.assertEqual(48 * GIB, sum(
@@ -379,7 +379,7 @@ class TestPlan(oslotest.BaseTestCase):
 
     def test_emulator_threads_near_guests(self):
         """Not only on one node, where that costs nothing."""
-        planned = planner.plan(xeon(), plan_request.PlanRequest(
+        planned = planner.plan(xeon(), plan_request.PlanOptions(
             host_cpus=2, shared_cpus=6, sizes=sizes((4,))))
         self.assertEqual(6, len(planned.nova.shared_cpus))
         for node in planned.nodes:
@@ -393,7 +393,7 @@ class TestPlan(oslotest.BaseTestCase):
     def test_classes(self, purpose, marks):
         planned = planner.plan(
             xeon(traits=frozenset({placement_traits.DEDICATED, 'CUSTOM_A'})),
-            plan_request.PlanRequest(purpose))
+            plan_request.PlanOptions(purpose))
         self.assertEqual(marks | {'CUSTOM_A'}, planned.traits)
         nova = planned.nova
         self.assertEqual(purpose is not plan_model.Purpose.SHARED,
@@ -407,14 +407,14 @@ class TestPlan(oslotest.BaseTestCase):
         self.assertEqual(expected, planned.plan.offer.shared_vcpus)
 
     def test_a_plan_is_planned_again(self):
-        first = planner.plan(xeon(), plan_request.PlanRequest(
+        first = planner.plan(xeon(), plan_request.PlanOptions(
             plan_model.Purpose.BOTH, poll_cpus=2))
-        again = planner.plan(first, plan_request.PlanRequest())
-        self.assertEqual(planner.plan(xeon(), plan_request.PlanRequest()),
+        again = planner.plan(first, plan_request.PlanOptions())
+        self.assertEqual(planner.plan(xeon(), plan_request.PlanOptions()),
                          again)
 
     def test_memory(self):
-        planned = planner.plan(xeon(), plan_request.PlanRequest(
+        planned = planner.plan(xeon(), plan_request.PlanOptions(
             host_cpus=4, host_memory_mib=40 * GIB, sizes=sizes((8,))))
         # Half from both nodes alike, half from where the host's CPUs are.
         self.assertEqual({0: 30 * GIB, 1: 10 * GIB},
@@ -424,7 +424,7 @@ class TestPlan(oslotest.BaseTestCase):
         self.assertEqual(40 * GIB, planned.nova.reserved_memory_mib)
 
     def test_memory_of_both_classes(self):
-        planned = planner.plan(xeon(), plan_request.PlanRequest(
+        planned = planner.plan(xeon(), plan_request.PlanOptions(
             plan_model.Purpose.BOTH, host_cpus=4, host_memory_mib=40 * GIB,
             shared_cpus=18, sizes=sizes((8,))))
         pages = sum(node.huge_pages.get(host_samples.GIB_PAGES, 0)
@@ -442,18 +442,18 @@ class TestPlan(oslotest.BaseTestCase):
         node = host_model.NumaNode(
             0, 0, tuple((cpu,) for cpu in range(cores)), memory_mib)
         planned = planner.plan(host_model.HostDescription('a', (node,)),
-                               plan_request.PlanRequest())
+                               plan_request.PlanOptions())
         self.assertEqual(size_kib, planned.plan.page_size_kib)
 
     def test_as_few_cells_as_it_takes(self):
-        planned = planner.plan(xeon(), plan_request.PlanRequest(
+        planned = planner.plan(xeon(), plan_request.PlanOptions(
             host_cpus=4, sizes=sizes((40,), (48,), (30, 1, 2))))
         self.assertEqual([1, 2, 2],
                          [size.cells for size in planned.plan.sizes])
         # Where it would fit on the bare host only, it gets more of them.
         planned = planner.plan(
             xeon(pci_devices=(nic(1, 0), nic(2, 1))),
-            plan_request.PlanRequest(host_cpus=2, sizes=sizes((40,)),
+            plan_request.PlanOptions(host_cpus=2, sizes=sizes((40,)),
                                      poll_cpus=4))
         self.assertEqual([2], [size.cells for size in planned.plan.sizes])
         self.assertEqual([1], [
@@ -468,7 +468,7 @@ class TestPlan(oslotest.BaseTestCase):
         node = host_model.NumaNode(0, 0, tuple(
             (core, core + cores) for core in range(cores)), 64 * GIB)
         planned = planner.plan(host_model.HostDescription('a', (node,)),
-                               plan_request.PlanRequest(purpose))
+                               plan_request.PlanOptions(purpose))
         self.assertEqual(expected, [
             size.vcpus for size in planned.plan.sizes])
 
@@ -492,7 +492,7 @@ class TestPlan(oslotest.BaseTestCase):
     @ddt.unpack
     def test_what_cannot_be_had(self, values, message):
         error = self.assertRaises(errors.InputError, planner.plan, xeon(),
-                                  plan_request.PlanRequest(**values))
+                                  plan_request.PlanOptions(**values))
         self.assertRegex(str(error), message)
 
     def test_aliases(self):
@@ -501,7 +501,7 @@ class TestPlan(oslotest.BaseTestCase):
             nic(3, 1, kind=hardware.PciKind.GPU),
             nic(4, 1, kind=hardware.PciKind.NVME)),
             system=hardware.System(has_iommu=False))
-        planned = planner.plan(description, plan_request.PlanRequest(
+        planned = planner.plan(description, plan_request.PlanOptions(
             pci_aliases=(('net', 'nic'), ('gpu', '0000:03:00.0'))))
         self.assertEqual(['net', '', 'gpu', ''], [
             device.alias for device in planned.pci_devices])
@@ -511,14 +511,14 @@ class TestPlan(oslotest.BaseTestCase):
         for aliases in ((('net', '02:00.0'),),
                         (('net', '01:00.0'), ('other', '15b3:1017'))):
             self.assertRaises(errors.InputError, planner.plan, description,
-                              plan_request.PlanRequest(pci_aliases=aliases))
+                              plan_request.PlanOptions(pci_aliases=aliases))
 
     def test_virtual_functions(self):
         """They are what guests get; the NIC itself stays with the host."""
         planned = planner.plan(
             xeon(pci_devices=(
                 nic(1, 0), nic(2, 0, physical_function='0000:01:00.0'))),
-            plan_request.PlanRequest(pci_aliases=(('net', 'nic'),)))
+            plan_request.PlanOptions(pci_aliases=(('net', 'nic'),)))
         self.assertEqual(['', 'net'], [
             device.alias for device in planned.pci_devices])
         self.assertEqual(['eth1'], [
@@ -532,7 +532,7 @@ class TestPlan(oslotest.BaseTestCase):
                 for first in range(8 * number, 8 * number + 8)), 64 * GIB)
             for number in range(24))
         planned = planner.plan(
-            host_model.HostDescription('a', nodes), plan_request.PlanRequest(
+            host_model.HostDescription('a', nodes), plan_request.PlanOptions(
                 host_cpus=32, shared_cpus=32,
                 sizes=sizes((4,), (8,), (16,))))
         self.assertEqual('0-15,192-207', str(planned.plan.host_cpus))
@@ -556,7 +556,7 @@ class TestPlan(oslotest.BaseTestCase):
         ('few-host-cpus', dict(pci_devices=(nic(1, 0, 100000),))))
     @ddt.unpack
     def test_warnings(self, code, values):
-        wanted = plan_request.PlanRequest(host_cpus=4, sizes=sizes((4,)))
+        wanted = plan_request.PlanOptions(host_cpus=4, sizes=sizes((4,)))
         self.assertIn(code, codes(planner.plan(xeon(**values), wanted)))
         self.assertEqual(['no-emulator-cpus'],
                          codes(planner.plan(xeon(), wanted)))
@@ -565,20 +565,20 @@ class TestPlan(oslotest.BaseTestCase):
         nodes = xeon().nodes
         planned = planner.plan(xeon(nodes=(
             nodes[0], dataclasses.replace(nodes[1], memory_mib=0))),
-            plan_request.PlanRequest(host_cpus=4, sizes=sizes((8,))))
+            plan_request.PlanOptions(host_cpus=4, sizes=sizes((8,))))
         self.assertIn('no-memory-node', codes(planned))
         # What cannot be sold is what the host gets.
         self.assertEqual('20-21,60-61', str(planned.plan.host_cpus))
         planned = planner.plan(xeon(nodes=(
             nodes[0], dataclasses.replace(nodes[1], memory_mib=GIB))),
-            plan_request.PlanRequest())
+            plan_request.PlanOptions())
         self.assertIn('memory-too-small', codes(planned))
 
     def test_nodes_without_memory_for_guests(self):
         """They sell nothing, whatever CPUs they have."""
         nodes = xeon().nodes
         small = (nodes[0], dataclasses.replace(nodes[1], memory_mib=GIB))
-        wanted = plan_request.PlanRequest(host_cpus=4, sizes=sizes((8,)),
+        wanted = plan_request.PlanOptions(host_cpus=4, sizes=sizes((8,)),
                                           host_memory_mib=100 * GIB)
         # What cannot be sold is what the host gets.
         taken = dataclasses.replace(wanted,
@@ -614,7 +614,7 @@ class TestPlan(oslotest.BaseTestCase):
             memory_mib) for number, memory_mib in enumerate(
                 (64 * GIB, 64 * GIB, GIB)))
         planned = planner.plan(
-            host_model.HostDescription('a', nodes), plan_request.PlanRequest(
+            host_model.HostDescription('a', nodes), plan_request.PlanOptions(
                 host_cpus=2, sizes=sizes((1,)),
                 page_size_kib=host_samples.GIB_PAGES))
         self.assertEqual('8-9', str(planned.plan.host_cpus))
@@ -629,7 +629,7 @@ class TestPlan(oslotest.BaseTestCase):
         error = self.assertRaises(
             errors.InputError, planner.plan,
             host_model.HostDescription('a', (node,)),
-            plan_request.PlanRequest(page_size_kib=host_samples.GIB_PAGES))
+            plan_request.PlanOptions(page_size_kib=host_samples.GIB_PAGES))
         self.assertRegex(str(error), 'no node has memory left for guests in '
                          'pages of 1 GiB.*--host-memory')
 
@@ -639,7 +639,7 @@ class TestPlan(oslotest.BaseTestCase):
             number, number, tuple((4 * number + cpu,) for cpu in range(4)),
             250) for number in range(16))
         planned = planner.plan(
-            host_model.HostDescription('a', nodes), plan_request.PlanRequest())
+            host_model.HostDescription('a', nodes), plan_request.PlanOptions())
         self.assertEqual(1000, sum(
             planned.plan.memory_kept_mib.values()) // 100 * 100)
         self.assertEqual(250, planned.plan.memory_kept_mib[0])
@@ -653,7 +653,7 @@ class TestPlan(oslotest.BaseTestCase):
     def test_too_little_host_memory(self, memory_mib, shown):
         error = self.assertRaises(
             errors.InputError, planner.plan, xeon(),
-            plan_request.PlanRequest(host_memory_mib=memory_mib))
+            plan_request.PlanOptions(host_memory_mib=memory_mib))
         self.assertIn(f'{shown} for the host is too little', str(error))
         self.assertIn('take at least 1 GiB', str(error))
         # A small host is held to less, and told so.
@@ -662,7 +662,7 @@ class TestPlan(oslotest.BaseTestCase):
         error = self.assertRaises(
             errors.InputError, planner.plan,
             host_model.HostDescription('a', (node,)),
-            plan_request.PlanRequest(host_memory_mib=1))
+            plan_request.PlanOptions(host_memory_mib=1))
         self.assertIn('take at least 512 MiB', str(error))
 
     @ddt.data((80, 0, 4), (80, 50000, 5), (80, 200000, 8), (256, 0, 9),

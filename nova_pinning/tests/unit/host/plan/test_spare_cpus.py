@@ -24,7 +24,7 @@ class TestStrandedCpus(oslotest.BaseTestCase):
         ', and 4 CPUs for the host may not keep up with NICs of 60 Gbit/s'))
     @ddt.unpack
     def test_stranded_cpus_are_put_to_use(self, values, host_cpus, nics):
-        wanted = plan_request.PlanRequest(
+        wanted = plan_request.PlanOptions(
             host_cpus=host_cpus, sizes=test_planner.sizes((8,)))
         planned = planner.plan(test_planner.xeon(**values), wanted)
         warning, = planned.plan.warnings
@@ -47,7 +47,7 @@ class TestStrandedCpus(oslotest.BaseTestCase):
 
     def test_stranded_cpus_that_are_of_use_to_some_guests(self):
         """What a size of its own would lose is not proposed."""
-        wanted = plan_request.PlanRequest(
+        wanted = plan_request.PlanOptions(
             host_cpus=4, sizes=test_planner.sizes((8, 5), (4, 1)))
         planned = planner.plan(test_planner.xeon(), wanted)
         self.assertEqual(19, planned.plan.offer.sales[1].alone)

@@ -82,7 +82,7 @@ class AgentTestCase(channel_contract.ChannelContract, testtools.TestCase):
         self.virsh = FakeVirsh(self)
         self.useFixture(fixtures.MockPatchObject(agent, 'run', self.virsh))
         self.useFixture(platform_fakes.PassingTime())
-        self.channel = agent.Agent(VIRSH, 'one')
+        self.channel = agent.GuestAgent(VIRSH, 'one')
 
     def ended(self, job):
         self.waits = True
@@ -148,7 +148,7 @@ class AgentTestCase(channel_contract.ChannelContract, testtools.TestCase):
 
     def test_words(self):
         self.virsh.fault = FileNotFoundError(2, 'No such file')
-        channel = agent.Agent(
+        channel = agent.GuestAgent(
             ('ssh', 'h', 'virsh'), 'one', word=shlex.quote)
         self.assertRaises(bench_errors.InstanceError, channel.execute,
                           ["it's", '$HOME'], True)

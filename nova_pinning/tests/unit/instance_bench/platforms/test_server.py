@@ -245,5 +245,5 @@ class TestChannel(testtools.TestCase):
                 id='i', name='s', status='ACTIVE', host='h', fault='',
                 owner=None),
             server.hypervisor.of_host(settings.PlatformSettings(), 'h'))
-        self.assertIsInstance(found, agent.Agent)
+        self.assertIsInstance(found, agent.GuestAgent)
         self.assertEqual('i', found.domain)

@@ -64,13 +64,13 @@ class AnswerTest(unit_base.TestCase):
         bars = tuple(answer.Bar(
             label=f'bar {number}', kind='a', ratio=report_scenes.interval(
                 1.5 ** number, 1.0, 2.0)) for number in range(-5, 20))
-        svg = charts.picture(answer.Answer(sentence='It.', axis='by one',
-                                           bars=bars), 'a')
+        svg = charts.picture(answer.ExperimentAnswer(
+            sentence='It.', axis='by one', bars=bars), 'a')
         self.assertNotIn('bar 0', svg)
         self.assertIn('bar 19', svg)
         self.assertIn('16 of 25', svg)
-        self.assertEqual('', charts.picture(answer.Answer(sentence='It.'),
-                                            'a'))
+        self.assertEqual('', charts.picture(
+            answer.ExperimentAnswer(sentence='It.'), 'a'))
 
 
 class DensityTest(unit_base.TestCase):
