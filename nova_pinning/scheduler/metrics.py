@@ -13,104 +13,30 @@ so their parent, in which they are run, removes the metrics of its workers.
 """
 
 import atexit
-from collections.abc import Mapping
-from importlib import metadata
 import os
 import threading
 
 from oslo_log import log as logging
 
 from nova_pinning import conf
-from nova_pinning import model
-from nova_pinning.scheduler import record
+from nova_pinning.scheduler import metrics_recorder
 
 CONF = conf.CONF
 LOG = logging.getLogger(__name__)
 
-
-class MetricsRecorder:
-    """What filters and weighers tell of themselves; this one drops it.
-
-    No method raises, and any thread may call them.
-
-    :ivar self_test_passed: what the self-test at start-up found, None if it
-        is not known
-    """
-
-    self_test_passed: bool | None = None
-
-    def filtered(self, filter_name: str, passed: int,
-                 refused: Mapping[model.Reason, int], seconds: float) -> None:
-        """A filter has seen all hosts for one instance.
-
-        :param passed: how many hosts it passed
-        :param refused: how many it refused, by model.Reason
-        :param seconds: that it took
-        """
-
-    def weighed(self, weigher_name: str, hosts: int, seconds: float) -> None:
-        """A weigher has weighed so many hosts for one instance."""
-
-    def held_back(self, reason: str, hosts: int, used: bool) -> None:
-        """Hosts are good only where no other is left.
-
-        :param reason: a model.Reason
-        :param used: whether no other was
-        """
-
-    def differed(self, filter_name: str, who_refuses: str, reason: str,
-                 hosts: int) -> None:
-        """One of nova's filter and ours refuses hosts, the other does not.
-
-        :param who_refuses: 'nova' or 'ours'
-        :param reason: a model.Reason
-        """
-
-    def error(self, component: str, kind: str) -> None:
-        """Something went wrong that should not.
-
-        :param component: the filter or weigher
-        :param kind: the name of the exception's class
-        """
-
-    def searched(self, longest_seconds: float, is_exceeded: bool) -> None:
-        """Hosts took a search, for one instance.
-
-        :param longest_seconds: what the host took that took longest
-        :param is_exceeded: whether the request took up all its time
-        """
-
-    def self_test(self, passed: bool) -> None:
-        """What the self-test at start-up found."""
-
-    def no_host(self, refusal: record.NoHost) -> None:
-        """Our filters left no host for an instance."""
-
-    def stop(self) -> None:
-        """Write what is to stay, and no more after that."""
-
-
-def package_version(package: str) -> str:
-    """'unknown' of one that was not installed as a package."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return 'unknown'
-
-
 #: The one recorder of this process, and what guards making it.
-_recorder: MetricsRecorder | None = None
+_recorder: metrics_recorder.MetricsRecorder | None = None
 _making = threading.Lock()
 #: What the self-test found in a process that this one was forked from.
 _self_test_passed: bool | None = None
 
 
-def recorder() -> MetricsRecorder:
+def recorder() -> metrics_recorder.MetricsRecorder:
     """The one of this process, made on first use."""
     return _recorder or _made()
 
 
-def _made() -> MetricsRecorder:
+def _made() -> metrics_recorder.MetricsRecorder:
     global _recorder
     with _making:
         if _recorder is None:
@@ -118,10 +44,10 @@ def _made() -> MetricsRecorder:
         return _recorder
 
 
-def _make() -> MetricsRecorder:
+def _make() -> metrics_recorder.MetricsRecorder:
     options = CONF.pinning
     if not options.metrics_directory:
-        return MetricsRecorder()
+        return metrics_recorder.MetricsRecorder()
     try:
         from nova_pinning.scheduler import metrics_writer
         return metrics_writer.WritingRecorder(
@@ -129,10 +55,10 @@ def _make() -> MetricsRecorder:
             options.refusals_kept, _self_test_passed)
     except Exception:
         LOG.exception('Neither metrics nor refusals are kept')
-    return MetricsRecorder()
+    return metrics_recorder.MetricsRecorder()
 
 
-def use(replacement: MetricsRecorder | None) -> None:
+def use(replacement: metrics_recorder.MetricsRecorder | None) -> None:
     """Replace the recorder of this process, and stop the one before.
 
     :param replacement: None for one that is made when it is needed

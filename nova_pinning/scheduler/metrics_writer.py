@@ -25,8 +25,8 @@ from prometheus_client import core
 from nova_pinning import conf
 from nova_pinning import model
 from nova_pinning.scheduler import census
-from nova_pinning.scheduler import metrics
 from nova_pinning.scheduler import metrics_files
+from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.scheduler import record
 from nova_pinning.scheduler import traits_reader
 
@@ -133,7 +133,7 @@ def _harmless(method: Callable[..., None]) -> Callable[..., None]:
     return tell
 
 
-class WritingRecorder(metrics.MetricsRecorder):
+class WritingRecorder(metrics_recorder.MetricsRecorder):
     """Counts what it is told, and has it written to a directory.
 
     The thread that does so is started once a filter or weigher has run.
@@ -150,8 +150,8 @@ class WritingRecorder(metrics.MetricsRecorder):
         self.self_test_passed = self_test_passed
         self._has_complained = False
         self._error_kinds: set[tuple[str, str]] = set()
-        self._versions = (metrics.package_version('nova'),
-                          metrics.package_version('nova-pinning'))
+        self._versions = (metrics_recorder.package_version('nova'),
+                          metrics_recorder.package_version('nova-pinning'))
         self._registry = prometheus_client.CollectorRegistry()
         kinds = {'counter': prometheus_client.Counter,
                  'histogram': prometheus_client.Histogram}

@@ -20,6 +20,7 @@ from nova_pinning import cpuset
 from nova_pinning import model
 from nova_pinning.model import nova_release
 from nova_pinning.scheduler import metrics
+from nova_pinning.scheduler import metrics_recorder
 
 LOG = logging.getLogger(__name__)
 
@@ -52,8 +53,8 @@ def at_start_up() -> SelfTestResult:
         LOG.log(
             logging.INFO if is_tested else logging.WARNING,
             'nova-pinning %s on nova %s, which it is %s: self-test passed, %d '
-            'cases', metrics.package_version('nova-pinning'), version, known,
-            result.checked)
+            'cases', metrics_recorder.package_version('nova-pinning'),
+            version, known, result.checked)
         return result
     LOG.error(
         'nova-pinning %s on nova %s, which it is %s: self-test failed in %d '
@@ -61,14 +62,14 @@ def at_start_up() -> SelfTestResult:
         "nova's own NUMATopologyFilter judges hosts, with all that it gets "
         'wrong, unless [pinning] on_error says otherwise. Install a version '
         'that is tested with this nova, and report these: %s',
-        metrics.package_version('nova-pinning'), version, known,
+        metrics_recorder.package_version('nova-pinning'), version, known,
         len(result.failures), result.checked, '; '.join(result.failures))
     return result
 
 
 def nova_version() -> tuple[str, bool]:
     """The version of nova, and whether this one is tested with it."""
-    version = metrics.package_version('nova')
+    version = metrics_recorder.package_version('nova')
     release = nova_release.of_nova_version(version)
     return version, release in nova_release.TESTED
 

@@ -16,6 +16,7 @@ from oslotest import base
 from demo import cloud
 from demo import hosts
 from nova_pinning.scheduler import metrics
+from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.tests.functional import test_nova_numa_fit
 
 GIB = 1024  # in MiB
@@ -50,7 +51,7 @@ class _Servers:
                 for cell in self.nova.host_topology(name).cells]
 
 
-class _Recorder(metrics.MetricsRecorder):
+class _Recorder(metrics_recorder.MetricsRecorder):
 
     def __init__(self):
         self.found = []

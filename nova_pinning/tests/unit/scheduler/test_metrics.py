@@ -20,6 +20,7 @@ from nova_pinning import model
 from nova_pinning.scheduler import census
 from nova_pinning.scheduler import metrics
 from nova_pinning.scheduler import metrics_files
+from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.scheduler import metrics_writer
 from nova_pinning.scheduler import record
 from nova_pinning.scheduler import traits_reader
@@ -88,7 +89,7 @@ class TestOff(TestCase):
     def test_nothing_happens(self):
         recorder = metrics.recorder()
         self.assertIs(recorder, metrics.recorder())
-        self.assertIs(metrics.MetricsRecorder, type(recorder))
+        self.assertIs(metrics_recorder.MetricsRecorder, type(recorder))
         tell_all(recorder)
         recorder.stop()
 
@@ -326,6 +327,7 @@ _SERVICE = '''
 import os, sys
 from nova_pinning import conf
 from nova_pinning.scheduler import metrics
+from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.scheduler import record
 import threading
 

@@ -10,6 +10,7 @@ from nova_pinning.model import Reason
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import metrics
+from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.scheduler import weights
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import oracle_cases
@@ -34,7 +35,7 @@ class TestTold(unit_base.TestCase, oracle_cases.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.recorder = mock.Mock(spec_set=metrics.MetricsRecorder())
+        self.recorder = mock.Mock(spec_set=metrics_recorder.MetricsRecorder())
         metrics.use(self.recorder)
         self.filter = filters.PinnedTopologyFilter()
         self.recorder.reset_mock()

@@ -16,6 +16,7 @@ from nova_pinning.model import Reason
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import metrics
+from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.scheduler import weights
 from nova_pinning.tests.oracle import fleet_oracle
 from nova_pinning.tests.oracle import scheduled_cases
@@ -29,7 +30,7 @@ _ANY_FLEET = strategies.builds(
     fleet_oracle.fleet, strategies.just(11), strategies.integers(0, 10 ** 6))
 
 
-class _Recorder(metrics.MetricsRecorder):
+class _Recorder(metrics_recorder.MetricsRecorder):
     """Keeps how many hosts differed, by filter, side and reason."""
 
     def __init__(self):

@@ -11,6 +11,7 @@ from nova.virt import hardware
 from nova_pinning.model import nova_release
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import metrics
+from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.scheduler import selftest
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import oracle_cases
@@ -50,7 +51,7 @@ class TestCase(unit_base.TestCase, oracle_cases.TestCase):
         super().setUp()
         selftest.at_start_up.cache_clear()
         self.addCleanup(selftest.at_start_up.cache_clear)
-        self.recorder = mock.create_autospec(metrics.MetricsRecorder,
+        self.recorder = mock.create_autospec(metrics_recorder.MetricsRecorder,
                                              instance=True)
         metrics.use(self.recorder)
         self.addCleanup(metrics.use, None)
@@ -115,14 +116,14 @@ class TestThisNova(TestCase):
                 ('31.0.0', True), ('28.0.0', False), ('3.4', False),
                 ('340.0', False), ('', False), ('v34', False), ('0', False)):
             with mock.patch.object(
-                    metrics.metadata, 'version', return_value=version):
+                    metrics_recorder.metadata, 'version', return_value=version):
                 self.assertEqual(
                     (version, is_tested), selftest.nova_version())
 
     def test_nova_that_is_no_package(self):
         with mock.patch.object(
-                metrics.metadata, 'version',
-                side_effect=metrics.metadata.PackageNotFoundError('nova')):
+                metrics_recorder.metadata, 'version',
+                side_effect=metrics_recorder.metadata.PackageNotFoundError('nova')):
             _chosen, said = self._start()
         self.assertIn('nova unknown, which it is not tested with',
                       said.getMessage())

@@ -10,6 +10,7 @@ from nova_pinning import model
 from nova_pinning.model import Reason
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import metrics
+from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.scheduler import selftest
 from nova_pinning.scheduler import tally
 from nova_pinning.tests.unit import builders
@@ -104,7 +105,7 @@ class TestLog(unit_base.TestCase, oracle_cases.TestCase):
             state.aggregates = [builders.aggregate(pinning__class='shared')]
         spec = builders.spec(
             builders.guest_topology((2, 1)), {'hw:cpu_policy': 'dedicated'})
-        recorder = mock.Mock(spec_set=metrics.MetricsRecorder())
+        recorder = mock.Mock(spec_set=metrics_recorder.MetricsRecorder())
         metrics.use(recorder)
         with unit_base.log_records() as records:
             left = list(filters.HostClassFilter().filter_all(states, spec))

@@ -16,6 +16,7 @@ from nova_pinning.model import Reason
 from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import metrics
+from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.scheduler import requests
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import oracle_cases
@@ -87,7 +88,7 @@ def _apart():
         policy='anti-affinity', hosts=[], rules={}, uuid=str(uuid.uuid4()))
 
 
-class _Recorder(metrics.MetricsRecorder):
+class _Recorder(metrics_recorder.MetricsRecorder):
     """Keeps which hosts of the second tier were counted, and how."""
 
     def __init__(self):
