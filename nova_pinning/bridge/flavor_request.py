@@ -35,7 +35,8 @@ def request_for(
 
     :param image_properties: as Glance has them: hw_cpu_policy and so on
     :param pci_aliases: by name; None for those of nova.conf, if it was read
-    :raises InputError: if nova would not accept the flavor with the image
+    :raises errors.InputError: if nova would not accept the flavor with the
+        image
     """
     objects.register_all()
     image = dict(image_properties or {})
@@ -65,7 +66,7 @@ def request_for(
 
 
 def batch() -> contextlib.AbstractContextManager[None]:
-    """In a with statement, :func:`wanted` takes a tenth of the time.
+    """In a with statement, :func:`request_for` takes a tenth of the time.
 
     Nova's options are then made ready once and not each time.
     """

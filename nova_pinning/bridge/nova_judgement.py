@@ -352,7 +352,8 @@ def _check_topology_limits(
 ) -> None:
     """As nova.virt.hardware.get_best_cpu_topology, in less time.
 
-    :raises ImageVCPULimitsRangeImpossible: if the limits allow no topology
+    :raises nova.exception.ImageVCPULimitsRangeImpossible: if the limits allow
+        no topology
     """
     wish = guest_topology.topology_constraints(
         checked.CheckedFlavor(flavor, properties))

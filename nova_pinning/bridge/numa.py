@@ -105,7 +105,7 @@ def with_guest(host_topology: Any, guest: model.Guest,
 def is_used_alike(host_topology: Any, other: Any) -> bool:
     """Whether as much is used of two topologies of one host.
 
-    :param one: nova.objects.NUMATopology, as is other
+    :param host_topology: nova.objects.NUMATopology, as is other
     """
     return host_topology is other or [
         _use(cell) for cell in host_topology.cells

@@ -63,7 +63,7 @@ def from_flavor(
     See nova.compute.api.API._validate_flavor_image_numa_pci.
 
     :param image_properties: as Glance has them: hw_cpu_policy and so on
-    :raises InputError: if nova would not accept them
+    :raises errors.InputError: if nova would not accept them
     """
     nova_flavor = _flavor(flavor)
     image_dict, image = _image(image_properties)
@@ -133,7 +133,7 @@ def _flavor(flavor: flavor_model.Flavor) -> Any:
 def _image(properties: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
     """The image, in Glance's form and in nova's.
 
-    :raises InputError: naming the first property that nova cannot use
+    :raises errors.InputError: naming the first property that nova cannot use
     """
     for key, value in properties.items():
         try:

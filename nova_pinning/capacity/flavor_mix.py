@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many guests of a mix of flavors a fleet takes, and a bound beside it.
 
-Guests are taken in the even sequence of :func:`nova_pinning.fit.capacity.
-order`, and what counts is its longest beginning for which there is room at
-once. To find that is bin packing over all host cells. So there are two
-figures: guests for which room was found, the largest first and each where it
-leaves the least; and a number that cannot be exceeded. Where they are equal
-the figure is exact, as it is where each size divides the next one and nothing
-but CPUs matters.
+Guests are taken in the even sequence of
+:func:`nova_pinning.fit.capacity.sale_order`, and what counts is its
+longest beginning for which there is room at once. To find that is bin packing
+over all host cells. So there are two figures: guests for which room was found,
+the largest first and each where it leaves the least; and a number that cannot
+be exceeded. Where they are equal the figure is exact, as it is where each size
+divides the next one and nothing but CPUs matters.
 """
 
 from collections.abc import Callable

@@ -170,7 +170,7 @@ class Simulate(base_command.FileCommand):
 
 def _check_possible(results: Sequence[simulation_run.Result]) -> None:
     """
-    :raises InputError: if there is nothing to be said of any guest
+    :raises errors.InputError: if there is nothing to be said of any guest
     """
     if not any(result.arrivals for result in results) and any(
             result.impossible for result in results):
@@ -276,7 +276,7 @@ def _flavors(
     Loads nova, if there are any.
 
     :param named: with where each is used
-    :raises InputError: for one that there is not
+    :raises errors.InputError: for one that there is not
     """
     image = common_options.image_properties(parsed_args)
     aliases = guest_options.pci_aliases(parsed_args, fleet)

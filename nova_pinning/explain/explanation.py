@@ -65,7 +65,7 @@ class Explanation:
     :param groups: those that refuse, by cause
     :param placement_groups: what Placement alone would exclude hosts for
     :param sentence: the sum in words
-    :param helps: what would make it fit; empty if it fits
+    :param remediation: what would make it fit; empty if it fits
     """
 
     request: guest_request.GuestRequest
@@ -108,7 +108,7 @@ def explain_guest(
     :param read: what makes a wanted guest of an order's parts
     :param hosts: names of those that are asked about; () for all
     :param known: tells which defects of nova a move of a guest would meet
-    :raises InputError: if nova would not accept the order
+    :raises errors.InputError: if nova would not accept the order
     """
     request = read(order.flavor, order.image)
     occupancies = [judge.occupancies[name]

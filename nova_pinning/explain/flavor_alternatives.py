@@ -68,7 +68,7 @@ class FlavorAlternative:
     :param changes: extra specs and image properties to be set, by key; None
         for those to be left out
     :param text: what it is, for people
-    :param wanted: what is asked for then
+    :param request: what is asked for then
     :param hosts: names of those on which it fits, none of which it did before
     """
 
@@ -82,7 +82,7 @@ class FlavorAlternative:
 class _Variant:
     """One property changed.
 
-    :param knob: variants of one knob exclude each other
+    :param property_name: variants of one property exclude each other
     """
 
     property_name: str
@@ -93,7 +93,7 @@ class AlternativeFinder:
     """Finds ways to make a guest fit on some of the hosts.
 
     :param order: what was asked for
-    :param wanted: the same
+    :param request: the same
     :param subjects: hosts that could take the guest but for room or for
         threads; the guest fits on none of them
     """

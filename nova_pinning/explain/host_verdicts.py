@@ -110,9 +110,9 @@ class HostVerdict:
 class HostJudge:
     """Says of any guest whether it fits on hosts of a fleet.
 
-    :param standings: all hosts with their guests, by name
+    :param occupancies: all hosts with their guests, by name
     :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
-    :param bounds: as ``standing.fit_on`` takes them
+    :param bounds: as ``host_occupancy.fit_on`` takes them
     """
 
     occupancies: Mapping[str, host_occupancy.HostOccupancy]

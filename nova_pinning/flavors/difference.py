@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What differs between two flavors, key by key.
 
-Pure. The keys are the fields of :class:`model.Flavor`, and those of the
+Pure. The keys are the fields of :class:`flavor_model.Flavor`, and those of the
 extra specs.
 """
 

@@ -168,7 +168,7 @@ def instance_cpus(
 
     In the order of the tenants, so that one that is first has the best place.
 
-    :raises errors.BenchError: if there is no room for them
+    :raises bench_errors.BenchError: if there is no room for them
     """
     free = {host_class: layout.of(host_class)
             for host_class in hostclass.HostClass}
@@ -196,7 +196,7 @@ def network_cpus(layout: CpuLayout,
                  where: bench_model.NetworkCpus) -> cpuset.CpuSet:
     """Where interrupts and vhost threads of an instance go.
 
-    :raises errors.BenchError: if the host has no such CPUs
+    :raises bench_errors.BenchError: if the host has no such CPUs
     """
     own = instance_cpus.cpus
     if where is bench_model.NetworkCpus.VCPUS:

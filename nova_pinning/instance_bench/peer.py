@@ -30,7 +30,7 @@ class PeerServer:
     def check(self) -> None:
         """See that it still runs.
 
-        :raises errors.WorkloadError: with what it said at its end
+        :raises bench_errors.WorkloadError: with what it said at its end
         """
         status = self._process.poll()
         if status is not None:
@@ -48,7 +48,7 @@ def running(command: str, cpus: cpuset.CpuSet) -> Iterator[PeerServer]:
 
     :param command: for /bin/sh
     :param cpus: where it runs
-    :raises errors.WorkloadError: if it cannot be started
+    :raises bench_errors.WorkloadError: if it cannot be started
     """
     with (tempfile.TemporaryDirectory(prefix='nova-pinning-peer-') as work,
           tempfile.TemporaryFile() as output):

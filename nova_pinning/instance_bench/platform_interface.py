@@ -80,7 +80,7 @@ class RunningJob(Protocol):
     def poll(self) -> CommandOutcome | None:
         """How it ended, None while it runs.
 
-        :raises errors.InstanceError: if the instance does not answer
+        :raises bench_errors.InstanceError: if the instance does not answer
         """
 
     def stop(self) -> None:
@@ -100,7 +100,7 @@ class Instance(Protocol):
     def start(self, command: str) -> RunningJob:
         """Run a command of /bin/sh inside.
 
-        :raises errors.InstanceError: if it cannot be started
+        :raises bench_errors.InstanceError: if it cannot be started
         """
 
     def affinities(self) -> Sequence[bench_model.Affinity]:
@@ -111,7 +111,7 @@ class Instance(Protocol):
 
         ``date`` inside shows the same clock.
 
-        :raises errors.InstanceError: if it does not answer
+        :raises bench_errors.InstanceError: if it does not answer
         """
 
     def look(self) -> None:
@@ -149,7 +149,7 @@ class Platform(Protocol):
 
         Returns when each can run commands. If one fails all are ended.
 
-        :raises errors.InstanceError: if one does not come up
+        :raises bench_errors.InstanceError: if one does not come up
         """
 
     def versions(self) -> dict[str, str]:

@@ -181,7 +181,7 @@ class _Log:
         self._writer.add(line)
 
     def check_same(self) -> None:
-        """:raises results.WriteError: if the host is not as it was before"""
+        """:raises results_file.WriteError: if the host is not as it was"""
         # What guests run on is dear to ask, and there is nothing to compare.
         if self._writer.before.conditions:
             self._writer.check_same(self._now())

@@ -119,7 +119,7 @@ def requests(case: bench_model.Case, layout: cpu_layout.CpuLayout,
              ) -> tuple[platform_interface.InstanceRequest, ...]:
     """The instances of a case.
 
-    :raises errors.BenchError: if there is no room for them
+    :raises bench_errors.BenchError: if there is no room for them
     """
     cpus_of = cpu_layout.instance_cpus(layout, [
         tenant for tenant in case.tenants
@@ -168,8 +168,8 @@ class CaseSession:
 
         :param add: given each measurement as it is made, and at the end what
             became of each instance's clock
-        :raises errors.BenchError: if it cannot be measured, or to its end;
-            what platforms raise otherwise is not caught
+        :raises bench_errors.BenchError: if it cannot be measured, or to its
+            end; what platforms raise otherwise is not caught
         """
         with contextlib.ExitStack() as stack:
             members = self._launch(stack)
@@ -331,7 +331,7 @@ class CaseSession:
         clocks: Sequence[timed_runs.ClockLine],
         counters: Sequence[Mapping[str, float]],
     ) -> tuple[bench_model.Reading, ...]:
-        """:raises errors.WorkloadError: if a figure or a time is missing"""
+        """:raises bench_errors.WorkloadError: if a figure or time lacks"""
         instances = []
         for member, outcome, clock in zip(measured, outcomes, clocks):
             with _naming(member):

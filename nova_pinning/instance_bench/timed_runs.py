@@ -82,7 +82,7 @@ class ClockLine:
         """What the controller's clock showed.
 
         :param inside: what the instance's did
-        :raises errors.WorkloadError: if that went backwards
+        :raises bench_errors.WorkloadError: if that went backwards
         """
         passed = self.seconds + self.gained_seconds
         if passed <= 0:
@@ -145,7 +145,7 @@ def script(command: str, *, seconds: float = 0.0, start: float = 0.0) -> str:
 def parse(stdout: str) -> tuple[TimedRun, ...]:
     """What a script's output says, by the instance's clock.
 
-    :raises errors.WorkloadError: if times are missing, or go backwards
+    :raises bench_errors.WorkloadError: if times are missing, or go backwards
     """
     pieces = stdout.split(MARK)[1:]
     runs = []
@@ -169,7 +169,7 @@ def by_controller(runs: Sequence[TimedRun],
                   clock: ClockLine) -> tuple[TimedRun, ...]:
     """Runs with their times by the controller's clock.
 
-    :raises errors.WorkloadError: if the instance's went backwards
+    :raises bench_errors.WorkloadError: if the instance's went backwards
     """
     return tuple(dataclasses.replace(
         run, started=clock.outside(run.started),
@@ -188,7 +188,7 @@ def counted(instances: Sequence[InstanceRuns],
 
     :param is_race: that it is the times that all take which are of interest,
         though some have ended before others
-    :raises errors.WorkloadError: if an instance has none
+    :raises bench_errors.WorkloadError: if an instance has none
     """
     if is_race:
         return tuple(instance.runs for instance in instances)
@@ -209,7 +209,7 @@ def mean_figures(workload: bench_model.Workload,
                  runs: Sequence[TimedRun]) -> dict[str, float]:
     """A workload's figures over several runs.
 
-    :raises errors.WorkloadError: if a run lacks one
+    :raises bench_errors.WorkloadError: if a run lacks one
     """
     each = [(run.seconds, figures.read(workload, run.stdout, run.seconds))
             for run in runs]

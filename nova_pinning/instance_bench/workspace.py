@@ -93,7 +93,7 @@ def clear_left_over(clear: Callable[[pathlib.Path], None],
 def remove(path: pathlib.Path) -> None:
     """Remove a directory, but nothing that is mounted in it.
 
-    :raises errors.BenchError: if something still is, before anything is
+    :raises bench_errors.BenchError: if something still is, before anything is
         removed
     """
     mounts = pathlib.Path('/proc/self/mounts').read_text()

@@ -71,7 +71,7 @@ class HostCpuUse:
     def domains(
         self, node: host_model.NumaNode,
     ) -> tuple[tuple[int | None, tuple[tuple[int, ...], ...]], ...]:
-        """As :func:`topology.domains`."""
+        """As :func:`host_structure.domains`."""
         return host_structure.domains(node, self.l3_numbers)
 
     def guest_on(self, node: host_model.NumaNode) -> str:

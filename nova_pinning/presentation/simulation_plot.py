@@ -22,7 +22,7 @@ _LEAST_GAP = 0.075
 def svg(results: Sequence[simulation_run.Result], names: Sequence[str]) -> str:
     """Two pictures, one above the other: CPUs sold, and CPUs stranded.
 
-    :raises InputError: if matplotlib is not installed
+    :raises errors.InputError: if matplotlib is not installed
     """
     with chart_svg.settings():
         from matplotlib import figure as matplotlib_figure

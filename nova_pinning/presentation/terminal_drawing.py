@@ -44,7 +44,7 @@ class TextTile:
     """How one CPU is drawn.
 
     :param symbol: one character, or more where there are very many guests
-    :param mark: what the CPU is used for, see :class:`Span`
+    :param mark: what the CPU is used for, see :class:`TextSpan`
     """
 
     symbol: str

@@ -66,7 +66,7 @@ class FittedGuest:
     def fit(self) -> model.Fit:
         """The CPUs; only weighers ask, and only for hosts that passed.
 
-        :raises BrokenTopology: if the sibling lists cannot be read
+        :raises topology.BrokenTopology: if the sibling lists cannot be read
         """
         return self.decision.fit
 

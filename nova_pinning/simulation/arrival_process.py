@@ -122,7 +122,7 @@ def rising_load(
 ) -> PoissonArrivals:
     """Churn whose offered load rises slowly through what a fleet can hold.
 
-    :param mix: see :class:`Load`
+    :param mix: see :class:`PoissonArrivals`
     :param cpus: that the fleet has to sell
     :param guests_at_full: guests that these would be, 0 to reckon it from
         the mean size of the mix

@@ -56,7 +56,8 @@ def read(path: str, digest: str) -> Decisions:
     """The decisions of a checkpoint, none if there is no such file.
 
     :param digest: of the inputs
-    :raises InputError: if it is that of another simulation, or none at all
+    :raises errors.InputError: if it is that of another simulation, or none
+        at all
     """
     where = errors.Location(path)
     try:
@@ -116,7 +117,7 @@ class CheckpointWriter:
     def write(self) -> None:
         """Replace the file as a whole.
 
-        :raises InputError: if it cannot be written
+        :raises errors.InputError: if it cannot be written
         """
         content: Mapping[str, object] = {
             'version': VERSION,

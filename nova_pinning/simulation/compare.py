@@ -113,7 +113,7 @@ def perform(
 
     :param known: what was decided before, of runs that were broken off
     :param decided: called in this process, now and then
-    :raises InputError: if a process is killed by somebody else
+    :raises errors.InputError: if a process is killed by somebody else
     """
     known = known or {}
     if min(processes, len(study.cases)) < 2:

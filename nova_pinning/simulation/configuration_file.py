@@ -27,7 +27,7 @@ _LEAST = {'PCIWeigher': 0.0}
 def load(name: str) -> scheduler_configuration.SchedulerConfiguration:
     """A configuration of this name, or that of a file.
 
-    :raises InputError: if there is neither, or it cannot be read
+    :raises errors.InputError: if there is neither, or it cannot be read
     """
     configuration = scheduler_configuration.NAMED.get(name)
     if configuration is None:
@@ -51,7 +51,7 @@ def read(path: str) -> scheduler_configuration.SchedulerConfiguration:
     ``packing_host_numa_cells_allocation_strategy`` of [compute], and group
     [pinning].
 
-    :raises InputError: naming the option that is wrong
+    :raises errors.InputError: naming the option that is wrong
     """
     conf = cfg.ConfigOpts()
     conf.register_opts([

@@ -158,7 +158,7 @@ class NovaReplay:
                  request: guest_request.GuestRequest) -> driver.NodeClaim:
         """Claim a guest on a host.
 
-        :raises InputError: if nova-compute would not claim the guest
+        :raises errors.InputError: if nova-compute would not claim the guest
         """
         claim = self._driver.claim(
             index, state, spec, self.ledger.engine(index))

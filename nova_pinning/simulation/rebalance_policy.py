@@ -53,7 +53,7 @@ class RebalancePolicy:
 
 def parse(text: str) -> RebalancePolicy:
     """
-    :raises InputError: saying what is wrong
+    :raises errors.InputError: saying what is wrong
     """
     given = spec.items(text, _KEYS, _WHERE, _EXAMPLE)
     for key in ('every', 'moves'):

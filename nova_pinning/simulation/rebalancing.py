@@ -245,7 +245,7 @@ class Rebalancing:
         :param known: has its moves, if it was made in an earlier run
         :returns: None if the last one made no moves, and nothing has happened
             since
-        :raises InputError: if known moves cannot be those of this run
+        :raises errors.InputError: if known moves cannot be those of this run
         """
         if self._is_idle:
             return None

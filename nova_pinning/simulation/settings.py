@@ -58,7 +58,7 @@ def read(configuration: scheduler_configuration.SchedulerConfiguration,
 
     :param ask_nova: as :class:`nova_pinning.fit.ClaimBounds` has it, for where
         nova-compute's claim is looked into
-    :raises InputError: if one of them is wrong
+    :raises errors.InputError: if one of them is wrong
     """
     conf = cfg.ConfigOpts()
     register(conf)

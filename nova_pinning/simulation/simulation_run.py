@@ -109,7 +109,7 @@ def run(
     :param decided: called with all decisions, some at a time
     :param planner: of moves, where the configuration has guests moved; None
         for that of ``nova-pinning rebalance``
-    :raises InputError: if known decisions cannot be those of this run
+    :raises errors.InputError: if known decisions cannot be those of this run
     """
     simulation = _Simulation(
         fleet, configuration, seed, plan, factory, planner)

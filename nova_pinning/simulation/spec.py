@@ -82,7 +82,7 @@ class ArrivalSpec:
 
         :param flavors: by name
         :param dedicated_cpus: that the fleet has
-        :raises InputError: if the load is to be that of a fleet without
+        :raises errors.InputError: if the load is to be that of a fleet without
         """
         mix = tuple(
             (flavors.get(share.what) or self._plain(int(share.what)),
@@ -124,7 +124,7 @@ class ArrivalSpec:
 
 def parse(text: str) -> ArrivalSpec:
     """
-    :raises InputError: saying what is wrong
+    :raises errors.InputError: saying what is wrong
     """
     given = items(text, _KEYS, _WHERE,
                   'write it like mix=8:70,16:30 rate=100 lifetime=24h')
@@ -145,7 +145,8 @@ def items(text: str, keys: Collection[str], where: errors.Location,
           example: str) -> dict[str, str]:
     """``key=value`` items, separated by blanks.
 
-    :raises InputError: for a key that is not one of these, or comes twice
+    :raises errors.InputError: for a key that is not one of these, or comes
+        twice
     """
     found: dict[str, str] = {}
     for item in text.split():

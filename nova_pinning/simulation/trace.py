@@ -86,7 +86,7 @@ class ArrivalTrace:
     def arrivals(self, _seed: int) -> Iterator[arrival_process.Arrival]:
         """The arrivals, the same for any seed.
 
-        :raises InputError: if the file has become another one
+        :raises errors.InputError: if the file has become another one
         """
         plain: dict[
             tuple[int, int, hostclass.HostClass, int, int | None],
@@ -112,7 +112,7 @@ class ArrivalTrace:
 def scan(path: str) -> TraceSummary:
     """Look through a trace.
 
-    :raises InputError: for the first thing in it that is wrong
+    :raises errors.InputError: for the first thing in it that is wrong
     """
     count = 0
     flavors: dict[str, int] = {}
@@ -130,7 +130,7 @@ def scan(path: str) -> TraceSummary:
 def rows(path: str) -> Iterator[TraceRow]:
     """The lines of a trace, one at a time.
 
-    :raises InputError: at the first one that is wrong
+    :raises errors.InputError: at the first one that is wrong
     """
     with _open(path) as file:
         reader = csv.reader(file, strict=True)

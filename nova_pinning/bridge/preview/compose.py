@@ -57,8 +57,8 @@ def preview_guest(
     :param used_cpus: CPUs that other guests are pinned to, counted as one
         guest; the memory, the devices and the shared CPUs are taken to be
         free
-    :raises InputError: if nova would not accept flavor and image, or not
-        start with the host's options
+    :raises errors.InputError: if nova would not accept flavor and image, or
+        not start with the host's options
     """
     guest.prepare()
     aliases = order.pci_aliases(flavor)

@@ -28,7 +28,7 @@ class CpuTopology(NamedTuple):
 class TopologyConstraints(NamedTuple):
     """What flavor and image say of the guest's CPU topology.
 
-    :param wanted: as nova takes it
+    :param preferred: as nova takes it
     :param limits: the most that the guest may have
     :param dropped: what the flavor wants but nova drops, since the limits
         are below it; None if it drops nothing

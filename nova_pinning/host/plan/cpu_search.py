@@ -91,7 +91,7 @@ def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
            count: int = 1) -> list[CpuChoice]:
     """The best choices, the best first.
 
-    The best is that of the largest :class:`Value`, and among those the one
+    The best is that of the largest :class:`SaleValue`, and among those the one
     of the least cost by what :mod:`nova_pinning.host.plan.core_allocations`
     has. After it comes the next best of the same value that is of another
     kind, and then the best of each value below. Two choices are of one kind if

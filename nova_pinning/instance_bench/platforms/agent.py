@@ -73,7 +73,7 @@ class GuestAgent:
 
         :param seconds: how long it may take to answer
         :returns: what 'return' is in the answer
-        :raises errors.InstanceError: if it does not answer, or refuses
+        :raises bench_errors.InstanceError: if it does not answer, or refuses
         """
         message: dict[str, Any] = {'execute': name}
         if arguments is not None:
@@ -106,7 +106,7 @@ class GuestAgent:
     def carry_out(self, arguments: Sequence[str]) -> None:
         """Run a program inside, to its end.
 
-        :raises errors.InstanceError: if it does not come
+        :raises bench_errors.InstanceError: if it does not come
         """
         pid = self.execute(arguments, capture=False)
         for _look in polling.looks(ANSWER_SECONDS, _LOOK_SECONDS):
@@ -117,14 +117,14 @@ class GuestAgent:
     def start(self, command: str) -> 'AgentJob':
         """Run a command of /bin/sh inside.
 
-        :raises errors.InstanceError: if it cannot be started
+        :raises bench_errors.InstanceError: if it cannot be started
         """
         return AgentJob(self, remote.script(command))
 
     def clock(self) -> bench_model.ClockReading:
         """The guest's clock and ours.
 
-        :raises errors.InstanceError: if it does not answer
+        :raises bench_errors.InstanceError: if it does not answer
         """
         return remote.handshake(
             f'domain {self.domain}',

@@ -66,7 +66,7 @@ class ComputeHypervisor:
     def version(self) -> str:
         """QEMU's: '7.2.15'.
 
-        :raises errors.InstanceError: if libvirt cannot be reached
+        :raises bench_errors.InstanceError: if libvirt cannot be reached
         """
         for line in process.run((*self.virsh, 'version')).splitlines():
             if line.startswith('Running hypervisor:'):
@@ -76,7 +76,7 @@ class ComputeHypervisor:
     def definition(self, name: str) -> domain_xml.DomainXml:
         """What libvirt says of a domain that runs.
 
-        :raises errors.InstanceError: if there is none
+        :raises bench_errors.InstanceError: if there is none
         """
         text = process.run((*self.virsh, 'dumpxml', self.word(name)))
         try:
@@ -94,7 +94,7 @@ class ComputeHypervisor:
         vCPUs alone.
 
         :param definition: says where they should be
-        :raises errors.InstanceError: if the host does not answer
+        :raises bench_errors.InstanceError: if the host does not answer
         """
         if not self.has_shell:
             return _affinities(definition, cpuset.CpuSet(),

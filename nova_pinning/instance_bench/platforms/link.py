@@ -29,7 +29,7 @@ def choose(taken: Collection[str]) -> domain.TapLink:
     """A link that is not there yet.
 
     :param taken: names of network devices
-    :raises errors.InstanceError: if there are all that can be
+    :raises bench_errors.InstanceError: if there are all that can be
     """
     for number, network in enumerate(_NETWORK.subnets(new_prefix=30)):
         if f'{_PREFIX}{number}' not in taken:
@@ -71,7 +71,7 @@ def steer(tree: machine_files.Tree, link: domain.TapLink, pid: int,
     vhost threads.
 
     :param pid: of the guest's QEMU
-    :raises errors.InstanceError: if that cannot be done
+    :raises bench_errors.InstanceError: if that cannot be done
     """
     try:
         for path in pathlib.Path('/sys/class/net', link.device,

@@ -114,7 +114,7 @@ class LocalInstance:
     def settle(self) -> None:
         """Wait until it runs commands.
 
-        :raises errors.InstanceError: if it does not
+        :raises bench_errors.InstanceError: if it does not
         """
         outcome = remote.wait(self.start(':'), _ANSWER_SECONDS,
                               f'{self.name} does not run commands')

@@ -96,7 +96,7 @@ class ContainerChannel:
     def await_ready(self, seconds: float) -> None:
         """Wait for the guest, and start the container.
 
-        :raises errors.InstanceError: if either does not come up
+        :raises bench_errors.InstanceError: if either does not come up
         """
         self._outer.await_ready(seconds)
         text = json.dumps(oci.bundle(
@@ -121,7 +121,7 @@ class ContainerChannel:
     def end(self, mark: str) -> None:
         """End all processes that have a mark.
 
-        :raises errors.InstanceError: if they do not end
+        :raises bench_errors.InstanceError: if they do not end
         """
         self._run(_STOP.format(mark=shlex.quote(mark)), _STOP_SECONDS,
                   'does not end a command')

@@ -50,7 +50,7 @@ class ProcessJob:
     :param work: the directory it runs in, as it is inside
     :param directory: an empty one for its output
     :param members: the processes of the instance now, by the host's ids
-    :raises errors.InstanceError: if it cannot be started
+    :raises bench_errors.InstanceError: if it cannot be started
     """
 
     def __init__(
@@ -181,8 +181,8 @@ def watched(pid: int) -> Iterator[Callable[[], None]]:
     others have ended: see ``zap_pid_ns_processes`` in kernel/pid_namespace.c.
 
     :param pid: it may have ended; 0 is none, and that has ended
-    :returns: waits for its end, and raises :class:`errors.InstanceError` if
-        it does not come
+    :returns: waits for its end, and raises
+        :class:`bench_errors.InstanceError` if it does not come
     """
     try:
         descriptor = os.pidfd_open(pid) if pid else None
@@ -216,7 +216,7 @@ def run(command: Sequence[str], seconds: float = 60.0) -> str:
     """Run a command of the controller's own.
 
     :returns: what it printed
-    :raises errors.InstanceError: if it fails, with what it said
+    :raises bench_errors.InstanceError: if it fails, with what it said
     """
     try:
         done = subprocess.run(

@@ -68,7 +68,8 @@ class Channel(Protocol):
     def await_ready(self, seconds: float) -> None:
         """Wait until it runs commands.
 
-        :raises errors.InstanceError: if it does not within so many seconds
+        :raises bench_errors.InstanceError: if it does not within so many
+            seconds
         """
 
     def start(self, command: str) -> platform_interface.RunningJob: ...
@@ -97,7 +98,7 @@ class RemoteInstance:
     def await_ready(self, seconds: float) -> None:
         """Wait until it runs commands.
 
-        :raises errors.InstanceError: if it does not
+        :raises bench_errors.InstanceError: if it does not
         """
         self._channel.await_ready(seconds)
 
@@ -149,7 +150,7 @@ def outcome(name: str, status: int, stdout: str,
 
     :param name: of the instance, for errors
     :param status: of the script
-    :raises errors.InstanceError: if the script has not come to its end
+    :raises bench_errors.InstanceError: if the script has not come to its end
     """
     head, _newline, printed = stdout.partition('\n')
     if status or not head.isdecimal():
@@ -166,8 +167,8 @@ def wait(job: platform_interface.RunningJob, seconds: float,
     """How a command ends.
 
     :param name: of what runs, for errors
-    :raises errors.InstanceError: if it does not end in so many seconds; it
-        has been stopped
+    :raises bench_errors.InstanceError: if it does not end in so many seconds;
+        it has been stopped
     """
     for _look in polling.looks(seconds, _LOOK_SECONDS):
         ended = job.poll()
@@ -185,7 +186,7 @@ def handshake(name: str,
 
     :param name: of the instance, for errors
     :param ask: what the guest's clock says, in seconds since the epoch
-    :raises errors.InstanceError: if none can be taken, and what ``ask``
+    :raises bench_errors.InstanceError: if none can be taken, and what ``ask``
         raises
     """
     readings = []

@@ -57,7 +57,7 @@ class Runc:
             room for what runc needs
         :param binds: directories of the host by their path inside; those
             but INSIDE cannot be written to
-        :raises errors.BenchError: if it does not start
+        :raises bench_errors.BenchError: if it does not start
         """
         document = oci.bundle(
             hostname=identity, root=str(bundle / 'root'),
@@ -123,7 +123,7 @@ def clear(space: pathlib.Path) -> None:
     Containers have ended with it, since their standard input has.
 
     :param space: its directory
-    :raises errors.BenchError: if something is still mounted
+    :raises bench_errors.BenchError: if something is still mounted
     """
     cgroups.sweep(machine_files.Tree(), space.name)
     workspace.remove(space)

@@ -66,8 +66,8 @@ def fill(text: str, parameters: Mapping[str, bench_model.Parameter],
     """A command as the shell is to have it.
 
     :param parameters: all of the workload's, see :func:`merge`
-    :raises errors.WorkloadError: if it names what the instance has not, such
-        as a second CPU, or what nothing is known of
+    :raises bench_errors.WorkloadError: if it names what the instance has not,
+        such as a second CPU, or what nothing is known of
     """
     # Only what is asked for: an instance with one CPU has no second.
     pieces = []

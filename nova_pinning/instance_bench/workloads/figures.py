@@ -16,7 +16,7 @@ def read(workload: bench_model.Workload, stdout: str,
     """All figures of a workload, by name.
 
     :param seconds: what the command took
-    :raises errors.WorkloadError: if one is missing, or is not a finite number
+    :raises bench_errors.WorkloadError: if one is missing, or no finite number
     """
     return {figure.name: _read(workload, figure, stdout, seconds)
             for figure in workload.figures}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The self-test at start-up, on this nova and on others."""
 
+from importlib import metadata
 import logging
 from unittest import mock
 
@@ -116,14 +117,15 @@ class TestThisNova(TestCase):
                 ('31.0.0', True), ('28.0.0', False), ('3.4', False),
                 ('340.0', False), ('', False), ('v34', False), ('0', False)):
             with mock.patch.object(
-                    metrics_recorder.metadata, 'version', return_value=version):
+                    metrics_recorder.metadata, 'version',
+                    return_value=version):
                 self.assertEqual(
                     (version, is_tested), selftest.nova_version())
 
     def test_nova_that_is_no_package(self):
         with mock.patch.object(
                 metrics_recorder.metadata, 'version',
-                side_effect=metrics_recorder.metadata.PackageNotFoundError('nova')):
+                side_effect=metadata.PackageNotFoundError('nova')):
             _chosen, said = self._start()
         self.assertIn('nova unknown, which it is not tested with',
                       said.getMessage())
