@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 import dataclasses
-import difflib
 import functools
 import json
 import logging
@@ -37,6 +36,7 @@ from nova_pinning.flavors.checks import nova_exceptions
 from nova_pinning.flavors.checks import nova_rules
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import release_support
+from nova_pinning import spelling
 
 CONF = nova.conf.CONF
 
@@ -179,10 +179,9 @@ def image_meta(properties: Mapping[str, str]) -> Any:
     for key, value in properties.items():
         where = errors.Location(checked.IMAGE_SOURCE, key=key)
         if not _is_property(key):
-            near = difflib.get_close_matches(key, _property_names(), n=1)
             wrong.append(errors.InputError(
                 f'nova knows no image property {checked.shown_name(key)}',
-                where, f'did you mean {near[0]}?' if near else ''))
+                where, spelling.did_you_mean(key, _property_names(), 1)))
         elif _CPU_SET_KEY.fullmatch(key) and _has_huge_number(value):
             wrong.append(errors.InputError(
                 f'{checked.shown(key, value)} names vCPUs that no guest has',
@@ -326,7 +325,7 @@ def _patterns() -> list[tuple[re.Pattern[str], Any]]:
 def _nearest(key: str) -> str:
     names = [name.replace('{group}', '').replace('{num}', '0')
              for name in validators.VALIDATORS]
-    near = difflib.get_close_matches(key[:200], names, n=1, cutoff=0.7)
+    near = spelling.nearest(key[:200], names, 1, 0.7)
     return f'perhaps {near[0]}' if near else ''
 
 

@@ -18,6 +18,7 @@ import rich.text
 
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
+from nova_pinning import spelling
 
 #: Findings, subjects, lines of evidence and commands that are shown of each
 #: code, unless said.
@@ -163,8 +164,8 @@ def _show_commands(findings: Sequence[check_rule.Finding],
             words = ' '.join(_split(command)[1] for command in alike[:limit])
             line = f'for x in {words}; do {_split(line)[0]} $x; done'
             hidden = len(alike) - limit
-        console.print(rich.text.Text(f'      {_printable(line)}', 'bold'),
-                      soft_wrap=True)
+        console.print(rich.text.Text(
+            f'      {spelling.printable(line)}', 'bold'), soft_wrap=True)
         _show_more(hidden, '      ', console)
     _show_more(sum(map(len, loops[limit:])), '      ', console)
 
@@ -193,12 +194,7 @@ def _grouped(items: Iterable[_Item],
 def wrap(text: str, indent: str, console: rich.console.Console) -> None:
     """Print a text over as many lines as it takes, broken between words."""
     for line in textwrap.wrap(
-            _printable(text), console.width, initial_indent=indent,
+            spelling.printable(text), console.width, initial_indent=indent,
             subsequent_indent=f'{indent}  ', break_long_words=False,
             break_on_hyphens=False):
         console.print(rich.text.Text(line), soft_wrap=True)
-
-
-def _printable(text: str) -> str:
-    """A text whose names do nothing to a terminal."""
-    return ''.join(char if char.isprintable() else '?' for char in text)

@@ -5,12 +5,12 @@ from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
-import difflib
 import json
 from typing import Any
 
 from nova_pinning.checks import check_rule
 from nova_pinning import errors
+from nova_pinning import spelling
 
 #: What tells a finding from others, whatever stands in its message besides.
 Mark = tuple[str, str, str, str]
@@ -59,10 +59,9 @@ def check_codes(codes: Iterable[str],
     """
     for code in codes:
         if code not in rules:
-            near = difflib.get_close_matches(code, rules, 3)
             raise errors.InputError(
                 f'there is no rule with the code {code}', where,
-                f'did you mean {" or ".join(near)}?' if near else '')
+                spelling.did_you_mean(code, rules))
 
 
 def sort_out(

@@ -33,6 +33,7 @@ from stevedore import extension
 
 from nova_pinning.cli import base_command
 from nova_pinning import errors
+from nova_pinning import spelling
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,19 +84,12 @@ def _flat(record: Mapping[str, Any],
             yield name, content
 
 
-def _for_terminal(text: str) -> str:
-    """A text that does nothing to a terminal but to be seen on it."""
-    # Loads what hosts are made of, of which most commands see nothing.
-    from nova_pinning.presentation import host_structure
-    return host_structure.printable(text)
-
-
 _CLEAN: Mapping[str, Callable[[str], str]] = {
     # A spreadsheet takes such texts for formulas.
     'csv': lambda text: f"'{text}" if text[:1] in tuple('=+-@') else text,
     # A shell that reads them would run commands in them.
     'shell': lambda text: re.sub(r'[\\$`]', r'\\\g<0>', text),
-    'table': _for_terminal,
+    'table': spelling.printable,
     'value': str,
 }
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import dataclasses
-import difflib
 import gc
 import itertools
 import operator
@@ -29,8 +28,8 @@ from nova_pinning.fleet import gaps
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
-from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import printing
+from nova_pinning import spelling
 
 # What is done by then needs no bar.
 _PATIENCE_SECONDS = 2.0
@@ -126,10 +125,10 @@ def named_hosts(names: Sequence[str], fleet: snapshot.Fleet,
     found = set(known)
     for name in names:
         if name not in found:
-            near = difflib.get_close_matches(name, known, 3)
             raise errors.InputError(
                 f'the fleet has no host called {name!r}',
-                errors.Location(option), common_options.known(near or known))
+                errors.Location(option), common_options.known(
+                    spelling.nearest(name, known) or known))
     return list(dict.fromkeys(names))
 
 
@@ -161,7 +160,7 @@ def warn_of(findings: Sequence[check_rule.Finding], path: str = '') -> None:
                 f'{first.subject}: {first.message}')
         if more:
             text += f'; and {len(more):,} more'
-        print(host_structure.printable(text), file=sys.stderr)
+        print(spelling.printable(text), file=sys.stderr)
     if serious and path:
         print(f'warning: nova-pinning fleet check {path} tells more',
               file=sys.stderr)

@@ -20,7 +20,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
-from nova_pinning.presentation import host_structure
+from nova_pinning import spelling
 
 _FLAVOR_HELP = (
     "name of a flavor in the snapshot, FILE:NAME of a catalogue, or "
@@ -172,7 +172,7 @@ def guest_requests(
             except errors.InputError as error:
                 if is_named:
                     raise
-                print(host_structure.printable(f'warning: left out: {error}'),
+                print(spelling.printable(f'warning: left out: {error}'),
                       file=sys.stderr)
     if not requests:
         raise errors.InputError('nova would accept none of its flavors',

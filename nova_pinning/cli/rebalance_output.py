@@ -19,7 +19,6 @@ from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.fleet import document
 from nova_pinning.fleet import snapshot
-from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import rebalance_picture
 from nova_pinning.presentation import rebalance_report
 from nova_pinning.presentation import rebalance_svg
@@ -28,6 +27,7 @@ from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
+from nova_pinning import spelling
 
 if typing.TYPE_CHECKING:
     from nova_pinning.rebalance import move_rules
@@ -119,7 +119,7 @@ def claims_agree(
     for check in checked.moves:
         if not check.is_sound:
             move = check.move
-            print(host_structure.printable(
+            print(spelling.printable(
                 f'warning: move {check.number} of guest {move.guest} to '
                 f'{move.target}: {check.reason}'), file=sys.stderr)
     return all(check.is_sound for check in checked.moves)

@@ -16,10 +16,10 @@ from nova_pinning.cli import rebalance_options
 from nova_pinning.cli import rebalance_wishes
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
-from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import plan_check_report
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
+from nova_pinning import spelling
 
 if typing.TYPE_CHECKING:
     from nova_pinning.rebalance import slot_size
@@ -98,7 +98,7 @@ class VerifyPlan(display.Lister):
             return rebalance_options.sizes(wishes, fleet)
         except errors.InputError as error:
             # A flavor that is gone does not keep guests from being moved.
-            print(host_structure.printable(
+            print(spelling.printable(
                 f'warning: the room is not counted: {error}'),
                 file=sys.stderr)
             return ()

@@ -3,7 +3,6 @@
 
 from collections.abc import Iterable
 from collections.abc import Sequence
-import difflib
 import os
 
 from nova_pinning.cli import common_options
@@ -12,6 +11,7 @@ from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import flavor_model
+from nova_pinning import spelling
 
 #: What a flavor given as key=value has besides extra specs, all as nova and
 #: openstack call it.
@@ -55,8 +55,7 @@ def _nearest(name: str, among: Iterable[flavor_model.Flavor]) -> str:
         known_name for flavor in among for known_name in (
             flavor.name, flavor.extra_specs.get(flavor_model.FAMILY_KEY, ''))
         if known_name))
-    return common_options.known(
-        difflib.get_close_matches(name, known, 3) or known)
+    return common_options.known(spelling.nearest(name, known) or known)
 
 
 def named_flavor(
@@ -140,11 +139,10 @@ def _written_out(text: str) -> flavor_model.Flavor:
         text.split(), where, "'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
     for key in given:
         if ':' not in key and key not in _PROPERTIES:
-            near = difflib.get_close_matches(key, _PROPERTIES, 1)
             raise errors.InputError(
                 f'{key} is neither an extra spec nor one of '
                 f'{", ".join(_PROPERTIES)}', where,
-                f'did you mean {near[0]}?' if near else
+                spelling.did_you_mean(key, _PROPERTIES, 1) or
                 'extra specs have a colon in their name')
     for key in ('vcpus', 'ram'):
         if key not in given:

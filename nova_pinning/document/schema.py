@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import difflib
 import functools
 from importlib import resources
 import itertools
@@ -22,6 +21,7 @@ from typing import TypeVar
 
 from nova_pinning.document import source
 from nova_pinning import errors
+from nova_pinning import spelling
 
 #: How many errors are told at once.
 MAX_ERRORS = 20
@@ -220,11 +220,8 @@ def _explain(failure: Any) -> Iterator[_Told]:
 def nearest(word: str, known: Iterable[str]) -> str:
     """Advice that names what is nearest to an unknown word."""
     known = list(known)
-    near = difflib.get_close_matches(
-        word.lower().replace('-', '_'), known, 3, 0.6)
-    if near:
-        return f'did you mean {" or ".join(near)}?'
-    return f'choose from {", ".join(known)}' if known else ''
+    return spelling.did_you_mean(word, known) or (
+        f'choose from {", ".join(known)}' if known else '')
 
 
 def _mismatch(failure: Any, expected: str = '') -> tuple[str, str]:
@@ -236,8 +233,7 @@ def _mismatch(failure: Any, expected: str = '') -> tuple[str, str]:
         names = list(map(str, rule))
         expected = expected or f'one of {", ".join(names)}'
         if isinstance(value, str):
-            near = difflib.get_close_matches(value.lower(), names, 1)
-            advice = f'did you mean {near[0]}?' if near else ''
+            advice = spelling.did_you_mean(value, names, 1)
     elif failure.validator == 'type':
         expected = expected or _types(rule)
         if rule == 'boolean' and str(value).lower() in _YES_NO:

@@ -16,6 +16,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import cpu_sequence
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning import spelling
 
 VERSION = 1
 PAGE_NAMES = {model.PAGES_SMALL: 'small', model.PAGES_LARGE: 'large',
@@ -54,7 +55,7 @@ def encode_fleet(fleet: snapshot.Fleet) -> dict[str, Any]:
         'version': VERSION,
         **_given({
             'taken_at': fleet.taken_at,
-            'source': _printable(fleet.source, '\n'),
+            'source': spelling.printable(fleet.source, '\n'),
             'packs_cells': fleet.packs_cells,
             'enabled_filters': list(fleet.enabled_filters),
             'aggregates': list(map(_aggregate, fleet.aggregates)),
@@ -77,17 +78,6 @@ def _given(values: Mapping[str, Any], **usual: Any) -> dict[str, Any]:
             if (value != usual[key] if key in usual else value)}
 
 
-def _printable(text: str, also: str = '') -> str:
-    """A text for people, without what does something to a terminal.
-
-    :param also: characters that may stay
-    """
-    if text.isprintable():
-        return text
-    return ''.join(char if char.isprintable() or char in also else '?'
-                   for char in text)
-
-
 def _aggregate(aggregate: snapshot.FleetAggregate) -> dict[str, Any]:
     return _given({
         'name': aggregate.name,
@@ -98,7 +88,7 @@ def _aggregate(aggregate: snapshot.FleetAggregate) -> dict[str, Any]:
 def _server_group(group: snapshot.FleetServerGroup) -> dict[str, Any]:
     return {
         'id': group.id,
-        **_given({'name': _printable(group.name)}),
+        **_given({'name': spelling.printable(group.name)}),
         'policy': str(group.policy),
         **_given({'max_per_host': group.max_per_host}, max_per_host=1)}
 
@@ -132,7 +122,7 @@ def _flavor(flavor: flavor_model.Flavor) -> dict[str, Any]:
             'rxtx_factor': flavor.rxtx_factor,
             'is_public': flavor.is_public,
             'projects': list(flavor.projects),
-            'description': _printable(flavor.description, '\n'),
+            'description': spelling.printable(flavor.description, '\n'),
             'extra_specs': dict(sorted(flavor.extra_specs.items())),
         }, rxtx_factor=1.0, is_public=True)}
 
@@ -208,16 +198,17 @@ def _host(host: snapshot.FleetHost, layouts: _Table[_Layout],
             'disk_gib': host.disk_gib,
             'resources': dict(sorted(host.resources.items())),
             'is_enabled': host.is_enabled,
-            'disabled_reason': _printable(host.disabled_reason, '\n'),
+            'disabled_reason': spelling.printable(host.disabled_reason, '\n'),
             'nova_release': host.nova_release,
-            'nova_cell': _printable(host.nova_cell),
+            'nova_cell': spelling.printable(host.nova_cell),
             'cpu_model': (None if host.cpu_model is None
                           else cpu_models.place(host.cpu_model)),
             'hypervisor_version': host.hypervisor_version,
             'inventories': None if host.inventories is None else {
                 name: _inventory(host, name)
                 for name in sorted({*host.inventories, *host.held})},
-            'gaps': [{'kind': str(gap.kind), 'text': _printable(gap.text)}
+            'gaps': [{'kind': str(gap.kind),
+                      'text': spelling.printable(gap.text)}
                      for gap in host.gaps],
         }, inventories=None, traits=None, cpu_model=None,
             hypervisor_version=None, cpu_allocation_ratio=1.0,
@@ -242,7 +233,7 @@ def _guest(guest: snapshot.FleetGuest,
     # Without _given: there are very many guests.
     document: dict[str, Any] = {'uuid': guest.uuid}
     if guest.name:
-        document['name'] = _printable(guest.name)
+        document['name'] = spelling.printable(guest.name)
     document['host'] = guest.host
     document['class'] = str(guest.guest_class)
     if guest.flavor:
@@ -281,7 +272,7 @@ def _guest(guest: snapshot.FleetGuest,
         document['cpu_model'] = guest.cpu_model
     if guest.metadata:
         document['metadata'] = {
-            key: _printable(value)
+            key: spelling.printable(value)
             for key, value in sorted(guest.metadata.items())}
     if guest.tags:
         document['tags'] = list(guest.tags)

@@ -3,15 +3,14 @@
 
 from collections.abc import Collection
 from collections.abc import Sequence
-import difflib
 
 from nova_pinning import errors
 from nova_pinning.model import filter_order
+from nova_pinning import spelling
 
 CLASS_FILTER = 'HostClassFilter'
 TOPOLOGY_FILTERS = (filter_order.LAST_FILTER, filter_order.REPLACED_FILTER)
 
-_KNOWN = {name.casefold(): name for name in (CLASS_FILTER, *TOPOLOGY_FILTERS)}
 #: How much alike a misspelt name and the right one are at least. Nova's other
 #: filters are below 0.8; two letters too few of HostClassFilter are above.
 _LEAST_ALIKE = 0.9
@@ -28,9 +27,9 @@ def check(names: Sequence[str], where: errors.Location) -> None:
     """
     for name in names:
         module, _dot, of_class = name.rpartition('.')
-        near = difflib.get_close_matches(
-            of_class.casefold(), _KNOWN, 1, _LEAST_ALIKE)
-        right = _KNOWN[near[0]] if near else of_class
+        right = next(iter(spelling.nearest(
+            of_class, (CLASS_FILTER, *TOPOLOGY_FILTERS), 1, _LEAST_ALIKE,
+        )), of_class)
         if module:
             raise errors.InputError(
                 f'{name}: nova knows filters by the names of their classes, '

@@ -20,6 +20,7 @@ from nova_pinning.osc import base
 from nova_pinning.osc import show_host
 from nova_pinning.segregation import class_change
 from nova_pinning.segregation import segregation_model
+from nova_pinning import spelling
 
 _CLASSES = (*map(str, hostclass.HostClass), show_host.NONE)
 
@@ -166,7 +167,7 @@ class SetHost(base.CloudCommand):
         if name not in known:
             raise errors.InputError(f'there is no aggregate {name}',
                                     errors.Location('--aggregate'),
-                                    class_change.nearest(name, known))
+                                    spelling.did_you_mean(name, known))
         return known[name]
 
     def _print_json(self, **content: Any) -> None:

@@ -18,9 +18,9 @@ from nova_pinning.host import words
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
-from nova_pinning.presentation import host_structure
 from nova_pinning.segregation import class_change
 from nova_pinning.segregation import segregation_model
+from nova_pinning import spelling
 
 #: How a host of no class is called on the command line.
 NONE = 'none'
@@ -246,7 +246,7 @@ def show_servers(servers: Iterable[segregation_model.HostedServer],
     for style in ('', '', 'dim'):
         grid.add_column(overflow='fold', style=style)
     for server in servers:
-        grid.add_row(f'    {server.id}', host_structure.printable(server.name),
+        grid.add_row(f'    {server.id}', spelling.printable(server.name),
                      str(server.host_class))
     if grid.row_count:
         console.print(grid)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from nova_pinning.capacity import capacity
 from nova_pinning.presentation import chart_svg
-from nova_pinning.presentation import host_structure
+from nova_pinning import spelling
 
 _BAR = 0.6
 _INCHES_PER_FLAVOR = 0.38
@@ -45,7 +45,7 @@ def svg(sizes: Sequence[capacity.FlavorCapacity], title: str) -> str:
                 xycoords=('axes fraction', 'data'),
                 textcoords='offset points', va='center')
         axes.set_yticks(list(rows), [
-            host_structure.printable(size.request.name) for size in sizes])
+            spelling.printable(size.request.name) for size in sizes])
         axes.invert_yaxis()
         axes.set_xlim(0, 100)
         axes.xaxis.set_major_formatter(ticker.PercentFormatter())

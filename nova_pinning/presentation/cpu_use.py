@@ -15,6 +15,7 @@ from nova_pinning.host import engine
 from nova_pinning.host import guest_affinity
 from nova_pinning.host import host_model
 from nova_pinning.presentation import host_structure
+from nova_pinning import spelling
 
 
 class CpuUseKind(enum.StrEnum):
@@ -139,8 +140,8 @@ def cpu_use_of(
 
 def title(host_use: HostCpuUse) -> str:
     """What is drawn: 'enterprise.large on compute-1'."""
-    host = host_structure.printable(host_use.description.name)
-    guest = host_structure.printable(host_use.placement.name)
+    host = spelling.printable(host_use.description.name)
+    guest = spelling.printable(host_use.placement.name)
     if host_use.placement.refusal:
         return f'{guest or "a guest"} does not fit on {host}'
     if not host_use.placement.vcpu_cpus:
@@ -176,7 +177,7 @@ def remarks(host_use: HostCpuUse) -> Iterator[str]:
     """The guest in sentences: where its vCPUs and emulator threads run."""
     placement = host_use.placement
     if placement.refusal:
-        yield host_structure.printable(placement.refusal)
+        yield spelling.printable(placement.refusal)
     if not placement.vcpu_cpus:
         return
     pinned = host_use.cpus_of(CpuUseKind.PINNED)

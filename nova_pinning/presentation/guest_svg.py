@@ -9,7 +9,7 @@ from nova_pinning.host import guest_affinity
 from nova_pinning.host import host_model
 from nova_pinning.presentation import cpu_use
 from nova_pinning.presentation import host_picture
-from nova_pinning.presentation import host_structure
+from nova_pinning import spelling
 
 #: White letters on these have a contrast of 4.5 or more (WCAG 2 AA).
 GUEST_COLOURS = ('#1a5fb4', '#a03c00', '#1b6e3c', '#7a3b96',
@@ -108,7 +108,7 @@ def _equipment(node: host_model.NumaNode, host_use: cpu_use.HostCpuUse) -> str:
     parts = [f'{pages} × {quantities.shown_page_size(size)} pages'
              for size, pages in sorted(node.huge_pages.items()) if pages]
     devices = collections.Counter(
-        host_structure.printable(device.alias)
+        spelling.printable(device.alias)
         for device in host_use.description.pci_devices
         if device.alias and device.numa_node == node.id)
     parts += [f'{number} × {alias}'

@@ -24,6 +24,7 @@ from nova_pinning import cpuset
 from nova_pinning.host import host_model
 from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import svg_boxes
+from nova_pinning import spelling
 
 TILE_WIDTH = 34
 TILE_HEIGHT = 29
@@ -185,7 +186,7 @@ def _heading(picture: HostPicture, width: float) -> svg_boxes.SvgBox:
     svg = [svg_boxes.text(title, 0, 20, 'np-t np-title')]
     about = [host_structure.summary(description)]
     if description.cpu_model.model:
-        about.append(host_structure.printable(description.cpu_model.model))
+        about.append(spelling.printable(description.cpu_model.model))
     y = 42.0
     svg.append(svg_boxes.text(
         svg_boxes.shorten(' · '.join(about), width, 13), 0, y, 'np-t np-sub'))

@@ -118,15 +118,6 @@ def numbered(noun: str, numbers: cpuset.CpuSet) -> str:
     return f'{noun}{"s" if len(numbers) > 1 else ""} {numbers}'
 
 
-def printable(text: str) -> str:
-    """Text that can do no harm to a terminal and may stand in XML."""
-    if text.isprintable():
-        return text
-    return ''.join(
-        letter if letter.isprintable() else '\N{REPLACEMENT CHARACTER}'
-        for letter in text)
-
-
 def memory(mib: float) -> str:
     """An amount of memory to look at, not to calculate with: '376.4 GiB'."""
     number, unit = (mib, 'MiB') if mib < 1024 else (mib / 1024, 'GiB')

@@ -14,6 +14,7 @@ from nova_pinning.host import host_model
 from nova_pinning.host import words
 from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import plan_facts
+from nova_pinning import spelling
 
 _CACHE_LETTERS = {
     hardware.CacheKind.DATA: 'd',
@@ -32,7 +33,7 @@ def hardware_rows(
     """What the host is made of, as labels and texts."""
     cpu = description.cpu_model
     named = ' '.join(filter(None, (cpu.vendor, cpu.model)))
-    yield 'CPUs', ', '.join(map(host_structure.printable, filter(None, (
+    yield 'CPUs', ', '.join(map(spelling.printable, filter(None, (
         host_structure.summary(description), named, cpu.arch,
         description.system.virtualization))))
     if description.offline_cpus:
@@ -43,7 +44,7 @@ def hardware_rows(
             f'{die.id}: {host_structure.cpus_text(die.cpus)}'
             for die in description.dies)
     for kind in description.core_kinds:
-        yield (f'{host_structure.printable(kind.name)} cores',
+        yield (f'{spelling.printable(kind.name)} cores',
                host_structure.cpus_text(kind.cpus))
     if description.caches:
         yield 'caches', '; '.join(map(_caches, description.caches))
@@ -103,7 +104,7 @@ def kernel_rows(system: hardware.System) -> Iterator[tuple[str, str]]:
         ('mitigations', _mitigations(system))]
     for label, text in known:
         if text:
-            yield label, host_structure.printable(str(text))
+            yield label, spelling.printable(str(text))
 
 
 # The kernel's words, but for those that people would write likewise.
@@ -147,7 +148,7 @@ def device_rows(
                    device.queues, device.in_use)
         groups.setdefault(key, []).append(device)
     for alike in groups.values():
-        yield tuple(map(host_structure.printable, _row(alike)))
+        yield tuple(map(spelling.printable, _row(alike)))
 
 
 def _row(alike: Sequence[host_model.PciDevice]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from nova_pinning.host import host_model
 from nova_pinning.host import plan_model
 from nova_pinning.host import words
 from nova_pinning.presentation import host_structure
+from nova_pinning import spelling
 
 # Names of devices that are told before the others are counted.
 _MAX_NAMES = 4
@@ -183,7 +184,7 @@ def _groups(
 
 def _devices(number: int, alike: _Alike, cpus: cpuset.CpuSet) -> DeviceGroup:
     first = alike[0]
-    names = [', '.join(map(host_structure.printable, device.names))
+    names = [', '.join(map(spelling.printable, device.names))
              or device.address for device in alike]
     if len(names) > _MAX_NAMES:
         names = [*names[:_MAX_NAMES - 1],
@@ -193,7 +194,7 @@ def _devices(number: int, alike: _Alike, cpus: cpuset.CpuSet) -> DeviceGroup:
         parts.append(speed(first.speed_mbps)
                      + (' each' if len(alike) > 1 else ''))
     if first.alias:
-        parts.append(f'for guests as {host_structure.printable(first.alias)}')
+        parts.append(f'for guests as {spelling.printable(first.alias)}')
     if cpus:
         parts.append(f'interrupts on {host_structure.cpus_text(cpus)}')
     return DeviceGroup(number, first.numa_node, DEVICE_KINDS[first.kind],
@@ -208,7 +209,7 @@ def speed(mbps: int) -> str:
 
 def title(drawn: DrawnFacts) -> str:
     """What is drawn."""
-    return host_structure.printable(drawn.description.name)
+    return spelling.printable(drawn.description.name)
 
 
 def remarks(drawn: DrawnFacts) -> Iterator[str]:
@@ -221,7 +222,7 @@ def remarks(drawn: DrawnFacts) -> Iterator[str]:
         yield f'offline: {host_structure.cpus_text(description.offline_cpus)}'
     if description.core_kinds:
         yield 'cores: ' + ', '.join(
-            f'{host_structure.printable(kind.name)} on '
+            f'{spelling.printable(kind.name)} on '
             f'{host_structure.cpus_text(kind.cpus)}'
             for kind in description.core_kinds)
 

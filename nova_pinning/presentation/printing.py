@@ -14,8 +14,8 @@ import re
 import rich.console
 import rich.text
 
-from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import terminal_drawing
+from nova_pinning import spelling
 
 # Longer lines are hard to read.
 _MAX_TEXT_WIDTH = 100
@@ -123,5 +123,5 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
 
 def _print(text: rich.text.Text, console: rich.console.Console) -> None:
     # Names are those of files that others wrote.
-    text.plain = host_structure.printable(text.plain).rstrip()
+    text.plain = spelling.printable(text.plain).rstrip()
     console.print(text, soft_wrap=True)

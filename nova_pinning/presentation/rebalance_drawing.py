@@ -16,9 +16,9 @@ import itertools
 
 from nova_pinning.presentation import cpu_use
 from nova_pinning.presentation import guest_drawing
-from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import rebalance_picture
 from nova_pinning.presentation import terminal_drawing
+from nova_pinning import spelling
 
 _TILES = {
     cpu_use.CpuUseKind.TAKEN: terminal_drawing.TextTile('x', 'taken'),
@@ -47,7 +47,7 @@ def draw(
     lines: list[terminal_drawing.Line] = []
     for host in hosts:
         lines.append([terminal_drawing.TextSpan(
-            host_structure.printable(host.name), 'title')])
+            spelling.printable(host.name), 'title')])
         for cell in host.cells:
             lines += _cell(cell, size, width)
         lines += _floating(host, width)

@@ -20,9 +20,9 @@ from nova_pinning.host import host_model
 from nova_pinning import model
 from nova_pinning.presentation import cpu_use
 from nova_pinning.presentation import fleet_host_picture
-from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import terminal_drawing
 from nova_pinning.rebalance import plan_model
+from nova_pinning import spelling
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ def moved_guests(
     return tuple(
         MovedGuest(
             number=number, letter=named[uuid], guest=uuid,
-            title=host_structure.printable(begun.name or uuid),
+            title=spelling.printable(begun.name or uuid),
             vcpus=begun.vcpus, source=begun.source,
             target=last[uuid].target, source_fit=begun.source_fit,
             target_fit=last[uuid].target_fit)

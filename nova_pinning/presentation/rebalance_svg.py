@@ -20,6 +20,7 @@ from nova_pinning.presentation import host_picture
 from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import rebalance_picture
 from nova_pinning.presentation import svg_boxes
+from nova_pinning import spelling
 
 _CORE_WIDTH = 13
 _THREAD_HEIGHT = 13
@@ -86,7 +87,7 @@ def _heading(title: str, remarks: Sequence[str],
 
 def _host(host: rebalance_picture.MovePictureHost) -> svg_boxes.SvgBox:
     head = svg_boxes.text(
-        host_structure.printable(host.name), 0, 13, 'np-t np-name')
+        spelling.printable(host.name), 0, 13, 'np-t np-name')
     parts = [svg_boxes.SvgBox(0, 16, head)]
     if host.cells:
         rows: list[svg_boxes.SvgBox] = [svg_boxes.SvgBox(_LABEL_WIDTH, 12)]
@@ -187,7 +188,7 @@ def _guest(guest: rebalance_picture.MovedGuest) -> str:
            if guest.source != guest.target
            else f'away from {guest.source} and back')
     vcpus = f'{guest.vcpus} vCPU{"" if guest.vcpus == 1 else "s"}'
-    return host_structure.printable(f'{guest.title}, {vcpus}, {way}')
+    return spelling.printable(f'{guest.title}, {vcpus}, {way}')
 
 
 def _legend(picture: rebalance_picture.MovePicture,

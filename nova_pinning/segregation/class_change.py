@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 import dataclasses
-import difflib
 import enum
 import functools
 from typing import Protocol
@@ -36,6 +35,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation import segregation_model
+from nova_pinning import spelling
 
 
 #: States of servers that may have another flavor before long. Nova says the
@@ -225,15 +225,7 @@ def _advice(name: str, known: Iterable[str]) -> str:
     if set(name) & set('*?['):
         return ('patterns are for site files, see openstack pinning '
                 'segregation apply')
-    return nearest(name, known)
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Advice that has the names like one that there is not."""
-    by_lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, 3)
-    told = ' or '.join(by_lower[lower] for lower in near)
-    return f'did you mean {told}?' if told else ''
+    return spelling.did_you_mean(name, known)
 
 
 def strangers(cloud: ClassService, host: segregation_model.MarkedHost,

@@ -16,6 +16,7 @@ from nova_pinning.placement import placement_traits
 from nova_pinning.segregation import class_change
 from nova_pinning.segregation import segregation_model
 from nova_pinning.segregation import site_file
+from nova_pinning import spelling
 
 #: The group of hosts that no group names.
 OTHERS = 'others'
@@ -246,7 +247,7 @@ class _Planner:
         if not names and _WILDCARDS.isdisjoint(selector.text):
             self.errors.append(errors.InputError(
                 f'there is no host {selector.text}', selector.where,
-                class_change.nearest(selector.text, known)))
+                spelling.did_you_mean(selector.text, known)))
         elif not names:
             self._warn(selector, f'no host has a name like {selector.text}')
         return names
@@ -258,7 +259,7 @@ class _Planner:
             if selector.text not in self._kept:
                 self.errors.append(errors.InputError(
                     f'there is no aggregate {selector.text}', selector.where,
-                    class_change.nearest(selector.text, self._aggregates)))
+                    spelling.did_you_mean(selector.text, self._aggregates)))
             return ()
         if segregation_model.speaks_against(aggregate, group.host_class):
             self.errors.append(site_file.unstable(selector))

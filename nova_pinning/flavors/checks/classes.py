@@ -2,7 +2,6 @@
 """P5xx: the class of hosts, traits, and keys that nobody reads."""
 
 import dataclasses
-import difflib
 import re
 
 from nova_pinning.checks import check_rule
@@ -11,6 +10,7 @@ from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors import flavor_model
 from nova_pinning import model
 from nova_pinning.placement import placement_traits
+from nova_pinning import spelling
 
 _NAMESPACES = (
     'accel', 'aggregate_instance_extra_specs', 'capabilities', 'hw',
@@ -287,6 +287,5 @@ def _near_namespace(namespace: str) -> str:
     if namespace in _NAMESPACES or namespace.startswith(
             ('resources', 'trait')):
         return ''
-    near = difflib.get_close_matches(
-        namespace.strip().lower(), _NAMESPACES, n=1, cutoff=0.75)
-    return near[0] if near else ''
+    return next(iter(spelling.nearest(
+        namespace.strip(), _NAMESPACES, 1, 0.75)), '')

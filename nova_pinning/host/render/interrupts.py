@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
+from nova_pinning import spelling
 
 UNIT = 'nova-pinning-interrupts.service'
 SCRIPT = 'usr/local/sbin/nova-pinning-interrupts'
@@ -36,7 +37,7 @@ def _script(layout: planned_host.PlannedHost, summary: str,
             takes_effect: str) -> str:
     devices = [
         f'spread {interrupt.address} {" ".join(map(str, interrupt.cpus))}'
-        f'  # {_printable(interrupt.name)}\n'
+        f'  # {spelling.printable(interrupt.name)}\n'
         for interrupt in layout.plan.interrupts if interrupt.cpus]
     return ''.join((
         '#!/bin/sh\n',
@@ -51,10 +52,6 @@ def _script(layout: planned_host.PlannedHost, summary: str,
         f"host_cpus='{layout.host_cpus}'\n",
         f"host_mask='{layout.host_cpus.kernel_mask}'\n",
         _SCRIPT_HEAD, *devices, _SCRIPT_END))
-
-
-def _printable(text: str) -> str:
-    return ''.join(letter if letter.isprintable() else '?' for letter in text)
 
 
 _SCRIPT_HEAD = r"""

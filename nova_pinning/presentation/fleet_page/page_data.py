@@ -29,8 +29,8 @@ from nova_pinning.presentation import capacity_report
 from nova_pinning.presentation import cause_words
 from nova_pinning.presentation.fleet_page import page_hosts
 from nova_pinning.presentation.fleet_page import page_plan
-from nova_pinning.presentation import host_structure
 from nova_pinning.rebalance import plan_model
+from nova_pinning import spelling
 
 _MIB_PER_GIB = 1024
 _REFUSED_BY_NOVA = ('is out of the question: nova accepts no such flavor',
@@ -223,4 +223,4 @@ def _finding(finding: check_rule.Finding) -> _Json:
 
 
 def _text(text: str) -> str:
-    return host_structure.printable(text)
+    return spelling.printable(text)

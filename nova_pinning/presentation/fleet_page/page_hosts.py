@@ -15,6 +15,7 @@ from nova_pinning import model
 from nova_pinning.presentation import capacity_report
 from nova_pinning.presentation import fleet_host_picture
 from nova_pinning.presentation import host_structure
+from nova_pinning import spelling
 
 _Json = dict[str, Any]
 # No architecture's usual pages are larger.
@@ -26,7 +27,7 @@ class _Numbers(dict[str, int]):
 
     def of(self, text: str) -> int:
         """The number of a text."""
-        return self.setdefault(host_structure.printable(text), len(self))
+        return self.setdefault(spelling.printable(text), len(self))
 
 
 class HostWriter:
@@ -54,7 +55,7 @@ class HostWriter:
         host = occupancy.host
         cells = {cell.id: cell for cell in host.cells}
         found: _Json = {
-            'name': host_structure.printable(host.name),
+            'name': spelling.printable(host.name),
             'shape': self._shape(host),
             'class': self._class(host.host_class),
             'guests': [self._guest(guest, cells)
@@ -65,10 +66,10 @@ class HostWriter:
             found['aggregates'] = [
                 self._aggregates.of(name) for name in host.aggregates]
         if not host.is_enabled:
-            found['disabled'] = host_structure.printable(
+            found['disabled'] = spelling.printable(
                 host.disabled_reason or 'no reason given')
         if host.gaps:
-            found['gaps'] = [host_structure.printable(gap.text)
+            found['gaps'] = [spelling.printable(gap.text)
                              for gap in host.gaps]
         if host.pci_pools:
             free = {(pool.kind, pool.numa_node): pool.total for pool in
@@ -83,7 +84,7 @@ class HostWriter:
         return self._classes.of(capacity_report.class_name(host_class))
 
     def _device(self, kind: snapshot.DeviceKind) -> str:
-        return host_structure.printable(
+        return spelling.printable(
             self._aliases.get(kind, ':'.join(kind)))
 
     def _guest(self, guest: snapshot.FleetGuest,
@@ -93,7 +94,7 @@ class HostWriter:
             f'{use.count} × {self._device(use.kind)}'
             for use in guest.devices)
         return [
-            host_structure.printable(guest.name or guest.uuid),
+            spelling.printable(guest.name or guest.uuid),
             self._flavors.of(guest.flavor or 'flavor not known'),
             guest.vcpus, guest.memory_mib, self._class(guest.guest_class),
             list(placed(guest.topology, guest.fit, cells)), guest.uuid,

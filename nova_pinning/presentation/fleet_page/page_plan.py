@@ -5,10 +5,10 @@ from typing import Any
 
 from nova_pinning.fleet import cpu_sequence
 from nova_pinning import model
-from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import rebalance_picture
 from nova_pinning.presentation import rebalance_report
 from nova_pinning.rebalance import plan_model
+from nova_pinning import spelling
 
 
 def as_dict(plan: plan_model.RebalancePlan) -> dict[str, Any]:
@@ -42,4 +42,4 @@ def _placed(fit: model.Fit | None) -> list[list[Any]]:
 
 
 def _text(text: str) -> str:
-    return host_structure.printable(text)
+    return spelling.printable(text)

@@ -2,7 +2,6 @@
 """S2xx: flavors that the traits do not keep in their place."""
 
 from collections.abc import Iterator
-import difflib
 import shlex
 
 import os_traits
@@ -15,6 +14,7 @@ from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation.audit import audited
 from nova_pinning.segregation.audit import commands
+from nova_pinning import spelling
 
 _DEDICATED_KEY = f'trait:{placement_traits.DEDICATED}'
 #: How alike a trait is to one of ours that it is a slip of it.
@@ -180,7 +180,7 @@ def unknown_trait(view: audited.AuditedCloud) -> check_rule.Violations:
         for trait in sorted(named - view.known_traits):
             if not os_traits.is_custom(trait):
                 continue
-            meant = difflib.get_close_matches(
+            meant = spelling.nearest(
                 trait,
                 set(placement_traits.TRAIT_OF.values()) - {trait}, 1, _NEAR)
             if meant:

@@ -96,7 +96,7 @@ class TestSummary(oslotest.BaseTestCase):
           '25 Gbit/s, in bond0')),
         ({'kind': hardware.PciKind.GPU, 'alias': 'a\x1b'},
          ('GPU', '0000:01:00.0', '8086:158b', '0', '', '', '',
-          'for guests as a\N{REPLACEMENT CHARACTER}')))
+          'for guests as a?')))
     @ddt.unpack
     def test_devices(self, values, row):
         self.assertEqual([row], list(host_summary.device_rows([
