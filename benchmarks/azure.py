@@ -25,6 +25,7 @@ from typing import TextIO
 from nova_pinning.cli import base_command
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
+from nova_pinning import units
 
 ATTRIBUTION = (
     "Azure's trace of 2017: AzurePublicDatasetV1 (E. Cortez et al., Resource "
@@ -38,7 +39,6 @@ _LIVED = 'v1.test.c2591400.txt'
 _BIN_SECONDS = 300
 _END_OF_BATCH = '|'
 _RUNNING, _ENDED = 'C', 'U'
-_MIB_PER_GIB = 1024
 _HEADER = ('time', 'id', 'vcpus', 'memory', 'lifetime')
 
 
@@ -136,7 +136,7 @@ def _sizes(lines: Iterable[str],
         try:
             size, letter = line.split()
             vcpus, gib = size.split(',')
-            yield letter, (int(vcpus), round(float(gib) * _MIB_PER_GIB))
+            yield letter, (int(vcpus), round(float(gib) * units.MIB_PER_GIB))
         except ValueError:
             raise errors.InputError(
                 f'{line!r} is not vCPUs, GiB and a letter',

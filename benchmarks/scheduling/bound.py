@@ -40,8 +40,8 @@ from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import meter
+from nova_pinning import units
 
-_KIB_PER_MIB = 1024
 #: scipy.optimize.linprog's word for a program without a solution.
 _INFEASIBLE = 2
 #: Windows that refusals are told apart by; older arrivals may all have been
@@ -364,7 +364,7 @@ def _item(kind: Kind) -> _Item:
     demand = guest.demands[0]
     assert not demand.shared and not demand.emulator
     assert (demand.page_size_kib or 0) >= 0
-    return _Item(demand.dedicated, demand.memory_mib * _KIB_PER_MIB,
+    return _Item(demand.dedicated, demand.memory_mib * units.KIB_PER_MIB,
                  demand.page_size_kib or 0)
 
 
@@ -372,7 +372,7 @@ def _cell_kind(cell: model.HostCell, hosts: int) -> _CellKind:
     memory = {pool.size_kib: pool.free_kib for pool in cell.pages}
     # Without a page size a guest gets the smallest pages.
     memory[0] = (memory[min(memory)] if memory
-                 else cell.memory_mib * _KIB_PER_MIB)
+                 else cell.memory_mib * units.KIB_PER_MIB)
     return _CellKind(hosts, len(cell.dedicated_cpus),
                      tuple(sorted(memory.items())))
 

@@ -18,9 +18,8 @@ from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.simulation import arrival_process
+from nova_pinning import units
 
-_GIB = 1024
-_GIB_PAGE_KIB = 1024 * 1024
 _NVME = snapshot.DeviceKind('144d', 'a808')
 
 #: Mean lifetime of all guests; the unit of time of the study.
@@ -76,20 +75,20 @@ def guest(
     in_cell = vcpus // cells
     return guest_request.GuestRequest(
         flavor=flavor_model.Flavor(
-            name=name, vcpus=vcpus, memory_mib=memory_gib * _GIB,
+            name=name, vcpus=vcpus, memory_mib=memory_gib * units.MIB_PER_GIB,
             extra_specs={'hw:cpu_policy': 'dedicated'}),
         guest_class=hostclass.HostClass.DEDICATED,
         topology=model.Guest(
             cells=tuple(
                 model.GuestCell(
                     tuple(range(number * in_cell, (number + 1) * in_cell)),
-                    (), memory_gib * _GIB // cells, page_size_kib)
+                    (), memory_gib * units.MIB_PER_GIB // cells, page_size_kib)
                 for number in range(cells)),
             cpu_policy=model.CpuPolicy.DEDICATED),
         devices=(snapshot.PciRequest('nvme', (_NVME,), nvmes),)
         if nvmes else (),
         queries=(guest_request.PlacementQuery(resources={
-            'PCPU': vcpus, 'MEMORY_MB': memory_gib * _GIB}),))
+            'PCPU': vcpus, 'MEMORY_MB': memory_gib * units.MIB_PER_GIB}),))
 
 
 def _hosts(shape: shapes.HostTemplate, count: int,
@@ -169,7 +168,7 @@ def _pages_and_devices(count: int) -> Scenario:
             pci_aliases={'nvme': snapshot.PciAlias((_NVME,))}),
         mix=tuple(
             (guest(vcpus, memory_gib, nvmes=nvmes,
-                   page_size_kib=_GIB_PAGE_KIB), weight)
+                   page_size_kib=units.KIB_PER_GIB), weight)
             for vcpus, memory_gib, nvmes, weight in kinds))
 
 

@@ -13,8 +13,7 @@ import dataclasses
 import itertools
 
 from nova_pinning import cpuset
-
-_HOUR = 3600.0
+from nova_pinning import units
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -224,7 +223,8 @@ class HomeDomains:
     def _move_one(self, now: float, domains: Mapping[int, cpuset.CpuSet],
                   guests: Mapping[str, FloatingGuest],
                   busy: Mapping[int, float]) -> None:
-        self.moves = [time for time in self.moves if time > now - _HOUR]
+        self.moves = [time for time in self.moves
+                      if time > now - units.SECONDS_PER_HOUR]
         if len(self.moves) >= self.limits.moves_per_hour:
             return
         best: tuple[float, str, frozenset[int]] | None = None

@@ -12,8 +12,8 @@ import dataclasses
 
 from nova_pinning import cpuset
 from nova_pinning.host import agent_record
+from nova_pinning import units
 
-_HOUR = 3600.0
 #: How often in an hour somebody else may write before the agent gives way.
 PATIENCE = 3
 
@@ -101,7 +101,8 @@ class SettingsLedger:
         if there != cpus and not entry.is_own(there):
             entry.original = there
             entry.overrides = [
-                *(time for time in entry.overrides if time > now - _HOUR),
+                *(time for time in entry.overrides
+                  if time > now - units.SECONDS_PER_HOUR),
                 now]
             entry.ours, entry.replaced = there, None
         if there == cpus:
@@ -112,4 +113,5 @@ class SettingsLedger:
 
 
 def _gives_way(entry: agent_record.SettingEntry, now: float) -> bool:
-    return sum(time > now - _HOUR for time in entry.overrides) >= PATIENCE
+    return sum(time > now - units.SECONDS_PER_HOUR
+               for time in entry.overrides) >= PATIENCE

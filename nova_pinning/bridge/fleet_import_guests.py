@@ -35,6 +35,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import cache_resources
+from nova_pinning import units
 
 _INSTANCE = models.Instance
 _EXTRA = models.InstanceExtra
@@ -43,7 +44,6 @@ _MIGRATION = models.Migration
 #: (migration_get_in_progress_and_error_by_host_and_node).
 _ENDED = ('confirmed', 'reverted', 'failed', 'completed', 'cancelled', 'done')
 _MOVABLE = (vm_states.ACTIVE, vm_states.STOPPED, vm_states.PAUSED)
-_MIB_PER_GIB = 1024
 _ODD = fleet_import_hosts.ODD_JSON
 _said = fleet_import_hosts.said
 
@@ -479,4 +479,4 @@ def _disk_gib(flavor: flavor_model.Flavor, row: Any) -> int:
     """
     root = flavor.disk_gib if row.image_ref else 0
     return (root + flavor.ephemeral_gib
-            + math.ceil(flavor.swap_mib / _MIB_PER_GIB))
+            + math.ceil(flavor.swap_mib / units.MIB_PER_GIB))

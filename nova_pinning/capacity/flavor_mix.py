@@ -21,8 +21,7 @@ from nova_pinning.fit import counting
 from nova_pinning import model
 from nova_pinning.placement import cache_resources
 from nova_pinning.placement import inventory
-
-_KIB_PER_MIB = 1024
+from nova_pinning import units
 
 
 class Mix(NamedTuple):
@@ -160,7 +159,7 @@ class _Bounds:
         self._spots = [sum(room.cpus // step for room in rooms)
                        for step in self._steps]
         self._memory_mib = sum(
-            max(0, free_kib) // _KIB_PER_MIB for room in rooms
+            max(0, free_kib) // units.KIB_PER_MIB for room in rooms
             for _size_kib, free_kib in room.pools or ())
 
     def allow(self, number: int, guests: int) -> bool:
@@ -242,7 +241,8 @@ def _host(counted_host: count.CountedHost, takes: tuple[bool, ...],
         cpus, memory_mib = (
             max(0, left[_RESOURCES.index(name)])
             for name in (inventory.VCPU, inventory.MEMORY_MB))
-        return _MixedHost([fit.Room(cpus, ((0, memory_mib * _KIB_PER_MIB),))],
+        memory_kib = memory_mib * units.KIB_PER_MIB
+        return _MixedHost([fit.Room(cpus, ((0, memory_kib),))],
                           takes, left)
     if not counted_host.has_pcpus:
         # There, pinned vCPUs count as VCPU.

@@ -17,8 +17,7 @@ from nova_pinning.capacity import count
 from nova_pinning import fit
 from nova_pinning.fit import counting
 from nova_pinning import model
-
-_KIB_PER_MIB = 1024
+from nova_pinning import units
 
 
 @dataclasses.dataclass(slots=True)
@@ -156,7 +155,7 @@ def _on_cell(cell: counting.CountedCell, needs: Collection[fit.Size],
     :param needs: of the guest cells that fit
     :param cause: why CPUs stay free that not even memory keeps free
     """
-    pools = [(size_kib, max(0, free_kib) // _KIB_PER_MIB)
+    pools = [(size_kib, max(0, free_kib) // units.KIB_PER_MIB)
              for size_kib, free_kib in fit.free_pools(cell.view)]
     # The guest cells that each pool has memory for.
     fed = {pool: [need for need in needs if pool in fit.allowed_pools(

@@ -30,6 +30,7 @@ from nova_pinning.presentation import capacity_report
 from nova_pinning.presentation import cause_words
 from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import printing
+from nova_pinning import units
 
 _PRESENT = 'present'
 _ITEM = re.compile(r'(.+):([0-9]{1,6})')
@@ -37,7 +38,6 @@ _ITEM = re.compile(r'(.+):([0-9]{1,6})')
 _NOTHING_FREE = 'none are free'
 _BAR_CELLS = 8
 _BAR = ''
-_MIB_PER_GIB = 1024
 
 
 class CapacityAnswer(fleets.FleetAnswer):
@@ -349,7 +349,7 @@ def _per_host(capacity: capacity.FleetCapacity,
 
 def _amount(mib: int) -> str:
     """A sum of memory, of which whole GiB are enough."""
-    return f'{mib / _MIB_PER_GIB:,.0f} GiB'
+    return f'{mib / units.MIB_PER_GIB:,.0f} GiB'
 
 
 def _hosts(hosts: Sequence[capacity.HostCapacity]) -> str:

@@ -25,10 +25,10 @@ from nova_pinning.fleet import summary
 from nova_pinning.host import words
 from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import printing
+from nova_pinning import units
 
 # Columns of the longest bar.
 _BAR = 40
-_MIB_PER_TIB = 1024 * 1024
 
 _T = TypeVar('_T')
 
@@ -195,8 +195,8 @@ def _total(name: str, total: summary.FleetTotal) -> Iterator[tuple[str, ...]]:
 
 
 def _memory(mib: int) -> str:
-    if mib >= _MIB_PER_TIB:
-        return f'{mib / _MIB_PER_TIB:,.1f} TiB'
+    if mib >= units.MIB_PER_TIB:
+        return f'{mib / units.MIB_PER_TIB:,.1f} TiB'
     return host_structure.memory(mib)
 
 

@@ -22,11 +22,11 @@ from nova_pinning.fleet import gaps
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
+from nova_pinning import units
 
 #: Larger sizes are not looked at.
 MOST_VCPUS = 1024
 MOST_GIB = 32768
-_MIB_PER_GIB = 1024
 # No architecture's usual pages are larger.
 _MAX_SMALL_PAGE_KIB = 64
 
@@ -147,7 +147,7 @@ class SizeFinder:
             try:
                 self._requests[key] = self._read(flavor_model.Flavor(
                     name=f'{vcpus} vCPUs, {gib} GiB', vcpus=vcpus,
-                    memory_mib=gib * _MIB_PER_GIB, disk_gib=0,
+                    memory_mib=gib * units.MIB_PER_GIB, disk_gib=0,
                     extra_specs=dict(policy.extra_specs)), {})
             except errors.InputError:
                 self._requests[key] = None
@@ -195,12 +195,13 @@ class _Steps:
                     for cell in cells)) // self._vcpu_step)
             self._too_much = min(self._too_much, 2 + int(
                 max(1.0, occupancy.host.ram_allocation_ratio)
-                * occupancy.host.memory_mib) // _MIB_PER_GIB // self._gib_step)
+                * occupancy.host.memory_mib)
+                // units.MIB_PER_GIB // self._gib_step)
         # Where the edge is likely to be, which saves most of the search.
         self._cells = policy.cells
         self._hints = [
             (cell.free_count, max(0, cell.memory_mib - cell.memory_used_mib)
-             // _MIB_PER_GIB) for cell in occupancy.engine.cells]
+             // units.MIB_PER_GIB) for cell in occupancy.engine.cells]
 
     def walk(self) -> tuple[tuple[tuple[int, int], ...],
                             tuple[tuple[int, int], ...]]:

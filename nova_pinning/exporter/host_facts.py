@@ -11,9 +11,8 @@ from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.presentation import capacity_report
+from nova_pinning import units
 
-_BYTES_PER_KIB = 1024
-_BYTES_PER_MIB = 1024 ** 2
 #: The label of flavors that are not counted one by one.
 OTHER = 'other'
 
@@ -56,12 +55,13 @@ def of_host(occupancy: host_occupancy.HostOccupancy,
           'enabled' if host.is_enabled else 'disabled'] += 1
     facts[FleetFact.DEDICATED_CPUS, name] += host.dedicated_count
     facts[FleetFact.SHARED_CPUS, name] += host.shared_count
-    facts[FleetFact.MEMORY_BYTES, name] += host.memory_mib * _BYTES_PER_MIB
+    facts[FleetFact.MEMORY_BYTES, name] += (
+        host.memory_mib * units.BYTES_PER_MIB)
     _add_guests(facts, name, occupancy.guests, flavors)
     for cell in occupancy.engine.cells:
         facts[FleetFact.PINNED_CPUS, name] += len(cell.pinned_cpus)
         for pool in cell.pages:
-            page_bytes = pool.size_kib * _BYTES_PER_KIB
+            page_bytes = pool.size_kib * units.BYTES_PER_KIB
             facts[FleetFact.PAGE_BYTES, name, pool.size_kib] += (
                 pool.total * page_bytes)
             facts[FleetFact.USED_PAGE_BYTES, name, pool.size_kib] += (
@@ -77,7 +77,7 @@ def _add_guests(facts: FactSums, name: str,
         facts[FleetFact.FLAVOR_GUESTS,
               guest.flavor if guest.flavor in flavors else OTHER] += 1
         facts[FleetFact.GUEST_MEMORY_BYTES, name] += (
-            guest.memory_mib * _BYTES_PER_MIB)
+            guest.memory_mib * units.BYTES_PER_MIB)
         pinned = 0
         if guest.topology is not None and guest.topology.is_pinned:
             pinned = sum(len(cell.dedicated_vcpus)

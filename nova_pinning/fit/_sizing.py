@@ -6,8 +6,8 @@ from typing import NamedTuple
 from typing import Self
 
 from nova_pinning import model
+from nova_pinning import units
 
-_KIB_PER_MIB = 1024
 
 #: (page size, free memory), both in KiB. A size of 0 stands for the memory of
 #: a host cell that reports no pages.
@@ -84,7 +84,7 @@ class Room(NamedTuple):
             whole = 0
         page_size_kib = taken.page_size_kib if taken is not None else None
         return cls(free, free_pools(
-            cell, page_size_kib, taken_memory_mib * _KIB_PER_MIB),
+            cell, page_size_kib, taken_memory_mib * units.KIB_PER_MIB),
             paired, whole, threads)
 
     def takes(self, size: Size) -> int:
@@ -107,7 +107,7 @@ class Room(NamedTuple):
             count = self.whole_cores // vcpus
         if not count or self.pools is None or not size.memory_mib:
             return count
-        memory_kib = size.memory_mib * _KIB_PER_MIB
+        memory_kib = size.memory_mib * units.KIB_PER_MIB
         by_memory = 0
         for _size_kib, free_kib in allowed_pools(
                 self.pools, size.page_size_kib):
@@ -122,7 +122,7 @@ class Room(NamedTuple):
         """
         cpus, pools = self.cpus - count * size.vcpus, self.pools
         if pools is not None and size.memory_mib:
-            memory_kib = size.memory_mib * _KIB_PER_MIB
+            memory_kib = size.memory_mib * units.KIB_PER_MIB
             left = dict(pools)
             # As nova does, the largest pages first.
             for size_kib, free_kib in reversed(
@@ -187,7 +187,7 @@ def free_pools(
             if pool.size_kib > 0}
     if not free:
         free_mib = cell.memory_mib - cell.memory_used_mib
-        return ((0, free_mib * _KIB_PER_MIB - taken_kib),)
+        return ((0, free_mib * units.KIB_PER_MIB - taken_kib),)
     if taken_kib:
         free[taken_page_kib or min(free)] -= taken_kib
     return tuple(sorted(free.items()))

@@ -15,8 +15,8 @@ from nova_pinning import model
 from nova_pinning.model import Reason
 from nova_pinning.model import Shortage
 from nova_pinning.model import ThreadPolicy
+from nova_pinning import units
 
-_KIB_PER_MIB = 1024
 
 # To look up a member of an enum takes longer than to compare it.
 _DEDICATED = model.CpuPolicy.DEDICATED
@@ -105,7 +105,7 @@ def page_size_kib(cell: model.CellView, demand: model.Demand) -> int | None:
     (nova.virt.hardware._numa_cell_supports_pagesize_request).
     """
     for size, free_kib in allowed_pools(cell, demand):
-        memory_kib = demand.memory_mib * _KIB_PER_MIB
+        memory_kib = demand.memory_mib * units.KIB_PER_MIB
         if memory_kib <= free_kib and not memory_kib % size:
             return size
     return None
@@ -233,10 +233,10 @@ def _memory_shortage(
                             have_mib)
         return None
     have_kib = smallest.free_kib if guest.is_pinned else smallest.total_kib
-    memory_kib = demand.memory_mib * _KIB_PER_MIB
+    memory_kib = demand.memory_mib * units.KIB_PER_MIB
     if memory_kib > have_kib:
         return Shortage(cell.id, Reason.MEMORY, demand.memory_mib,
-                        have_kib // _KIB_PER_MIB)
+                        have_kib // units.KIB_PER_MIB)
     if smallest.size_kib <= 0 or memory_kib % smallest.size_kib:
         return Shortage(cell.id, Reason.PAGE_MULTIPLE, demand.memory_mib,
                         smallest.size_kib)
@@ -251,13 +251,13 @@ def _page_shortage(
     pools = allowed_pools(cell, demand)
     if not pools:
         return Shortage(cell.id, Reason.PAGE_SIZE)
-    memory_kib = demand.memory_mib * _KIB_PER_MIB
+    memory_kib = demand.memory_mib * units.KIB_PER_MIB
     fitting = [free for size, free in pools if not memory_kib % size]
     if not fitting:
         return Shortage(cell.id, Reason.PAGE_MULTIPLE, demand.memory_mib,
                         min(size for size, _free in pools))
     return Shortage(cell.id, Reason.PAGES, demand.memory_mib,
-                    max(fitting) // _KIB_PER_MIB)
+                    max(fitting) // units.KIB_PER_MIB)
 
 
 def allowed_pools(

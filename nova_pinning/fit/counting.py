@@ -18,8 +18,8 @@ from nova_pinning import cpuset
 from nova_pinning.fit import cell_check
 from nova_pinning.fit import usage
 from nova_pinning import model
+from nova_pinning import units
 
-_KIB_PER_MIB = 1024
 #: More than goes on any cell: what nothing limits.
 UNLIMITED = 1 << 40
 
@@ -160,7 +160,7 @@ def _by_memory(cell: CountedCell, guest: model.Guest,
             return min(count, _times(
                 view.memory_mib - view.memory_used_mib, demand.memory_mib))
         return count if demand.memory_mib <= view.memory_mib else 0
-    memory_kib = demand.memory_mib * _KIB_PER_MIB
+    memory_kib = demand.memory_mib * units.KIB_PER_MIB
     if smallest.size_kib <= 0 or memory_kib % smallest.size_kib:
         return 0
     if guest.is_pinned:
@@ -169,7 +169,7 @@ def _by_memory(cell: CountedCell, guest: model.Guest,
 
 
 def _by_pages(view: model.HostCell, demand: model.Demand) -> int:
-    memory_kib = demand.memory_mib * _KIB_PER_MIB
+    memory_kib = demand.memory_mib * units.KIB_PER_MIB
     # A size that is listed twice counts once.
     return sum(
         _times(free_kib, memory_kib)

@@ -11,8 +11,7 @@ import dataclasses
 
 from nova_pinning import cpuset
 from nova_pinning import model
-
-_KIB_PER_MIB = 1024
+from nova_pinning import units
 
 
 def take(host: model.Host, guest: model.Guest, fit: model.Fit) -> model.Host:
@@ -92,7 +91,7 @@ class _Change:
         if size_kib > 0:
             self.pages[size_kib] = (
                 self.pages.get(size_kib, 0)
-                + demand.memory_mib * _KIB_PER_MIB // size_kib)
+                + demand.memory_mib * units.KIB_PER_MIB // size_kib)
 
     def changed(self, sign: int) -> model.HostCell:
         cell = self.cell

@@ -9,8 +9,7 @@ from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import shape
-
-_MIB_PER_GIB = 1024
+from nova_pinning import units
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ def _divided(size: shape.CatalogueEntry, nodes: shape.Placed[Any], count: int,
     is_paired = (size.thread_policy and size.thread_policy.value == 'require'
                  and vcpus % 2 == 0)
     page = _page_mib(size)
-    whole = _MIB_PER_GIB
+    whole = units.MIB_PER_GIB
     if memory_mib % count == 0 or memory_mib % whole or page > 1:
         whole = page
     shares = mibs = None

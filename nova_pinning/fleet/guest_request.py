@@ -13,8 +13,8 @@ from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
+from nova_pinning import units
 
-_MIB_PER_GIB = 1024
 _TRAIT_KEY = 'trait:'
 
 
@@ -57,7 +57,7 @@ class GuestRequest:
         """What nova counts it with on its host's own disks."""
         flavor = self.flavor
         return (flavor.disk_gib + flavor.ephemeral_gib
-                + -(-flavor.swap_mib // _MIB_PER_GIB))
+                + -(-flavor.swap_mib // units.MIB_PER_GIB))
 
 
 def of_guest(

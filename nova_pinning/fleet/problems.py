@@ -25,8 +25,8 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning import model
 from nova_pinning.placement import inventory
+from nova_pinning import units
 
-_KIB_PER_MIB = 1024
 # Guests or CPUs named in a message.
 _SHOWN = 4
 _REREAD = ('import the snapshot again; if it is still so, look at the host '
@@ -426,7 +426,7 @@ def too_many_pages(view: FleetHostGuests) -> check_rule.Violations:
         size_kib = placed.fit.page_size_kib
         if size_kib and size_kib > 0:
             used_kib[placed.fit.host_cell, size_kib] += (
-                placed.topology.memory_mib * _KIB_PER_MIB)
+                placed.topology.memory_mib * units.KIB_PER_MIB)
     for (cell_id, size_kib), amount_kib in sorted(used_kib.items()):
         cell = view.layout.by_id.get(cell_id)
         if cell is None:

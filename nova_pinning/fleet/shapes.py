@@ -8,8 +8,8 @@ from nova_pinning import cpuset
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import core_order
+from nova_pinning import units
 
-_KIB_PER_MIB = 1024
 _SMALL_PAGE_KIB = 4
 
 
@@ -103,13 +103,13 @@ class HostTemplate:
 
     def _pages(self, is_shared: bool) -> tuple[model.PagePool, ...]:
         huge_mib = 0 if is_shared else self.huge_mib
-        small = ((self.memory_mib - huge_mib) * _KIB_PER_MIB
+        small = ((self.memory_mib - huge_mib) * units.KIB_PER_MIB
                  // _SMALL_PAGE_KIB)
         pools = [model.PagePool(_SMALL_PAGE_KIB, small)]
         if huge_mib:
             pools.append(model.PagePool(
                 self.page_size_kib,
-                huge_mib * _KIB_PER_MIB // self.page_size_kib))
+                huge_mib * units.KIB_PER_MIB // self.page_size_kib))
         return tuple(pools)
 
     def l3_domains(self) -> tuple[cpuset.CpuSet, ...]:

@@ -32,6 +32,7 @@ from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation import segregation_cloud
 from nova_pinning.segregation import segregation_model
+from nova_pinning import units
 
 #: What extra specs and image properties begin with that may give a guest a
 #: NUMA topology (nova.virt.hardware.numa_get_constraints), and much besides.
@@ -47,7 +48,6 @@ _CPU_INFO_MICROVERSION = '2.87'
 _METADATA_PREFIX = 'pinning:'
 _POLICIES = frozenset(map(str, snapshot.GroupPolicy))
 _MOVABLE = ('ACTIVE', 'SHUTOFF', 'PAUSED')
-_MIB_PER_GIB = 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -349,7 +349,7 @@ def fleet_guest(
         name=shown.get('name') or '', flavor=flavor['original_name'],
         # A server without an image boots from a volume.
         disk_gib=(flavor['disk'] if image else 0) + flavor['ephemeral']
-        + math.ceil(flavor['swap'] / _MIB_PER_GIB),
+        + math.ceil(flavor['swap'] / units.MIB_PER_GIB),
         resources=cache_resources.asked(flavor['extra_specs']),
         topology=numa_topology, fit=fit,
         is_movable=(shown.get('status') in _MOVABLE

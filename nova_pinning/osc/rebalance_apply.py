@@ -39,8 +39,8 @@ from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_execution
 from nova_pinning.rebalance import plan_model
 from nova_pinning import signals
+from nova_pinning import units
 
-_MIB = 1024 ** 2
 #: Migrations at once; nova-compute does one a host unless it is told to do
 #: more (max_concurrent_live_migrations).
 _MOST_PARALLEL = 100
@@ -378,7 +378,8 @@ class _Bars:
         move = outcome.move
         text = f'{_name(move)} to {move.target}: {outcome.doing}'
         total = (outcome.copied + outcome.left if outcome.left is not None
-                 else max(outcome.copied, move.memory_mib * _MIB))
+                 else max(outcome.copied,
+                          move.memory_mib * units.BYTES_PER_MIB))
         if task is None:
             task = self._tasks[outcome.position] = self._bars.add_task(
                 text, total=total)
@@ -438,7 +439,7 @@ def _result_line(result: move_run.MoveResult) -> str:
     if result.status is move_run.MoveStatus.DONE and result.cells:
         line += f', on {move_run.cells_text(result.cells)}'
     if result.copied:
-        line += f', {result.copied / _MIB:,.0f} MiB copied'
+        line += f', {result.copied / units.BYTES_PER_MIB:,.0f} MiB copied'
     return f'{line}: {result.message}' if result.message else line
 
 

@@ -16,12 +16,12 @@ from nova_pinning.capacity import stranded
 from nova_pinning.checks import metrics
 from nova_pinning.fleet import gaps
 from nova_pinning.model import hostclass
+from nova_pinning import units
 
 #: The columns of :func:`rows`; of those for each host, the host comes first.
 COLUMNS = ('class', 'flavor', 'vcpus', 'memory_mib', 'fits', 'most',
            'by_host_totals', 'missing_because', 'is_bound')
 _UNKNOWN = 'unknown'
-_BYTES_PER_MIB = 1024 ** 2
 
 
 def as_dict(capacity: capacity.FleetCapacity, per_host: bool = False) -> dict[
@@ -150,7 +150,7 @@ def add_gauges(
             cpus.labels(name, cause).set(sums.cpus.get(cause, 0))
         for page_size in page_sizes:
             memory.labels(name, page_size).set(
-                sums.memory_mib.get(page_size, 0) * _BYTES_PER_MIB)
+                sums.memory_mib.get(page_size, 0) * units.BYTES_PER_MIB)
 
 
 def _page_sizes(capacity: capacity.FleetCapacity) -> list[int]:

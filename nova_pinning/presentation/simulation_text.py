@@ -15,8 +15,8 @@ from nova_pinning.simulation import compare
 from nova_pinning.simulation import meter
 from nova_pinning.simulation import simulation_run
 from nova_pinning.simulation import statistic
+from nova_pinning import units
 
-_MIB_PER_GIB = 1024
 #: Kinds of guests that are named in a sentence.
 _MOST_KINDS = 12
 
@@ -72,7 +72,7 @@ def _moves(results: Sequence[simulation_run.Result],
                    if result.configuration == name):
             continue
         plans = sum(count.plans for count in counts)
-        gib = sum(count.memory_mib for count in counts) / _MIB_PER_GIB
+        gib = sum(count.memory_mib for count in counts) / units.MIB_PER_GIB
         sentence = (
             f'{name}: {made:,} guests moved by {plans:,} plans, with '
             f'{gib:,.0f} GiB of memory')

@@ -17,8 +17,8 @@ from nova_pinning import model
 from nova_pinning.placement import inventory
 from nova_pinning.rebalance import evacuation
 from nova_pinning.rebalance import integer_program
+from nova_pinning import units
 
-_KIB_PER_MIB = 1024
 _TOLERANCE = 1e-6
 
 
@@ -97,8 +97,8 @@ class _Program:
                     size = demand.page_size_kib
                     if size is not None and size > 0:
                         pages.setdefault((cell.id, size), []).append(
-                            (spot, math.ceil(demand.memory_mib * _KIB_PER_MIB
-                                             / size)))
+                            (spot, math.ceil(demand.memory_mib *
+                                             units.KIB_PER_MIB / size)))
                 times = topology.demands.count(demand)
                 self._program.row([*spots, (variable, -times)], 0, 0)
             for spots in on_cell.values():

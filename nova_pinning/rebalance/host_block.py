@@ -21,8 +21,8 @@ from nova_pinning import model
 from nova_pinning.placement import inventory
 from nova_pinning.rebalance import guest_kinds
 from nova_pinning.rebalance import integer_program
+from nova_pinning import units
 
-_KIB_PER_MIB = 1024
 #: What is counted of a host: ('cpus', cell), ('pages', cell, size) and so on.
 _Resource = tuple[object, ...]
 #: Who takes how much of each resource.
@@ -278,8 +278,8 @@ class BlockBuilder:
             return free < sum(self._free['cpus', cell.id]
                               for cell in self._cells)
         if name == inventory.MEMORY_MB:
-            return free * _KIB_PER_MIB < sum(self._free['memory', cell.id]
-                                             for cell in self._cells)
+            return free * units.KIB_PER_MIB < sum(
+                self._free['memory', cell.id] for cell in self._cells)
         return True
 
     def _taken_in(
@@ -296,7 +296,7 @@ class BlockBuilder:
         if demand.shared:
             takes.append((('shared', cell.id), demand.shared))
         if demand.memory_mib and topology.is_pinned:
-            memory_kib = demand.memory_mib * _KIB_PER_MIB
+            memory_kib = demand.memory_mib * units.KIB_PER_MIB
             takes.append((('memory', cell.id), memory_kib))
             page_size_kib = _certain_page_kib(cell, demand)
             if page_size_kib is not None:
@@ -314,7 +314,7 @@ class BlockBuilder:
                 yield ('placement', name), amount
         cells = {cell.id: cell for cell in self._cells}
         for use in group.uses:
-            memory_kib = use.memory_mib * _KIB_PER_MIB
+            memory_kib = use.memory_mib * units.KIB_PER_MIB
             yield ('cpus', use.cell), use.cpus
             yield ('shared', use.cell), use.shared
             yield ('memory', use.cell), memory_kib
@@ -343,7 +343,7 @@ class BlockBuilder:
             free['memory', cell.id] = (
                 sum(max(0, free_kib) for free_kib in pools.values())
                 if pools else
-                (cell.memory_mib - cell.memory_used_mib) * _KIB_PER_MIB)
+                (cell.memory_mib - cell.memory_used_mib) * units.KIB_PER_MIB)
         for name, has in self._occupancy.inventories.items():
             free['placement', name] = math.floor(
                 has.capacity) - self._occupancy.resources_used.get(name, 0)

@@ -19,8 +19,8 @@ from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import dirty_rates
 from nova_pinning.rebalance import plan_model
+from nova_pinning import units
 
-_MIB_PER_GIB = 1024
 # QEMU slows a guest down by 20%, then by 10% more after each round of which
 # more than half was written again (cpu-throttle-initial, -increment,
 # throttle-trigger-threshold and max-cpu-throttle, all as they are by default).
@@ -98,7 +98,7 @@ def estimate(move: plan_model.PlannedMove, settings: CostSettings,
         known, and then nothing is copied twice
     """
     disk_mib = (0 if settings.shared_storage
-                else move.disk_gib * _MIB_PER_GIB)
+                else move.disk_gib * units.MIB_PER_GIB)
     if move.kind is plan_model.MigrationKind.COLD:
         seconds = settings.stop_seconds + disk_mib / settings.bandwidth_mib
         return MoveEstimate(

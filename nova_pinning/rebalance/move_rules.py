@@ -12,11 +12,10 @@ from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import dirty_rates
 from nova_pinning.rebalance import plan_model
+from nova_pinning import units
 from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import hits
 from nova_pinning.upgrade import known_hits
-
-_DAY_SECONDS = 86400
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +187,8 @@ class MoveRules:
         launched = _time(guest.launched_at)
         if launched is None or self._taken_at is None:
             return 'is of unknown age'
-        days = (self._taken_at - launched).total_seconds() / _DAY_SECONDS
+        age_seconds = (self._taken_at - launched).total_seconds()
+        days = age_seconds / units.SECONDS_PER_DAY
         if least is not None and days < least:
             return f'is {days:,.1f} days old, and {least:g} are asked for'
         if most is not None and days > most:

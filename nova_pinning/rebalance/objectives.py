@@ -10,8 +10,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import guest_kinds
 from nova_pinning.rebalance import host_block
 from nova_pinning.rebalance import slot_size
-
-_MIB_PER_GIB = 1024
+from nova_pinning import units
 
 
 class SlotGoal:
@@ -57,7 +56,7 @@ def fewest_moves(moves: Mapping[int, float],
                  memory: Mapping[int, float]) -> dict[int, float]:
     """As few moves as can be, and of plans with as many the fewest bytes."""
     # All memory of the largest guests is less than a move.
-    most_gib = max(memory.values(), default=0) / _MIB_PER_GIB + 1
+    most_gib = max(memory.values(), default=0) / units.MIB_PER_GIB + 1
     per_move = most_gib * 128
-    return {variable: -per_move - memory[variable] / _MIB_PER_GIB
+    return {variable: -per_move - memory[variable] / units.MIB_PER_GIB
             for variable in moves}

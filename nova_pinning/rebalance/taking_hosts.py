@@ -19,8 +19,8 @@ from nova_pinning import model
 from nova_pinning.placement import inventory
 from nova_pinning.rebalance import guest_kinds
 from nova_pinning.rebalance import slot_counting
+from nova_pinning import units
 
-_KIB_PER_MIB = 1024
 #: Placements that are tried by the engine, for a whole fleet.
 MOST_TRIED = 6000
 
@@ -156,7 +156,7 @@ class HostStates:
             for demand in request.topology.demands:
                 if not demand.dedicated or demand.shared:
                     return None
-                most = max(most, -(-demand.memory_mib * _KIB_PER_MIB
+                most = max(most, -(-demand.memory_mib * units.KIB_PER_MIB
                                    // demand.dedicated))
         return most
 
@@ -173,7 +173,7 @@ class HostStates:
             pools: Mapping[int, int] = {
                 pool.size_kib: pool.free_kib for pool in cell.pages} or {
                     0: (cell.memory_mib - cell.memory_used_mib)
-                    * _KIB_PER_MIB}
+                    * units.KIB_PER_MIB}
             cells.append((
                 cell.free_count,
                 tuple(sorted(map(len, cell.free_cores)))

@@ -11,6 +11,7 @@ from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host.plan import allocatable_cores
 from nova_pinning.host import plan_model
+from nova_pinning import units
 
 #: What one CPU of the host can be trusted to move, through the kernel's
 #: network stack. A rule of thumb: how much it is depends on packet sizes.
@@ -22,11 +23,9 @@ _CPUS_PER_HOST_CPU = 40
 #: of the guest. Rules of thumb, on the safe side.
 _HOST_MEMORY_MIB = 8192
 _HOST_MEMORY_PERCENT = 4
-_MIB_PER_GIB = 1024
-_GIB_PAGE_KIB = 1024 * 1024
 _MIB_PAGE_KIB = 2048
 #: Nodes with less memory than this get smaller pages than 1 GiB.
-_LEAST_GIB_PAGES_MIB = 16 * _MIB_PER_GIB
+_LEAST_GIB_PAGES_MIB = 16 * units.MIB_PER_GIB
 #: Sizes to plan for if none are given, as far as they fit.
 _USUAL_VCPUS = (4, 8, 16)
 #: What nova has where its allocation ratio is not set.
@@ -110,7 +109,7 @@ def parse_page_size(text: str, where: errors.Location) -> int:
     if text.lower() == 'none':
         return 0
     size_kib = quantities.page_size_kib(text, where)
-    if size_kib not in (_MIB_PAGE_KIB, _GIB_PAGE_KIB):
+    if size_kib not in (_MIB_PAGE_KIB, units.KIB_PER_GIB):
         raise errors.InputError(f'{text!r} is not a size of huge pages', where,
                                 'write 1GiB, 2MiB or none')
     return size_kib
@@ -168,8 +167,8 @@ def default_page_size_kib(description: host_model.HostDescription,
         (node.memory_mib for node in description.nodes
          if node.cores and node.memory_mib), default=0)
     if least_mib >= _LEAST_GIB_PAGES_MIB and (
-            not known or _GIB_PAGE_KIB in known):
-        return _GIB_PAGE_KIB
+            not known or units.KIB_PER_GIB in known):
+        return units.KIB_PER_GIB
     return _MIB_PAGE_KIB
 
 

@@ -21,6 +21,7 @@ from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench.platforms import polling
+from nova_pinning import units
 
 #: The group that those of all containers are below.
 PARENT = '/nova-pinning-bench'
@@ -32,7 +33,6 @@ _USUAL_SHARES = 1024
 USUAL_WEIGHT = 100
 _WEIGHTS = range(1, 10_001)
 _GONE_SECONDS = 5.0
-_MIB = 1024 * 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,8 @@ def resources(given: CgroupLimits, version: int) -> dict[str, Any]:
     if given.quota_us is not None:
         cpu |= {'period': PERIOD_US, 'quota': given.quota_us}
     limits: dict[str, Any] = {
-        'cpu': cpu, 'memory': {'limit': given.memory_mib * _MIB}}
+        'cpu': cpu,
+        'memory': {'limit': given.memory_mib * units.BYTES_PER_MIB}}
     if version == 1:
         cpu['shares'] = given.shares
     else:

@@ -24,11 +24,11 @@ from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import cgroups
+from nova_pinning import units
 
 PINNED = {'class': 'dedicated', 'cpu_topology': 'match-host',
           'page_size': 'large', 'nic_multiqueue': True}
 VANILLA = {'class': 'shared', 'cpu_topology': 'match-host'}
-_KIB_PER_MIB = 1024
 # Of the L3, for a guest of an experiment that gives them out.
 _L3_WAYS = 4
 
@@ -154,7 +154,7 @@ def _cells(
                       flavor.memory_mib * len(vcpus) // flavor.vcpus)
         left_mib -= memory_mib
         yield domain_xml.DomainCell(
-            number, vcpus, memory_mib * _KIB_PER_MIB,
+            number, vcpus, memory_mib * units.KIB_PER_MIB,
             cpuset.CpuSet([node]), 'strict')
 
 

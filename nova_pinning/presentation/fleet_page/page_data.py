@@ -32,7 +32,6 @@ from nova_pinning.presentation.fleet_page import page_plan
 from nova_pinning.rebalance import plan_model
 from nova_pinning import spelling
 
-_MIB_PER_GIB = 1024
 _REFUSED_BY_NOVA = ('is out of the question: nova accepts no such flavor',
                     'are out of the question: nova accepts no such flavor')
 # What stands for a host where a guest fits, in place of a reason.
