@@ -14,32 +14,30 @@ from rich import text
 
 from demo import outcome
 from nova_pinning import cpuset
-from nova_pinning import presentation
+from nova_pinning.host import host_model
+from nova_pinning.presentation import drawing
+from nova_pinning.presentation import guest_drawing
+from nova_pinning.presentation import moves_drawing
+from nova_pinning.presentation import terminal_drawing
 
-# Backgrounds that black letters can be read on; neighbours differ much.
-_GUEST_STYLES = tuple(f'black on color({number})' for number in (
-    114, 215, 111, 221, 176, 80, 210, 150, 183, 222, 117, 174))
-_STYLES = {
-    'title': 'bold',
-    'label': 'dim',
-    'kept': 'dim',
-    'free': 'bold',
-    'floating': 'cyan',
-}
+_FREE, _KEPT, _FLOATING = (
+    drawing.Tile(style, guest_drawing.SIGNS[style]) for style in (
+        drawing.TileStyle.FREE, drawing.TileStyle.KEPT,
+        drawing.TileStyle.FLOATING))
 
 
 def show(result: outcome.Outcome, console: rich_console.Console) -> None:
     """Print the whole outcome: who is where, drawings, refusals, checks."""
-    names = presentation.symbols()
-    tiles = {guest.name: presentation.TextTile(next(names), f'guest:{number}')
-             for number, guest in enumerate(
-                 guest for guest in result.guests if guest.placed.pins)}
+    names = moves_drawing.symbols()
+    tiles = {guest.name: drawing.Tile(
+        drawing.TileStyle.PINNED, next(names), guest=number)
+        for number, guest in enumerate(
+            guest for guest in result.guests if guest.placed.pins)}
     _heading(console, 'Where the guests are')
     console.print(_guest_table(result, tiles))
     for host in result.hosts:
         _heading(console, f'The CPUs of {host.name}')
-        for line in _host_drawing(host, result, tiles, console.width):
-            console.print(line)
+        terminal_drawing.show(_host_drawing(host, result, tiles), console)
     for refused in result.refused:
         _show_refused(refused, console)
     _heading(console, 'Did it come out as told?')
@@ -57,7 +55,7 @@ def _heading(console: rich_console.Console, title: str) -> None:
 
 
 def _guest_table(
-    result: outcome.Outcome, tiles: Mapping[str, presentation.TextTile],
+    result: outcome.Outcome, tiles: Mapping[str, drawing.Tile],
 ) -> table.Table:
     found = table.Table(box=None, pad_edge=False, padding=(0, 1),
                         header_style='underline')
@@ -65,9 +63,9 @@ def _guest_table(
         found.add_column(column, no_wrap=column != 'CPUs')
     for guest in result.guests:
         placed = guest.placed
-        tile = tiles.get(guest.name, presentation.FLOATING)
+        tile = tiles.get(guest.name, _FLOATING)
         found.add_row(
-            text.Text(f' {tile.symbol} ', _style(tile.mark)),
+            text.Text(f' {tile.sign} ', terminal_drawing.style(tile)),
             guest.name, guest.kind, guest.host,
             ','.join(map(str, placed.host_cells)) or 'any',
             str(placed.cpus) or f'any of {placed.floats_over}')
@@ -75,60 +73,44 @@ def _guest_table(
 
 
 def _host_drawing(
-    host: outcome.Host,
-    result: outcome.Outcome,
-    tiles: Mapping[str, presentation.TextTile],
-    width: int,
-) -> Iterator[text.Text]:
+    host: outcome.Host, result: outcome.Outcome,
+    tiles: Mapping[str, drawing.Tile],
+) -> drawing.Drawing:
     guests = result.guests_on(host.name)
-    by_cpu = dict.fromkeys(host.dedicated, presentation.FREE)
-    by_cpu |= dict.fromkeys(host.shared, presentation.FLOATING)
+    description = host_model.HostDescription(host.name, tuple(
+        host_model.NumaNode(cell.id, cell.socket, cell.cores, cell.memory_mib)
+        for cell in host.cells))
+    by_cpu = dict.fromkeys(description.cpus, _KEPT)
+    by_cpu |= dict.fromkeys(host.dedicated, _FREE)
+    by_cpu |= dict.fromkeys(host.shared, _FLOATING)
     for guest in guests:
-        by_cpu |= dict.fromkeys(guest.placed.cpus, tiles.get(
-            guest.name, presentation.FLOATING))
-    cells = [
-        presentation.DrawnCell(
-            f'cell {cell.id} (socket {cell.socket}, '
-            f'{cell.memory_mib // 1024} GiB)', cell.cores)
-        for cell in host.cells]
-    for line in presentation.draw_cells(cells, by_cpu, width):
-        yield _rich(line)
-    for line in _legend(host, guests, by_cpu):
-        yield _rich(line)
+        by_cpu |= dict.fromkeys(
+            guest.placed.cpus, tiles.get(guest.name, _FLOATING))
+    return drawing.Drawing(
+        '', hosts=(drawing.DrawnHost(
+            host.name, drawing.sockets(description),
+            (drawing.DrawnState('', by_cpu),)),),
+        legend=tuple(_legend(host, guests, by_cpu)))
 
 
 def _legend(
-    host: outcome.Host,
-    guests: list[outcome.Guest],
-    by_cpu: Mapping[int, presentation.TextTile],
-) -> Iterator[presentation.Line]:
+    host: outcome.Host, guests: list[outcome.Guest],
+    by_cpu: Mapping[int, drawing.Tile],
+) -> Iterator[tuple[drawing.Tile, str]]:
     """What the signs mean that are not the letter of a guest."""
-    everything = cpuset.CpuSet(
-        cpu for cell in host.cells for core in cell.cores for cpu in core)
-    kept = everything - host.dedicated - host.shared
-    free = [cpu for cpu, tile in by_cpu.items() if tile is presentation.FREE]
+    for tile, meaning in ((_FREE, 'free'), (_KEPT, "kept for the host's own")):
+        cpus = cpuset.CpuSet(
+            cpu for cpu, own in by_cpu.items() if own is tile)
+        if cpus:
+            yield tile, f'{meaning}: {cpus}'
     floating = [guest.placed.vcpus for guest in guests
                 if not guest.placed.pins]
-    if free:
-        yield _explained(presentation.FREE, f'free: {cpuset.CpuSet(free)}')
-    if kept:
-        yield _explained(presentation.KEPT, f"kept for the host's own: {kept}")
     if floating:
         vcpus = sum(floating)
-        yield _explained(
-            presentation.FLOATING,
+        yield _FLOATING, (
             f'{len(floating)} guests with {vcpus} vCPUs float over these '
-            f'{len(host.shared)} CPUs,')
-        yield [presentation.TextSpan(
-            f'    {vcpus / len(host.shared):g} vCPUs for each where '
-            f'{host.ratio:g} are allowed')]
-
-
-def _explained(tile: presentation.TextTile, meaning: str) -> presentation.Line:
-    return [
-        presentation.TextSpan('  '),
-        presentation.TextSpan(tile.symbol, tile.mark),
-        presentation.TextSpan(f' {meaning}')]
+            f'{len(host.shared)} CPUs, {vcpus / len(host.shared):g} vCPUs for '
+            f'each where {host.ratio:g} are allowed')
 
 
 def _show_refused(
@@ -143,18 +125,6 @@ def _show_refused(
     for why in refused.reasons:
         grid.add_row(text.Text(why.source, 'bold'), why.text)
     console.print(padding.Padding(grid, (0, 0, 0, 2)))
-
-
-def _rich(line: presentation.Line) -> text.Text:
-    return text.Text.assemble(
-        *[(span.text, _style(span.mark)) for span in line], no_wrap=True)
-
-
-def _style(mark: str) -> str:
-    kind, _, number = mark.partition(':')
-    if kind == 'guest':
-        return _GUEST_STYLES[int(number) % len(_GUEST_STYLES)]
-    return _STYLES.get(kind, '')
 
 
 def check_directory(directory: pathlib.Path) -> None:

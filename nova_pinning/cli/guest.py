@@ -34,10 +34,11 @@ from nova_pinning.host import guest_affinity
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning import model
-from nova_pinning.presentation import console_drawing
+from nova_pinning.presentation import drawing
 from nova_pinning.presentation import fit_text
 from nova_pinning.presentation import guest_drawing
-from nova_pinning.presentation import guest_svg
+from nova_pinning.presentation import svg_drawing
+from nova_pinning.presentation import terminal_drawing
 
 if typing.TYPE_CHECKING:
     from nova_pinning.bridge import placement_queries
@@ -150,8 +151,8 @@ class ShowGuest(display.ShowOne):
             tuple(release_support.preview_differences(
                 cloud, flavor.extra_specs, properties)))
         if parsed_args.svg is not None:
-            atomic_file.replace(parsed_args.svg, guest_svg.render(
-                host, parsed_args.used, shown.placement))
+            atomic_file.replace(
+                parsed_args.svg, svg_drawing.render(shown.drawn()))
         if not shown.works:
             self.status = base_command.FINDINGS
         return display.fields(
@@ -182,11 +183,15 @@ class _Shown:
                         if finding.severity is check_rule.Severity.ERROR]
         #: Whether it fits, and nothing else is in the way.
         self.works = seen.refusal is None and not self._errors
-        #: What to draw.
-        self.placement = seen.placement
-        if seen.refusal is not None:
-            self.placement = guest_affinity.GuestAffinity(
-                vcpu_cpus={}, name=flavor.name, refusal=str(seen.refusal))
+
+    def drawn(self) -> drawing.Drawing:
+        """The host with the guest, or with why it is not there."""
+        placement = self._seen.placement
+        if self._seen.refusal is not None:
+            placement = guest_affinity.GuestAffinity(
+                vcpu_cpus={}, name=self._flavor.name,
+                refusal=str(self._seen.refusal))
+        return guest_drawing.draw(self._host, self._used, placement)
 
     def print(self, only: str | None, console: rich.console.Console) -> None:
         """Print all parts with headings, or one of them without."""
@@ -230,9 +235,7 @@ class _Shown:
         print((self._seen.xml or '').rstrip(), file=sys.stdout)
 
     def _print_drawing(self, console: rich.console.Console) -> None:
-        console_drawing.show(console, guest_drawing.draw(
-            self._host, self._used, self.placement, console.width),
-            guest_drawing.style)
+        terminal_drawing.show(self.drawn(), console)
 
     def _print_fit(self, console: rich.console.Console) -> None:
         seen = self._seen

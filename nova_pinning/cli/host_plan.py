@@ -115,7 +115,9 @@ class PlanHost(base_command.FileCommand):
                 == 'json' else hostfile_writer.dump(planned))
         if parsed_args.svg is not None:
             from nova_pinning.presentation import plan_drawing
-            atomic_file.replace(parsed_args.svg, plan_drawing.svg(planned))
+            from nova_pinning.presentation import svg_drawing
+            atomic_file.replace(parsed_args.svg, svg_drawing.render(
+                plan_drawing.draw(planned)))
         if parsed_args.output is None:
             print(text, end='')
             # Before what is said about it, where both go to one place.

@@ -14,12 +14,13 @@ from nova_pinning.document import atomic_file
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile_writer
-from nova_pinning.presentation import console_drawing
 from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import host_summary
 from nova_pinning.presentation import plan_drawing
 from nova_pinning.presentation import plan_facts
 from nova_pinning.presentation import printing
+from nova_pinning.presentation import svg_drawing
+from nova_pinning.presentation import terminal_drawing
 
 
 class ShowHostFile(display.ShowOne):
@@ -55,15 +56,15 @@ class ShowHostFile(display.ShowOne):
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         description = host_loader.load(parsed_args.host)
         if parsed_args.svg is not None:
-            atomic_file.replace(parsed_args.svg, plan_drawing.svg(description))
+            atomic_file.replace(parsed_args.svg, svg_drawing.render(
+                plan_drawing.draw(description)))
         return display.fields(
             as_dict(description), lambda console: _show(description, console))
 
 
 def _show(description: host_model.HostDescription,
           console: rich.console.Console) -> None:
-    console_drawing.show(console, plan_drawing.draw(
-        description, console.width), plan_drawing.style)
+    terminal_drawing.show(plan_drawing.draw(description), console)
     if description.plan is not None:
         host_plan.show(description, console)
     _pairs('Hardware', host_summary.hardware_rows(description), console)
@@ -110,11 +111,11 @@ def as_dict(description: host_model.HostDescription) -> dict[str, Any]:
                 host_structure.l3_numbers(description).values())),
             'memory_mib': sum(node.memory_mib for node in nodes)},
         'cpus': {str(kind): str(figures.cpus_of(kind))
-                 for kind in plan_facts.DrawnPurpose if figures.cpus_of(kind)},
+                 for kind in plan_drawing.KINDS if figures.cpus_of(kind)},
         'nodes': [{
             'id': node.id,
             'cpus': {str(kind): str(figures.cpus_of(kind) & node.cpus)
-                     for kind in plan_facts.DrawnPurpose
+                     for kind in plan_drawing.KINDS
                      if figures.cpus_of(kind) & node.cpus},
             'memory': [{'for': str(part.kind), 'mib': part.mib,
                         'text': part.text}

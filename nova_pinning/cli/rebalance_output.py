@@ -19,10 +19,11 @@ from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.fleet import document
 from nova_pinning.fleet import snapshot
-from nova_pinning.presentation import rebalance_picture
+from nova_pinning.presentation import drawing
+from nova_pinning.presentation import moves_drawing
 from nova_pinning.presentation import rebalance_report
-from nova_pinning.presentation import rebalance_svg
 from nova_pinning.presentation import rebalance_text
+from nova_pinning.presentation import svg_drawing
 from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
@@ -140,9 +141,9 @@ def answer(
         remarks.append(
             f'About {rebalance_report.span(seconds)} with '
             f'{parsed_args.parallel} moves at a time at most.')
-    picture = None
+    drawn = drawing.Drawing(rebalance_report.title(plan), tuple(remarks))
     if fleet is not None and plan.moves:
-        picture = rebalance_picture.picture_of(plan, fleet)
+        drawn = moves_drawing.draw(plan, fleet, drawn.title, remarks)
     if getattr(parsed_args, 'output', None) is not None:
         plan_document.write_plan(plan, parsed_args.output)
     if getattr(parsed_args, 'fleet_after', None) is not None:
@@ -151,13 +152,11 @@ def answer(
         document.write(parsed_args.fleet_after,
                        replay.fleet_after(fleet, plan.moves))
     if parsed_args.svg is not None:
-        atomic_file.replace(parsed_args.svg, rebalance_svg.render(
-            picture or rebalance_picture.MovePicture(guests=(), hosts=()),
-            rebalance_report.title(plan), remarks))
+        atomic_file.replace(parsed_args.svg, svg_drawing.render(drawn))
     most = None if parsed_args.drawing else _DRAWN
 
     def show(console: rich.console.Console) -> None:
-        rebalance_text.show(plan, remarks, console, picture, most)
+        rebalance_text.show(plan, drawn, console, most)
 
     return display.Answer(
         rebalance_report.COLUMNS, rebalance_report.rows(plan), show,

@@ -19,11 +19,11 @@ from nova_pinning.fit import cell_check
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
-from nova_pinning.presentation import console_drawing
 from nova_pinning.presentation import fit_text
 from nova_pinning.presentation import fleet_host_picture
 from nova_pinning.presentation import guest_drawing
 from nova_pinning.presentation import printing
+from nova_pinning.presentation import terminal_drawing
 from nova_pinning.upgrade import known_hits
 
 # Hosts that stand for many.
@@ -206,15 +206,14 @@ def show_host(verdict: host_verdicts.HostVerdict,
         [_cell(cell, occupancy, request, guest_cell)
          for cell in occupancy.engine.cells], console)
     console.print()
-    console_drawing.show(
-        console,
+    terminal_drawing.show(
         guest_drawing.draw(
             fleet_host_picture.fleet_host_description(host),
             cpuset.union(
                 cpuset.CpuSet(cell.pinned_cpus)
                 for cell in occupancy.engine.cells),
-            fleet_host_picture.guest_placement(request, verdict.outcome),
-            console.width), guest_drawing.style)
+            fleet_host_picture.guest_placement(request, verdict.outcome)),
+        console)
 
 
 def _layers(

@@ -1,92 +1,249 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host with a guest on it, drawn for the terminal."""
+"""A host with a guest on it, as a drawing."""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
 
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
+from nova_pinning.host import engine
 from nova_pinning.host import guest_affinity
 from nova_pinning.host import host_model
-from nova_pinning.presentation import cpu_use
+from nova_pinning.host import words
+from nova_pinning.presentation import drawing
 from nova_pinning.presentation import host_structure
-from nova_pinning.presentation import terminal_drawing
+from nova_pinning import spelling
 
-_TILES = {
-    cpu_use.CpuUseKind.EMULATOR: terminal_drawing.TextTile('E', 'emulator'),
-    cpu_use.CpuUseKind.FLOATING: terminal_drawing.TextTile('~', 'floating'),
-    cpu_use.CpuUseKind.TAKEN: terminal_drawing.TextTile('x', 'taken'),
-    cpu_use.CpuUseKind.FREE: terminal_drawing.FREE,
-    cpu_use.CpuUseKind.SHARED: terminal_drawing.TextTile(':', 'shared'),
-    cpu_use.CpuUseKind.KEPT: terminal_drawing.KEPT,
+_Style = drawing.TileStyle
+
+#: The signs of what other guests use, and of what none does.
+SIGNS = {
+    _Style.EMULATOR: 'E',
+    _Style.FLOATING: '~',
+    _Style.TAKEN: 'x',
+    _Style.FREE: '.',
+    _Style.SHARED: ':',
+    _Style.KEPT: '#',
 }
-
-#: What rich, or another that knows these words, shows each mark as.
-#: 'guest:N' marks the vCPUs of guest cell N, see :func:`style`.
-STYLES = {
-    'title': 'bold',
-    'label': 'dim',
-    'emulator': 'black on color(221)',
-    'floating': 'black on color(117)',
-    'taken': 'color(173)',
-    'free': 'bold',
-    'shared': 'cyan',
-    'kept': 'dim',
+#: What they mean.
+MEANINGS = {
+    _Style.TAKEN: 'taken by another guest',
+    _Style.FREE: 'free',
+    _Style.SHARED: 'shared by floating guests',
+    _Style.KEPT: 'kept for the host',
 }
-# Backgrounds that black letters can be read on; neighbours differ much.
-_GUEST_STYLES = tuple(f'black on color({number})' for number in (
-    114, 215, 111, 183, 180, 80, 210, 150))
+_LEGEND = {
+    _Style.EMULATOR: "this guest's emulator threads",
+    _Style.FLOATING: "this guest's vCPUs float here",
+} | MEANINGS
 
 
-def style(mark: str) -> str:
-    """What rich shows a mark as, '' for plain text."""
-    kind, _, number = mark.partition(':')
-    if kind == 'guest':
-        return _GUEST_STYLES[int(number) % len(_GUEST_STYLES)]
-    return STYLES.get(kind, '')
+@dataclasses.dataclass(frozen=True, slots=True)
+class CpuUse:
+    """What one CPU is used for.
+
+    :param style: the first that applies, in the order of ``TileStyle``
+    :param vcpus: the guest's vCPUs that may run on it, ascending
+    :param emulator: whether the guest's emulator threads may run on it
+    :param guest_cell: the guest's cell here, 0 if it has none
+    """
+
+    style: _Style
+    vcpus: tuple[int, ...] = ()
+    emulator: bool = False
+    guest_cell: int = 0
+
+
+def cpu_uses(
+    description: host_model.HostDescription, used: cpuset.CpuSet,
+    placement: guest_affinity.GuestAffinity,
+) -> dict[int, CpuUse]:
+    """Work out what each CPU is used for.
+
+    :param used: CPUs that other guests are pinned to
+    :returns: by CPU id, all CPUs of the host
+    """
+    shared = engine.shared_cpus(description)
+    dedicated = engine.dedicated_cpus(description)
+    vcpus: dict[int, list[int]] = {cpu: [] for cpu in description.cpus}
+    pinned: set[int] = set()
+    for vcpu, cpus in sorted(placement.vcpu_cpus.items()):
+        # A vCPU that floats over a single shared CPU is not pinned to it.
+        if len(cpus) == 1 and not cpus.issubset(shared - dedicated):
+            pinned.update(cpus)
+        for cpu in (cpus or shared) & description.cpus:
+            vcpus[cpu].append(vcpu)
+
+    def style(cpu: int) -> _Style:
+        if cpu in pinned:
+            return _Style.PINNED
+        if vcpus[cpu]:
+            return _Style.FLOATING
+        if cpu in placement.emulator_cpus:
+            return _Style.EMULATOR
+        if cpu in used:
+            return _Style.TAKEN
+        if cpu in dedicated:
+            return _Style.FREE
+        return _Style.SHARED if cpu in shared else _Style.KEPT
+
+    return {
+        cpu: CpuUse(style(cpu), tuple(vcpus[cpu]),
+                    cpu in placement.emulator_cpus,
+                    min(_cells(placement, node), default=0))
+        for node in description.nodes for cpu in node.cpus}
 
 
 def draw(
     description: host_model.HostDescription,
     used: cpuset.CpuSet = cpuset.CpuSet(),
     placement: guest_affinity.GuestAffinity | None = None,
-    width: int = 80,
-) -> list[terminal_drawing.Line]:
+) -> drawing.Drawing:
     """Draw a host with a guest on it.
 
     :param used: CPUs that other guests are pinned to
     :param placement: None for the host on its own
-    :param width: columns of the terminal, at least 40; no line is longer
     """
-    cpu_uses = cpu_use.cpu_use_of(description, used, placement)
-    cells = [_cell(cpu_uses, node, width) for node in description.nodes]
-    size = max((len(_tile(use).symbol) for use in cpu_uses.uses.values()),
-               default=1)
-    tiles = {cpu: _tile(use, size) for cpu, use in cpu_uses.uses.items()}
-    meanings = [(tiles[cpu], meaning)
-                for _, cpu, meaning in cpu_use.legend(cpu_uses)]
-    title = f'{cpu_use.title(cpu_uses)}: {host_structure.summary(description)}'
-    return [
-        *terminal_drawing.heading(title, cpu_use.remarks(cpu_uses), width),
-        *terminal_drawing.draw_cells(cells, tiles, width),
-        *terminal_drawing.legend(
-            meanings + terminal_drawing.between_caches(cells, size), width)]
+    placement = placement or guest_affinity.GuestAffinity(vcpu_cpus={})
+    uses = cpu_uses(description, used, placement)
+    pinned = _of_style(uses, _Style.PINNED)
+    # Where emulator threads run on all CPUs of the vCPUs, none is marked.
+    corner = '' if pinned.issubset(placement.emulator_cpus) else 'e'
+    tiles = {cpu: _tile(use, corner) for cpu, use in uses.items()}
+    nodes = description.nodes
+    guests = {node.id: drawing.Note(
+        _guest_on(node, uses, placement),
+        guest=min(_cells(placement, node), default=0)) for node in nodes}
+    name = spelling.printable(description.name)
+    return drawing.Drawing(
+        _title(placement, name),
+        tuple(_remarks(description, placement, pinned)),
+        (drawing.DrawnHost(
+            name, drawing.sockets(
+                description,
+                {node: [note] for node, note in guests.items()}
+                if any(note.text for note in guests.values()) else {},
+                {node.id: list(_equipment(description, node))
+                 for node in nodes}),
+            (drawing.DrawnState('', tiles),), drawing.about(description)),),
+        tuple(_legend(uses, tiles)),
+        ("An e marks vCPUs that share their CPU with the guest's emulator "
+         'threads.',) if any(tile.corner for tile in tiles.values()) else ())
 
 
-def _cell(
-    host_use: cpu_use.HostCpuUse, node: host_model.NumaNode, width: int,
-) -> terminal_drawing.DrawnCell:
-    socket = host_structure.socket_text(host_use.description, [node.socket])
-    parts = [f'node {node.id} ({socket}, '
-             f'{quantities.shown_memory(node.memory_mib)})']
-    guest = host_use.guest_on(node)
-    if guest:
-        parts.append(guest)
-    return terminal_drawing.cell('  '.join(parts), (
-        cores for _, cores in host_use.domains(node)), width)
+def _cells(placement: guest_affinity.GuestAffinity,
+           node: host_model.NumaNode) -> list[int]:
+    """The cells of the guest that have their memory on a node."""
+    return sorted(cell for cell, where in placement.memory_nodes.items()
+                  if where == node.id)
 
 
-def _tile(use: cpu_use.CpuUse, size: int = 0) -> terminal_drawing.TextTile:
-    if use.kind is cpu_use.CpuUseKind.PINNED:
-        symbol = ','.join(map(str, use.vcpus))
-        mark = f'guest:{use.guest_cell or 0}'
-    else:
-        symbol, mark = _TILES[use.kind].symbol, _TILES[use.kind].mark
-    return terminal_drawing.TextTile(symbol.rjust(size), mark)
+def _of_style(uses: Mapping[int, CpuUse], style: _Style) -> cpuset.CpuSet:
+    return cpuset.CpuSet(
+        cpu for cpu, use in uses.items() if use.style is style)
+
+
+def _guest_on(node: host_model.NumaNode, uses: Mapping[int, CpuUse],
+              placement: guest_affinity.GuestAffinity) -> str:
+    """'guest cell 0: vCPUs 0-7'; '' if nothing of the guest is on a node."""
+    own = [uses[cpu] for cpu in node.cpus]
+    vcpus = {vcpu for use in own for vcpu in use.vcpus}
+    cells = _cells(placement, node)
+    parts = []
+    if cells:
+        name = 'cell' if len(cells) == 1 else 'cells'
+        parts.append(f'guest {name} {", ".join(map(str, cells))}')
+    if vcpus:
+        pinned = any(use.style is _Style.PINNED for use in own)
+        parts.append(_vcpus(vcpus) + ('' if pinned else ' float'))
+    return ': '.join(parts)
+
+
+def _equipment(description: host_model.HostDescription,
+               node: host_model.NumaNode) -> Iterator[drawing.Note]:
+    """Huge pages and devices of a node: '160 pages of 1 GiB, 2 x nvme'."""
+    parts = [f'{words.count(pages, "page")} of '
+             f'{quantities.shown_page_size(size)}'
+             for size, pages in sorted(node.huge_pages.items()) if pages]
+    devices = collections.Counter(
+        spelling.printable(device.alias)
+        for device in description.pci_devices
+        if device.alias and device.numa_node == node.id)
+    parts += [f'{number} x {alias}'
+              for alias, number in sorted(devices.items())]
+    if parts:
+        yield drawing.Note(', '.join(parts))
+
+
+def _tile(use: CpuUse, corner: str) -> drawing.Tile:
+    """:param corner: of CPUs of vCPUs and emulator threads"""
+    purpose = MEANINGS.get(use.style, '')
+    if use.vcpus:
+        purpose = f'{_vcpus(use.vcpus)} ' + (
+            'pinned to it' if use.style is _Style.PINNED
+            else 'floating over it')
+    meaning = ', '.join(filter(None, (
+        purpose, 'emulator threads' if use.emulator else '')))
+    if use.style is not _Style.PINNED:
+        return drawing.Tile(use.style, SIGNS[use.style], meaning)
+    return drawing.Tile(
+        use.style, ','.join(map(str, use.vcpus)), meaning,
+        corner if use.emulator else '', use.guest_cell)
+
+
+def _title(placement: guest_affinity.GuestAffinity, host: str) -> str:
+    """What is drawn: 'enterprise.large on compute-1'."""
+    guest = spelling.printable(placement.name) or 'a guest'
+    if placement.refusal:
+        return f'{guest} does not fit on {host}'
+    return f'{guest} on {host}' if placement.vcpu_cpus else host
+
+
+def _legend(
+    uses: Mapping[int, CpuUse], tiles: Mapping[int, drawing.Tile],
+) -> Iterator[tuple[drawing.Tile, str]]:
+    """What each style that occurs means here, with figures."""
+    for style in _Style:
+        cpus = _of_style(uses, style)
+        if cpus:
+            sample = tiles[min(cpus, key=lambda cpu: uses[cpu].vcpus)]
+            yield sample, (
+                'vCPU of this guest, by number, pinned'
+                if style is _Style.PINNED
+                else f'{_LEGEND[style]}: {host_structure.cpus_text(cpus)}')
+
+
+def _remarks(
+    description: host_model.HostDescription,
+    placement: guest_affinity.GuestAffinity, pinned: cpuset.CpuSet,
+) -> Iterator[str]:
+    """The guest in sentences: where its vCPUs and emulator threads run."""
+    if placement.refusal:
+        yield spelling.printable(placement.refusal)
+    if not placement.vcpu_cpus:
+        return
+    fixed = [vcpu for vcpu, cpus in placement.vcpu_cpus.items()
+             if cpus and cpus.issubset(pinned)]
+    if fixed:
+        yield f'{_vcpus(fixed)} pinned to {host_structure.cpus_text(pinned)}'
+    ranges: dict[cpuset.CpuSet, list[int]] = {}
+    for vcpu, cpus in placement.vcpu_cpus.items():
+        if not cpus.issubset(pinned) or not cpus:
+            ranges.setdefault(cpus or engine.shared_cpus(description),
+                              []).append(vcpu)
+    for cpus, vcpus in ranges.items():
+        yield (f'{_vcpus(vcpus)} floating over '
+               f'{host_structure.cpus_text(cpus)}')
+    emulator = placement.emulator_cpus
+    if emulator and emulator == cpuset.union(placement.vcpu_cpus.values()):
+        yield 'emulator threads on the same CPUs'
+    elif emulator:
+        yield f'emulator threads on {host_structure.cpus_text(emulator)}'
+
+
+def _vcpus(vcpus: Iterable[int]) -> str:
+    """'vCPUs 0-3,6', from vCPU numbers."""
+    return host_structure.numbered('vCPU', cpuset.CpuSet(vcpus))

@@ -7,8 +7,8 @@ from typing import Any
 import rich.console
 
 from nova_pinning.host import words
+from nova_pinning.presentation import moves_drawing
 from nova_pinning.presentation import printing
-from nova_pinning.presentation import rebalance_picture
 from nova_pinning.presentation import rebalance_report
 from nova_pinning.rebalance import plan_check
 from nova_pinning.rebalance import plan_model
@@ -79,7 +79,7 @@ def show(checked: plan_check.PlanCheck, plan: plan_model.RebalancePlan,
         printing.say(f'{text}.', console, '  ')
     if odd:
         printing.heading('Moves that are not as planned', console)
-        letters = rebalance_picture.letters(
+        letters = moves_drawing.letters(
             check.move.guest for check in checked.moves)
         printing.table(
             ('', 'guest', 'from', 'to', 'move', 'because'),

@@ -1,97 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host and what its CPUs are for, drawn for the terminal and as SVG.
+"""A host and what its CPUs are for, as a drawing.
 
 A host without a plan is drawn as nova.conf has it set up.
 """
 
-from nova_pinning import cpuset
 from nova_pinning.host import host_model
+from nova_pinning.presentation import drawing
 from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import plan_facts
-from nova_pinning.presentation import plan_svg
-from nova_pinning.presentation import terminal_drawing
+from nova_pinning import spelling
 
-_STYLES = {
-    'title': 'bold',
-    'label': 'dim',
-    'host': 'bold white on color(240)',
-    'poll': 'black on color(221)',
-    'shared': 'black on color(117)',
-    'dedicated': 'black on color(114)',
-    'any': 'bold',
+_Style = drawing.TileStyle
+
+#: What a CPU can be for: its sign, what a tooltip says, and what a legend.
+KINDS = {
+    _Style.HOST: (
+        'H', 'for the host', 'host CPUs, no guest runs on them'),
+    _Style.POLL: (
+        'P', 'for OVS-DPDK, which polls', 'poll CPUs of OVS-DPDK'),
+    _Style.SHARED: (
+        'S', 'shared by floating vCPUs and emulator threads',
+        'shared CPUs, for floating vCPUs and emulator threads'),
+    _Style.DEDICATED: (
+        'D', 'dedicated to pinned vCPUs', 'dedicated CPUs, for pinned vCPUs'),
+    _Style.ANY: (
+        '.', 'not planned, open to any guest',
+        'not planned, nova would use them for any guest'),
 }
 
 
-def style(mark: str) -> str:
-    """What rich shows a mark of the drawing as, '' for plain text."""
-    return _STYLES.get(mark, '')
+def draw(description: host_model.HostDescription) -> drawing.Drawing:
+    """Draw a host, with its memory and devices."""
+    facts = plan_facts.facts(description)
+    name = spelling.printable(description.name)
+    host = drawing.DrawnHost(
+        name, drawing.sockets(description, below={
+            node.id: [_memory(facts, node), *facts.devices_of(node.id)]
+            for node in description.nodes}),
+        (drawing.DrawnState('', {cpu: _tile(cpu, facts)
+                                 for cpu in facts.kinds}),),
+        drawing.about(description), tuple(facts.devices_of(None)))
+    legend = []
+    for kind, (sign, _meaning, told) in KINDS.items():
+        cpus = facts.cpus_of(kind)
+        if cpus:
+            legend.append((drawing.Tile(kind, sign),
+                           f'{told}: {host_structure.cpus_text(cpus)}'))
+    return drawing.Drawing(
+        name, tuple(plan_facts.remarks(facts)), (host,), tuple(legend),
+        ('The numbers in the corners of CPUs are those of the devices whose '
+         'interrupts they serve.',) if facts.served else ())
 
 
-def svg(description: host_model.HostDescription) -> str:
-    """Draw a host as SVG.
-
-    :returns: a whole SVG document
-    """
-    return plan_svg.render(description)
-
-
-def draw(
-    description: host_model.HostDescription, width: int = 80,
-) -> list[terminal_drawing.Line]:
-    """Draw a host for the terminal.
-
-    :param width: columns of the terminal, at least 40; no line is longer
-    :returns: lines whose marks :func:`style` knows
-    """
-    drawn = plan_facts.facts(description)
-    numbers = host_structure.l3_numbers(description)
-    dies = host_structure.dies(description)
-    cells = [
-        terminal_drawing.cell(
-            _title(description, node, dies),
-            (cores for _, cores in host_structure.domains(node, numbers)),
-            width, _notes(drawn, node))
-        for node in description.nodes]
-    tiles = {cpu: _tile(kind) for cpu, kind in drawn.kinds.items()}
-    title = f'{plan_facts.title(drawn)}: {host_structure.summary(description)}'
-    return [
-        *terminal_drawing.heading(title, plan_facts.remarks(drawn), width),
-        *terminal_drawing.draw_cells(cells, tiles, width),
-        *_strangers(drawn, width),
-        *terminal_drawing.legend([
-            *((_tile(kind), text) for kind, text in plan_facts.legend(drawn)),
-            *terminal_drawing.between_caches(cells, 1)], width)]
+def _tile(cpu: int, facts: plan_facts.DrawnFacts) -> drawing.Tile:
+    kind = facts.kinds[cpu]
+    sign, meaning, _told = KINDS[kind]
+    served = facts.served.get(cpu)
+    if served is None:
+        return drawing.Tile(kind, sign, meaning)
+    devices = '; '.join(
+        f'{device.label} {device.text}'.partition('; interrupts')[0]
+        for _node, device in facts.devices if device.number in served)
+    return drawing.Tile(kind, sign, f'{meaning}; interrupts of {devices}',
+                        str(served))
 
 
-def _title(description: host_model.HostDescription, node: host_model.NumaNode,
-           dies: dict[int, int]) -> str:
-    where = [host_structure.socket_text(
-        description, host_structure.sockets(description, node.cpus)
-        or [node.socket])]
-    own = cpuset.CpuSet(dies[cpu] for cpu in node.cpus if cpu in dies)
-    if own:
-        where.append(host_structure.numbered('die', own))
-    where.append(host_structure.memory(node.memory_mib))
-    return f'node {node.id} ({", ".join(where)})'
-
-
-def _tile(kind: plan_facts.DrawnPurpose) -> terminal_drawing.TextTile:
-    return terminal_drawing.TextTile(plan_facts.SIGNS[kind], kind.value)
-
-
-def _notes(drawn: plan_facts.DrawnFacts,
-           node: host_model.NumaNode) -> list[str]:
-    """The memory and the devices of a node."""
-    memory = ', '.join(part.text for part in plan_facts.memory(drawn, node))
-    notes = [f'memory: {memory or "none"}']
-    return notes + [f'{part.kind}: {part.text}'
-                    for part in drawn.devices_of(node.id)]
-
-
-def _strangers(
-    drawn: plan_facts.DrawnFacts, width: int,
-) -> list[terminal_drawing.Line]:
-    """The devices of no node."""
-    notes = [f'{part.kind}: {part.text}' for part in drawn.devices_of(None)]
-    return list(terminal_drawing.heading('no node', notes,
-                                         width)) if notes else []
+def _memory(facts: plan_facts.DrawnFacts,
+            node: host_model.NumaNode) -> drawing.Note:
+    parts = plan_facts.memory(facts, node)
+    return drawing.Note(
+        ', '.join(part.text for part in parts) or 'none', 'memory',
+        parts=tuple((part.kind, part.mib) for part in parts))

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said of a host's CPUs, memory and devices, planned or as they are.
 
-Both drawings, for the terminal and as SVG, say what stands here.
+``plan_drawing`` draws it, and ``host show`` writes it as JSON.
 """
 
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import enum
 
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
@@ -16,6 +15,7 @@ from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host import plan_model
 from nova_pinning.host import words
+from nova_pinning.presentation import drawing
 from nova_pinning.presentation import host_structure
 from nova_pinning import spelling
 
@@ -32,43 +32,7 @@ _PURPOSES = {
     plan_model.Purpose.SHARED: 'shared guests',
     plan_model.Purpose.BOTH: 'dedicated and shared guests',
 }
-
-
-class DrawnPurpose(enum.StrEnum):
-    """What a CPU is for."""
-
-    HOST = 'host'
-    POLL = 'poll'
-    SHARED = 'shared'
-    DEDICATED = 'dedicated'
-    # Where nova.conf names no CPUs, nova uses all of them for both kinds.
-    ANY = 'any'
-
-
-#: The letter on a CPU.
-SIGNS = {
-    DrawnPurpose.HOST: 'H',
-    DrawnPurpose.POLL: 'P',
-    DrawnPurpose.SHARED: 'S',
-    DrawnPurpose.DEDICATED: 'D',
-    DrawnPurpose.ANY: '.',
-}
-#: For a tooltip.
-MEANINGS = {
-    DrawnPurpose.HOST: 'for the host',
-    DrawnPurpose.POLL: 'for OVS-DPDK, which polls',
-    DrawnPurpose.SHARED: 'shared by floating vCPUs and emulator threads',
-    DrawnPurpose.DEDICATED: 'dedicated to pinned vCPUs',
-    DrawnPurpose.ANY: 'not planned, open to any guest',
-}
-_LEGEND = {
-    DrawnPurpose.HOST: 'host CPUs, no guest runs on them: {cpus}',
-    DrawnPurpose.POLL: 'poll CPUs of OVS-DPDK: {cpus}',
-    DrawnPurpose.SHARED:
-        'shared CPUs, for floating vCPUs and emulator threads: {cpus}',
-    DrawnPurpose.DEDICATED: 'dedicated CPUs, for pinned vCPUs: {cpus}',
-    DrawnPurpose.ANY: 'not planned, nova would use them for any guest: {cpus}',
-}
+_Style = drawing.TileStyle
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,28 +42,9 @@ class MemoryPart:
     :param kind: of the CPUs whose work it is for
     """
 
-    kind: DrawnPurpose
+    kind: _Style
     mib: int
     text: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class DeviceGroup:
-    """Devices of a host that are alike: of one node, used for the same.
-
-    :param number: by which CPUs tell whose interrupts they serve, counted
-        from 1; 0 if that is not planned
-    :param node: None if they belong to none
-    :param kind: 'NIC', 'NVMe', 'GPU', 'PCI'
-    :param text: 'eth0, eth1, 25 Gbit/s, interrupts on CPUs 0,40'
-    :param is_sold: whether they are for guests
-    """
-
-    number: int
-    node: int | None
-    kind: str
-    text: str
-    is_sold: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,24 +52,26 @@ class DrawnFacts:
     """A host with what its CPUs are for.
 
     :param kinds: by CPU id, all CPUs that are online
+    :param devices: those that are alike, with the node that they are of; the
+        corners of the CPUs that serve them refer to their numbers
     :param served: the numbers of the devices whose interrupts each CPU
         serves; CPUs that serve none are left out
     """
 
     description: host_model.HostDescription
-    kinds: Mapping[int, DrawnPurpose]
-    devices: Sequence[DeviceGroup]
+    kinds: Mapping[int, _Style]
+    devices: Sequence[tuple[int | None, drawing.Note]]
     served: Mapping[int, cpuset.CpuSet]
 
-    def cpus_of(self, kind: DrawnPurpose) -> cpuset.CpuSet:
+    def cpus_of(self, kind: _Style) -> cpuset.CpuSet:
         return cpuset.CpuSet(
             cpu for cpu, own in self.kinds.items() if own is kind)
 
-    def devices_of(self, node: int | None) -> list[DeviceGroup]:
+    def devices_of(self, node: int | None) -> list[drawing.Note]:
         """Those of a node, or of none."""
         ids = {node.id for node in self.description.nodes}
-        return [device for device in self.devices if node == (
-            device.node if device.node in ids else None)]
+        return [device for where, device in self.devices
+                if node == (where if where in ids else None)]
 
 
 def facts(description: host_model.HostDescription) -> DrawnFacts:
@@ -144,22 +91,23 @@ def facts(description: host_model.HostDescription) -> DrawnFacts:
         for cpu in cpus:
             served[cpu] = (served.get(cpu, cpuset.CpuSet())
                            | cpuset.CpuSet([number]))
-        devices.append(_devices(number if cpus else 0, alike, cpus))
+        devices.append((alike[0].numa_node,
+                        _devices(number if cpus else 0, alike, cpus)))
     return DrawnFacts(description, _kinds(description), devices, served)
 
 
-def _kinds(description: host_model.HostDescription) -> dict[int, DrawnPurpose]:
+def _kinds(description: host_model.HostDescription) -> dict[int, _Style]:
     nova = description.nova
     none = cpuset.CpuSet()
-    rest, poll = DrawnPurpose.HOST, none
+    rest, poll = _Style.HOST, none
     if description.plan is not None:
         poll = description.plan.poll_cpus
     elif not nova.dedicated_cpus and not nova.shared_cpus:
-        rest = DrawnPurpose.ANY
+        rest = _Style.ANY
     kinds = dict.fromkeys(description.cpus, rest)
-    for kind, cpus in ((DrawnPurpose.POLL, poll),
-                       (DrawnPurpose.SHARED, nova.shared_cpus or none),
-                       (DrawnPurpose.DEDICATED, nova.dedicated_cpus or none)):
+    for kind, cpus in ((_Style.POLL, poll),
+                       (_Style.SHARED, nova.shared_cpus or none),
+                       (_Style.DEDICATED, nova.dedicated_cpus or none)):
         kinds |= dict.fromkeys(cpus & description.cpus, kind)
     return kinds
 
@@ -182,7 +130,7 @@ def _groups(
     return list(groups.values())
 
 
-def _devices(number: int, alike: _Alike, cpus: cpuset.CpuSet) -> DeviceGroup:
+def _devices(number: int, alike: _Alike, cpus: cpuset.CpuSet) -> drawing.Note:
     first = alike[0]
     names = [', '.join(map(spelling.printable, device.names))
              or device.address for device in alike]
@@ -197,19 +145,15 @@ def _devices(number: int, alike: _Alike, cpus: cpuset.CpuSet) -> DeviceGroup:
         parts.append(f'for guests as {spelling.printable(first.alias)}')
     if cpus:
         parts.append(f'interrupts on {host_structure.cpus_text(cpus)}')
-    return DeviceGroup(number, first.numa_node, DEVICE_KINDS[first.kind],
-                       '; '.join(parts), bool(first.alias))
+    return drawing.Note(
+        '; '.join(parts), DEVICE_KINDS[first.kind], number,
+        bool(first.alias))
 
 
 def speed(mbps: int) -> str:
     """How fast a NIC is: '25 Gbit/s'."""
     return (f'{mbps} Mbit/s' if mbps < 1000
             else f'{mbps / 1000:.1f}'.removesuffix('.0') + ' Gbit/s')
-
-
-def title(drawn: DrawnFacts) -> str:
-    """What is drawn."""
-    return spelling.printable(drawn.description.name)
 
 
 def remarks(drawn: DrawnFacts) -> Iterator[str]:
@@ -251,15 +195,6 @@ def _size(sale: plan_model.Sale) -> str:
     return f'{text} on {sale.cells} nodes' if sale.cells > 1 else text
 
 
-def legend(drawn: DrawnFacts) -> Iterator[tuple[DrawnPurpose, str]]:
-    """What each kind that occurs means here, with its CPUs."""
-    for kind in DrawnPurpose:
-        cpus = drawn.cpus_of(kind)
-        if cpus:
-            yield kind, _LEGEND[kind].format(
-                cpus=host_structure.cpus_text(cpus))
-
-
 def memory(drawn: DrawnFacts, node: host_model.NumaNode) -> list[MemoryPart]:
     """The parts of a node's memory; [] if it has none.
 
@@ -272,11 +207,11 @@ def memory(drawn: DrawnFacts, node: host_model.NumaNode) -> list[MemoryPart]:
     for size, pages in sorted(node.huge_pages.items()):
         reserved = min(nova.reserved_huge_pages.get((node.id, size), 0),
                        pages)
-        kept = (DrawnPurpose.POLL, 'for OVS-DPDK') if (
+        kept = (_Style.POLL, 'for OVS-DPDK') if (
             plan is not None and plan.poll_pages.get(node.id)
-            and size == plan.page_size_kib) else (DrawnPurpose.HOST,
+            and size == plan.page_size_kib) else (_Style.HOST,
                                                   'reserved')
-        sold = (guests, 'for guests' if guests is not DrawnPurpose.ANY else '')
+        sold = (guests, 'for guests' if guests is not _Style.ANY else '')
         for (kind, use), number in ((kept, reserved),
                                     (sold, pages - reserved)):
             if number:
@@ -292,17 +227,17 @@ def memory(drawn: DrawnFacts, node: host_model.NumaNode) -> list[MemoryPart]:
 
 
 def _guests(nova: host_model.NovaSettings,
-            node: host_model.NumaNode) -> DrawnPurpose:
+            node: host_model.NumaNode) -> _Style:
     """The kind of guests that a node's memory is for."""
     dedicated, shared = (cpus or cpuset.CpuSet()
                          for cpus in (nova.dedicated_cpus, nova.shared_cpus))
     if not dedicated and not shared:
-        return DrawnPurpose.ANY
+        return _Style.ANY
     # Where a node has CPUs of neither, guests reach it from others.
     is_dedicated = dedicated & node.cpus or not shared & node.cpus
     if dedicated and is_dedicated:
-        return DrawnPurpose.DEDICATED
-    return DrawnPurpose.SHARED
+        return _Style.DEDICATED
+    return _Style.SHARED
 
 
 def _small_pages(
@@ -310,15 +245,15 @@ def _small_pages(
     node: host_model.NumaNode,
     mib: int,
     others: Sequence[MemoryPart],
-    guests: DrawnPurpose,
+    guests: _Style,
 ) -> MemoryPart:
     """What of a node is not in huge pages."""
     text = host_structure.memory(mib)
     plan, shared = description.plan, description.nova.shared_cpus
     if (plan is not None and plan.purpose is plan_model.Purpose.BOTH
             and shared and shared & node.cpus):
-        return MemoryPart(DrawnPurpose.SHARED, mib,
+        return MemoryPart(_Style.SHARED, mib,
                           f'{text} for host and shared guests')
-    if not others or (plan is None and guests is not DrawnPurpose.DEDICATED):
+    if not others or (plan is None and guests is not _Style.DEDICATED):
         return MemoryPart(guests, mib, f'{text} in small pages')
-    return MemoryPart(DrawnPurpose.HOST, mib, f'{text} for the host')
+    return MemoryPart(_Style.HOST, mib, f'{text} for the host')

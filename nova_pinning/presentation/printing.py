@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import itertools
 import re
+import textwrap
 
 import rich.console
 import rich.text
 
-from nova_pinning.presentation import terminal_drawing
 from nova_pinning import spelling
 
 # Longer lines are hard to read.
@@ -22,6 +22,30 @@ _MAX_TEXT_WIDTH = 100
 # Texts that are narrower stand below their labels.
 _MIN_PAIR_WIDTH = 16
 _GAP = '  '
+
+
+class _Wrapper(textwrap.TextWrapper):
+
+    def _handle_long_word(self, chunks: list[str], line: list[str],
+                          length: int, width: int) -> None:
+        end = chunks[-1].rfind(',', 0, width - length) + 1
+        if end:
+            line.append(chunks[-1][:end])
+            chunks[-1] = chunks[-1][end:]
+        elif not line:
+            super()._handle_long_word(chunks, line, length, width)
+
+
+def wrap(text: str, width: int, indent: str = '',
+         further: str = '') -> list[str]:
+    """Break lines after blanks, and CPU lists that are longer at commas.
+
+    :param indent: what the first line begins with
+    :param further: what all others do
+    """
+    return _Wrapper(
+        max(width, 1), initial_indent=indent, subsequent_indent=further,
+        break_on_hyphens=False).wrap(text) or [indent.rstrip()]
 
 
 def title(text: str, console: rich.console.Console) -> None:
@@ -37,7 +61,7 @@ def heading(text: str, console: rich.console.Console) -> None:
 
 def say(text: str, console: rich.console.Console, indent: str = '') -> None:
     """Print a text; its further lines are indented."""
-    for line in terminal_drawing.wrap(
+    for line in wrap(
             ' '.join(text.split()), min(console.width, _MAX_TEXT_WIDTH),
             indent, f'{indent}{_GAP}'):
         _print(rich.text.Text(line), console)
@@ -54,7 +78,7 @@ def pairs(items: Iterable[tuple[str, str]],
         if width - len(indent) < _MIN_PAIR_WIDTH:
             say(f'{label}: {text}', console, _GAP)
             continue
-        first, *more = terminal_drawing.wrap(text, width, indent, indent)
+        first, *more = wrap(text, width, indent, indent)
         _print(rich.text.Text.assemble(
             _GAP, (label.ljust(size), 'dim'), first[size + len(_GAP):],
         ), console)
@@ -78,7 +102,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]],
             if cell)) for row in rows), console)
         return
     for row_index, row in enumerate((columns, *rows)):
-        cells = [terminal_drawing.wrap(cell, width)
+        cells = [wrap(cell, width)
                  for cell, width in zip(row, widths)]
         for parts in itertools.zip_longest(*cells, fillvalue=''):
             line = _GAP.join(

@@ -13,11 +13,11 @@ import rich.console
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.host import words
-from nova_pinning.presentation import console_drawing
+from nova_pinning.presentation import drawing
+from nova_pinning.presentation import moves_drawing
 from nova_pinning.presentation import printing
-from nova_pinning.presentation import rebalance_drawing
-from nova_pinning.presentation import rebalance_picture
 from nova_pinning.presentation import rebalance_report
+from nova_pinning.presentation import terminal_drawing
 from nova_pinning.rebalance import plan_model
 
 _Key = TypeVar('_Key')
@@ -25,18 +25,15 @@ _Key = TypeVar('_Key')
 _NAMES = 6
 
 
-def show(plan: plan_model.RebalancePlan, remarks: Iterable[str],
-         console: rich.console.Console,
-         picture: rebalance_picture.MovePicture | None = None,
-         most: int | None = None) -> None:
+def show(plan: plan_model.RebalancePlan, drawn: drawing.Drawing,
+         console: rich.console.Console, most: int | None = None) -> None:
     """Print what a plan gains and costs, its moves, and a drawing.
 
-    :param remarks: what is worth knowing, ``rebalance_report.remarks``
-    :param picture: of the plan, None for no drawing
+    :param drawn: the plan, with its title and what is worth knowing of it
     :param most: hosts that are drawn, None for all
     """
-    printing.title(rebalance_report.title(plan), console)
-    for remark in remarks:
+    printing.title(drawn.title, console)
+    for remark in drawn.remarks:
         printing.say(remark, console, '  ')
     if plan.stuck:
         printing.heading('What stands in the way', console)
@@ -55,11 +52,11 @@ def show(plan: plan_model.RebalancePlan, remarks: Iterable[str],
             printing.heading('Why not live', console)
             printing.table(('guests', 'why'), [
                 (guests, reason) for reason, guests in reasons], console)
-    if picture is not None and picture.hosts:
+    if drawn.hosts:
         printing.heading('Before and after', console)
-        console_drawing.show(console, rebalance_drawing.draw(
-            picture, console.width, most), rebalance_drawing.style)
-        left = len(picture.hosts) - len(picture.hosts[:most])
+        terminal_drawing.show(
+            moves_drawing.beside_table(drawn), console, most)
+        left = len(drawn.hosts) - len(drawn.hosts[:most])
         if left:
             printing.say(
                 f'{words.count(left, "more host")} '
@@ -120,7 +117,7 @@ def _width(shown: Sequence[tuple[_Column, Sequence[str]]]) -> int:
 
 
 def _columns(plan: plan_model.RebalancePlan) -> Iterator[_Column]:
-    letters = rebalance_picture.letters(move.guest for move in plan.moves)
+    letters = moves_drawing.letters(move.guest for move in plan.moves)
     steps = iter(rebalance_report.steps(plan))
     has_cold = any(move.kind is plan_model.MigrationKind.COLD
                    for move in plan.moves)

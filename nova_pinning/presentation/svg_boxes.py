@@ -5,12 +5,15 @@ A box is a piece of SVG and the room it takes, drawn from its own upper left
 corner. Boxes are put together into larger ones until the drawing is one box.
 """
 
-from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import math
+import re
 import unicodedata
 from xml.sax import saxutils
+
+#: Between a frame and what is in it.
+PADDING = 10
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,6 +73,35 @@ def grid(boxes: Sequence[SvgBox], columns: int, gap: float) -> SvgBox:
     return SvgBox(sum(widths) + gap * (len(widths) - 1), y - gap, ''.join(svg))
 
 
+def framed(
+    inner: Sequence[SvgBox], style: str, padding: float = PADDING,
+) -> list[SvgBox]:
+    """Each box in a frame, all frames of one size."""
+    width = max((box.width for box in inner), default=0) + 2 * padding
+    height = max((box.height for box in inner), default=0) + 2 * padding
+    return [
+        SvgBox(width, height,
+               rectangle(0, 0, width, height, style, 8)
+               + at(padding, padding, box)) for box in inner]
+
+
+def framed_grid(
+    inner: Sequence[SvgBox], style: str, ratio: float, gap: float,
+) -> SvgBox:
+    """Boxes in frames, all as wide, and those of a row as high.
+
+    :param inner: at least one
+    :param ratio: of width to height, which the whole comes near
+    """
+    columns = columns_for(framed(inner, style), gap, ratio)
+    widest = SvgBox(max(box.width for box in inner), 0)
+    frames: list[SvgBox] = []
+    for first in range(0, len(inner), columns):
+        row = inner[first:first + columns]
+        frames += framed([*row, widest], style)[:-1]
+    return grid(frames, columns, gap)
+
+
 def columns_for(boxes: Sequence[SvgBox], gap: float, ratio: float) -> int:
     """How many columns bring a grid nearest to a ratio of width to height.
 
@@ -107,15 +139,10 @@ def shorten(content: str, width: float, size: float) -> str:
     return f'{content}…'
 
 
-def wrap(
-    pieces: Iterable[str], width: float, size: float,
-) -> list[str]:
-    """Fill lines with pieces of text, in their order.
-
-    :param pieces: may end in the blank that is dropped at the end of a line
-    """
+def wrap(content: str, width: float, size: float) -> list[str]:
+    """Break a text after blanks, and after commas, as CPU lists have them."""
     lines = ['']
-    for piece in pieces:
+    for piece in re.split(r'(?<=[, ])', content):
         together = (lines[-1] + piece).rstrip()
         if lines[-1] and text_width(together, size) > width:
             lines.append('')

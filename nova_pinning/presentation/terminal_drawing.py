@@ -1,222 +1,193 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host CPUs as a drawing for the terminal.
+"""A drawing of hosts for the terminal.
 
-A cell is drawn with its cores as columns and the threads of a core below
-each other, so that what shares a core stands together::
+A node of a host in one state is drawn with its cores as columns and the
+threads of a core below each other, so that what shares a core stands
+together::
 
     CPUs 0-5    # A A B B .
     CPUs 12-17  # A A B B .
 
-Pure: a drawing is a list of lines, a line a list of spans, and a span is a
-piece of text with a mark that says what it stands for. Whoever shows the
-drawing turns marks into colours, or leaves them out: the text alone says it
-all.
+Of a host in several states a node is one row for each state, its CPUs core by
+core, so that what has moved stands where it shows::
+
+    cmp-1
+      cell 0  before  AAAA....xxxxBBBB   4 free
+              after   ........xxxx....  12 free
+
+The text alone says it all; colours say it again.
 """
 
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
 import itertools
-import string
-import textwrap
-import typing
+
+import rich.console
+from rich import text as rich_text
 
 from nova_pinning import cpuset
+from nova_pinning.presentation import drawing
+from nova_pinning.presentation import host_structure
+from nova_pinning.presentation import printing
+
+_Style = drawing.TileStyle
+_Lines = Iterator[rich_text.Text]
+
+_TITLE = 'bold'
+_LABEL = 'dim'
+_STYLES = {
+    _Style.EMULATOR: 'black on color(221)',
+    _Style.FLOATING: 'black on color(117)',
+    _Style.TAKEN: 'color(173)',
+    _Style.FREE: 'bold',
+    _Style.HOST: 'bold white on color(240)',
+    _Style.POLL: 'black on color(221)',
+    _Style.SHARED: 'black on color(117)',
+    _Style.DEDICATED: 'black on color(114)',
+    _Style.ANY: 'bold',
+    _Style.KEPT: 'dim',
+}
+# Backgrounds that black letters can be read on; neighbours differ much.
+_GUEST_STYLES = tuple(f'black on color({number})' for number in (
+    114, 215, 111, 183, 180, 80, 210, 150))
+_AS_IT_IS = 'as it is'
 
 
-class TextSpan(typing.NamedTuple):
-    """A piece of a line.
+def style(tile: drawing.Tile) -> str:
+    """What rich shows a tile as."""
+    if tile.style is _Style.PINNED:
+        return _GUEST_STYLES[tile.guest % len(_GUEST_STYLES)]
+    return _STYLES[tile.style]
 
-    :param mark: what it stands for, '' for nothing in particular
+
+def show(drawn: drawing.Drawing, console: rich.console.Console,
+         most: int | None = None) -> None:
+    """Print a drawing.
+
+    :param most: hosts that are drawn, None for all
     """
-
-    text: str
-    mark: str = ''
-
-
-Line = list[TextSpan]
+    for line in lines(drawn, console.width, most):
+        console.print(line, soft_wrap=True)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class TextTile:
-    """How one CPU is drawn.
+def lines(drawn: drawing.Drawing, width: int = 80,
+          most: int | None = None) -> list[rich_text.Text]:
+    """Draw it.
 
-    :param symbol: one character, or more where there are very many guests
-    :param mark: what the CPU is used for, see :class:`TextSpan`
+    :param width: columns of the terminal, at least 40; no line is longer
+    :param most: hosts that are drawn, None for all
     """
-
-    symbol: str
-    mark: str = ''
-
-
-FREE = TextTile('.', 'free')
-KEPT = TextTile('#', 'kept')
-FLOATING = TextTile('~', 'floating')
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class DrawnCell:
-    """One NUMA cell to draw.
-
-    :param title: what is written above it
-    :param cores: the ids of each core's CPUs
-    :param domain_sizes: how many cores, in their order, share each
-        last-level cache; () leaves the caches out
-    :param notes: what else belongs to it, written below its cores
-    """
-
-    title: str
-    cores: tuple[tuple[int, ...], ...]
-    domain_sizes: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
+    hosts = drawn.hosts[:most]
+    size = max((len(tile.sign) for tile in (
+        *(tile for host in hosts for state in host.states
+          for tile in state.tiles.values()),
+        *(tile for tile, _meaning in drawn.legend))), default=1)
+    found = list(itertools.chain(
+        _heading(drawn, width), *(
+            _host(host, size, width) if len(host.states) == 1
+            else _rows(host, size, width) for host in hosts),
+        _legend(drawn, size, width)))
+    for line in found:
+        line.rstrip()
+    return found
 
 
-def cell(
-    title: str, domains: Iterable[tuple[tuple[int, ...], ...]], width: int,
-    notes: Iterable[str] = (),
-) -> DrawnCell:
-    """A cell of which it is known which cores share a cache.
-
-    :param domains: the cores of each
-    :param width: what is longer of the title is cut off
-    """
-    cores = tuple(domains)
-    return DrawnCell(
-        title if len(title) <= width else f'{title[:width - 3]}...',
-        tuple(itertools.chain.from_iterable(cores)),
-        tuple(map(len, cores)) if len(cores) > 1 else (), tuple(notes))
+def _heading(drawn: drawing.Drawing, width: int) -> _Lines:
+    about = drawn.hosts[0].about if drawn.hosts else ''
+    title = ': '.join(filter(None, (drawn.title, about)))
+    if title:
+        yield from _wrapped(title, width, style=_TITLE)
+    for remark in drawn.remarks:
+        yield from _wrapped(remark, width, '  ', '  ')
 
 
-def symbols() -> Iterator[str]:
-    """Names for guests: A to Z, a to z, 0 to 9, then AA, AB and so on."""
-    letters = string.ascii_letters.swapcase() + string.digits
-    for length in itertools.count(1):
-        for name in itertools.product(letters, repeat=length):
-            yield ''.join(name)
+def _wrapped(text: str, width: int, indent: str = '', further: str = '',
+             style: str = '') -> _Lines:
+    for line in printing.wrap(text, width, indent, further):
+        yield rich_text.Text(line, style)
 
 
-def heading(
-    title: str, remarks: Iterable[str], width: int,
-) -> Iterator[Line]:
-    """A title with sentences below it."""
-    for line in wrap(title, width):
-        yield [TextSpan(line, 'title')]
-    for remark in remarks:
-        for line in wrap(remark, width, '  ', '  '):
-            yield [TextSpan(line)]
+def _legend(drawn: drawing.Drawing, size: int,
+            width: int) -> _Lines:
+    entries = [(tile.sign, style(tile), meaning)
+               for tile, meaning in drawn.legend]
+    if any(len(node.caches) > 1 for host in drawn.hosts for node in host.nodes
+           if len(host.states) == 1):
+        entries.append(
+            ('|', _LABEL, 'between cores that do not share an L3 cache'))
+    indent = ' ' * (size + 3)
+    for sign, look, meaning in entries:
+        first, *more = printing.wrap(meaning, width, indent, indent)
+        yield rich_text.Text.assemble(
+            '  ', (sign.rjust(size), look), first[len(indent) - 1:])
+        yield from map(rich_text.Text, more)
 
 
-def legend(
-    entries: Iterable[tuple[TextTile, str]], width: int,
-) -> Iterator[Line]:
-    """What tiles mean."""
-    for tile, meaning in entries:
-        indent = ' ' * (len(tile.symbol) + 3)
-        first, *more = wrap(meaning, width, indent, indent)
-        yield [TextSpan('  '), TextSpan(tile.symbol, tile.mark),
-               TextSpan(first[len(indent) - 1:])]
-        yield from ([TextSpan(line)] for line in more)
+def _host(host: drawing.DrawnHost, size: int, width: int) -> _Lines:
+    tiles = host.states[0].tiles
+    for socket in host.sockets:
+        for node in socket.nodes:
+            where = ', '.join(filter(None, (
+                socket.name, node.die,
+                host_structure.memory(node.memory_mib))))
+            title = '  '.join((f'node {node.id} ({where})', *(
+                note.text for note in node.above if note.text)))
+            if len(title) > width:
+                title = f'{title[:width - 3]}...'
+            yield rich_text.Text(title, _TITLE)
+            yield from _cores(node, tiles, size, width)
+            yield from _notes(node.below, width)
+    if host.notes:
+        yield rich_text.Text('no node', _TITLE)
+        yield from _notes(host.notes, width)
 
 
-def between_caches(cells: Iterable[DrawnCell], size: int) -> list[
-        tuple[TextTile, str]]:
-    """What the bar between cores means, for a legend, if there is one.
-
-    :param size: letters of a symbol
-    """
-    if not any(cell.domain_sizes for cell in cells):
-        return []
-    return [(TextTile('|'.rjust(size), 'label'),
-             'between cores that do not share an L3 cache')]
-
-
-class _Wrapper(textwrap.TextWrapper):
-
-    def _handle_long_word(self, chunks: list[str], line: list[str],
-                          length: int, width: int) -> None:
-        end = chunks[-1].rfind(',', 0, width - length) + 1
-        if end:
-            line.append(chunks[-1][:end])
-            chunks[-1] = chunks[-1][end:]
-        elif not line:
-            super()._handle_long_word(chunks, line, length, width)
-
-
-def wrap(text: str, width: int, indent: str = '',
-         further: str = '') -> list[str]:
-    """Break lines after blanks, and CPU lists that are longer at commas.
-
-    :param indent: what the first line begins with
-    :param further: what all others do
-    """
-    return _Wrapper(
-        max(width, 1), initial_indent=indent, subsequent_indent=further,
-        break_on_hyphens=False).wrap(text) or [indent.rstrip()]
-
-
-def draw_cells(
-    cells: Iterable[DrawnCell],
-    tiles: Mapping[int, TextTile],
-    width: int = 80,
-) -> list[Line]:
-    """Draw the cells of a host below each other.
-
-    :param tiles: how to draw each CPU, by its id; KEPT where it is missing,
-        since a CPU that nobody may use is kept for the host
-    :param width: columns of the terminal; cores that find no room go to
-        another block of rows. One core a block is drawn in any case.
-    """
-    lines: list[Line] = []
-    for cell in cells:
-        lines.append([TextSpan(cell.title, 'title')])
-        lines += _draw_cores(cell, tiles, width)
-        for note in cell.notes:
-            lines += ([TextSpan(line)]
-                      for line in wrap(note, width, '  ', '    '))
-    return lines
+def _notes(notes: Iterable[drawing.Note], width: int) -> _Lines:
+    for note in notes:
+        yield from _wrapped(str(note), width, '  ', '    ')
 
 
 # A block is a row of cores, in groups with a bar between them.
 _Block = Sequence[Sequence[tuple[int, ...]]]
 
 
-def _draw_cores(
-    cell: DrawnCell,
-    tiles: Mapping[int, TextTile],
-    width: int,
-) -> list[Line]:
-    if not cell.cores:
-        return [[TextSpan('  no CPUs', 'label')]]
-    size = max(len(tiles.get(cpu, KEPT).symbol)
-               for core in cell.cores for cpu in core)
-    blocks = (_blocks_of_domains(cell, size, width) or
-              _blocks_of_cores(cell.cores, size, width))
+def _cores(node: drawing.DrawnNode, tiles: Mapping[int, drawing.Tile],
+           size: int, width: int) -> _Lines:
+    """The cores of a node; what finds no room goes to another block of rows.
+
+    One core a block is drawn in any case.
+    """
+    if not node.cores:
+        yield rich_text.Text('  no CPUs', _LABEL)
+        return
+    blocks = (_blocks_of_caches(node, size, width) or
+              _blocks_of_cores(node.cores, size, width))
     label_size = _label_size(blocks)
-    lines = []
     for block in blocks:
         for thread, label in enumerate(_labels(block)):
-            line = [TextSpan(label.ljust(label_size), 'label')]
+            line = rich_text.Text(label.ljust(label_size), _LABEL)
             for number, group in enumerate(block):
                 if number:
-                    line.append(TextSpan(' |', 'label'))
+                    line.append(' |', _LABEL)
                 for core in group:
-                    line.append(TextSpan(' '))
-                    line.append(_span(core, thread, tiles, size))
-            lines.append(line)
-    return lines
+                    # A core may have fewer threads, or have some offline.
+                    sign, look = '', ''
+                    if thread < len(core):
+                        tile = tiles[core[thread]]
+                        sign, look = tile.sign, style(tile)
+                    line.append(' ').append(sign.rjust(size), look)
+            yield line
 
 
-def _blocks_of_domains(cell: DrawnCell, size: int, width: int) -> list[_Block]:
-    """As many whole domains a block as there is room for; [] if not one."""
-    ends = list(itertools.accumulate(cell.domain_sizes))
-    domains = [cell.cores[first:last] for first, last in zip(
-        [0, *ends], ends)]
-    for count in range(len(domains), 0, -1):
-        blocks: list[_Block] = [
-            domains[first:first + count]
-            for first in range(0, len(domains), count)]
+def _blocks_of_caches(node: drawing.DrawnNode, size: int,
+                      width: int) -> list[_Block]:
+    """As many whole caches a block as there is room for; [] if not one."""
+    caches = [[core.cpus for core in cache.cores] for cache in node.caches]
+    for count in range(len(caches), 0, -1):
+        blocks: list[_Block] = [caches[first:first + count] for first in
+                                range(0, len(caches), count)]
         longest = max(
             sum(map(len, block)) * (size + 1) + 2 * (len(block) - 1)
             for block in blocks)
@@ -261,19 +232,33 @@ def _ids(cpus: Sequence[int]) -> str:
     return text if len(text) <= 24 else f'{min(cpus)}...{max(cpus)}'
 
 
-def _span(
-    core: tuple[int, ...],
-    thread: int,
-    tiles: Mapping[int, TextTile],
-    size: int,
-) -> TextSpan:
-    if thread >= len(core):
-        # A core with fewer threads than others, or one of them offline.
-        return TextSpan(' ' * size)
-    tile = tiles.get(core[thread], KEPT)
-    return TextSpan(tile.symbol.ljust(size), tile.mark)
+def _rows(host: drawing.DrawnHost, size: int, width: int) -> _Lines:
+    yield rich_text.Text(host.name, _TITLE)
+    for node in host.nodes:
+        cpus = [cpu for core in node.cores for cpu in core]
+        states: Sequence[drawing.DrawnState] = host.states
+        if all(state.tiles[cpu] == states[0].tiles[cpu]
+               for state in states for cpu in cpus):
+            states = [drawing.DrawnState(_AS_IT_IS, states[0].tiles)]
+        name = f'  cell {node.id}  '
+        for state in states:
+            tiles = [state.tiles[cpu] for cpu in cpus]
+            yield from _row(f'{name}{state.label.ljust(len(_AS_IT_IS))}  ',
+                            tiles, drawing.free_count(node, state.tiles),
+                            size, width)
+            name = ' ' * len(name)
+    yield from _notes(host.notes, width)
 
 
-def plain(line: Iterable[TextSpan]) -> str:
-    """A line without its marks."""
-    return ''.join(span.text for span in line).rstrip()
+def _row(label: str, tiles: Sequence[drawing.Tile], free: int, size: int,
+         width: int) -> _Lines:
+    """One state of a cell; CPUs that find no room go to further lines."""
+    end = f'  {free:3} free'
+    # Several letters need a blank between them to be told apart.
+    blank = ' ' * (size > 1)
+    room = max(1, (width - len(label) - len(end)) // (size + len(blank)))
+    for first in range(0, max(1, len(tiles)), room):
+        yield rich_text.Text.assemble(
+            (label, _LABEL), *((tile.sign.rjust(size) + blank, style(tile))
+                               for tile in tiles[first:first + room]), end)
+        label, end = ' ' * len(label), ''

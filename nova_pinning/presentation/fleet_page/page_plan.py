@@ -5,7 +5,7 @@ from typing import Any
 
 from nova_pinning.fleet import cpu_sequence
 from nova_pinning import model
-from nova_pinning.presentation import rebalance_picture
+from nova_pinning.presentation import moves_drawing
 from nova_pinning.presentation import rebalance_report
 from nova_pinning.rebalance import plan_model
 from nova_pinning import spelling
@@ -20,7 +20,7 @@ def as_dict(plan: plan_model.RebalancePlan) -> dict[str, Any]:
         'stuck': [[_text(stuck.name or stuck.guest), _text(stuck.host),
                    _text(stuck.reason)] for stuck in plan.stuck],
         'letters': [[guest.guest, guest.letter] for guest
-                    in rebalance_picture.moved_guests(plan)],
+                    in moves_drawing.moved_guests(plan)],
         'moves': [{
             'guest': move.guest, 'name': _text(move.name or move.guest),
             'flavor': _text(move.flavor), 'vcpus': move.vcpus,

@@ -12,6 +12,7 @@ import fixtures
 from nova_pinning.host import host_loader
 from nova_pinning.host import hostfile_writer
 from nova_pinning.presentation import plan_drawing
+from nova_pinning.presentation import svg_drawing
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit.presentation import test_plan_drawing
@@ -74,7 +75,8 @@ class TestShowHost(cli_case.TestCase):
         done = self._show('--svg', str(path), host=self._plan())
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertEqual(
-            plan_drawing.svg(test_plan_drawing.planned()), path.read_text())
+            svg_drawing.render(plan_drawing.draw(
+                test_plan_drawing.planned())), path.read_text())
         ElementTree.parse(path)
 
     def test_what_the_documentation_shows(self):

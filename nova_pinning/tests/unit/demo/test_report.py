@@ -30,7 +30,7 @@ class TestShow(oslotest.BaseTestCase):
                      '  CPUs 0-3 # A . .', '  CPUs 4-7 # A . .',
                      '  . free: 2-3,6-7', "  # kept for the host's own: 0,4",
                      '  CPUs 0-3 ~ ~ ~ ~',
-                     '    0.25 vCPUs for each where 3 are allowed',
+                     '    are allowed',
                      '  Placement 4 left, 8 needed',
                      '  yes one is refused'):
             self.assertIn(

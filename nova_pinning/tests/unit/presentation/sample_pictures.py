@@ -22,7 +22,10 @@ class Picture:
         self.tiles = {}
         # Class and corners of each rectangle.
         self.rectangles = []
-        # (text, left, right, base line, corners of the frame it is in)
+        # (text, left, right, base line, corners of the frame it is in);
+        # of signs and numbers of tiles
+        self.signs = []
+        # and of all
         self.texts = []
         self.used = set()
         width, height = map(float, self.root.get('viewBox').split()[2:])
@@ -57,8 +60,11 @@ class Picture:
         width = svg_boxes.text_width(item.text, size)
         left = x + float(item.get('x')) - width * {
             None: 0, 'middle': 0.5, 'end': 1}[item.get('text-anchor')]
-        self.texts.append(
-            (item.text, left, left + width, y + float(item.get('y')), frame))
+        found = (
+            item.text, left, left + width, y + float(item.get('y')), frame)
+        self.texts.append(found)
+        if {'np-big', 'np-id'} & set(item.get('class').split()):
+            self.signs.append(found)
 
 
 def check(case, text, host):
@@ -72,13 +78,11 @@ def check(case, text, host):
                    for tip in picture.tiles)
     case.assertEqual(sorted(host.cpus), drawn)
     case.assertEqual(set(), picture.used - picture.classes)
-    for shown, left, right, base_line, frame in picture.texts:
-        # A tenth of a unit is lost to rounding; legends have a tile before
-        # their text, which is not a frame.
-        if re.fullmatch(r'[\d,-]+|[×#~E:eHPSD.]', shown):
-            case.assertTrue(
-                frame[0] - 0.2 <= left and right <= frame[2] + 0.2 and
-                frame[1] < base_line < frame[3], (shown, frame))
+    for shown, left, right, base_line, frame in picture.signs:
+        # A tenth of a unit is lost to rounding.
+        case.assertTrue(
+            frame[0] - 0.2 <= left and right <= frame[2] + 0.2 and
+            frame[1] < base_line < frame[3], (shown, frame))
     for _style, corners in picture.rectangles:
         case.assertLessEqual(0, min(corners))
     left, top, width, height = map(

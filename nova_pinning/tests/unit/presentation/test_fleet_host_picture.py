@@ -7,11 +7,12 @@ import hypothesis
 from nova_pinning import cpuset
 from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
-from nova_pinning.presentation import cpu_use
+from nova_pinning.presentation import drawing
 from nova_pinning.presentation import fleet_host_picture
 from nova_pinning.presentation import guest_drawing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.explain import explain_cases
+from nova_pinning.tests.unit.presentation import drawings
 from nova_pinning.tests.unit import unit_base
 
 
@@ -49,12 +50,11 @@ class TestPicture(unit_base.TestCase):
             pinned = cpuset.union(
                 cell.pinned_cpus for cell in where.engine.cells)
             placement = fleet_host_picture.guest_placement(one, outcome)
-            lines = guest_drawing.draw(described, pinned, placement, 80)
-            for line in lines:
-                self.assertLessEqual(sum(len(span.text) for span in line), 80)
-            uses = cpu_use.cpu_use_of(described, pinned, placement).uses
-            shown = {cpu for cpu, use in uses.items()
-                     if use.kind is cpu_use.CpuUseKind.PINNED}
+            drawn = guest_drawing.draw(described, pinned, placement)
+            for line in drawings.plain(drawn):
+                self.assertLessEqual(len(line), 80)
+            shown = {cpu for cpu, tile in drawings.tiles(drawn).items()
+                     if tile.style is drawing.TileStyle.PINNED}
             cpus = set()
             if isinstance(outcome, model.Fit):
                 cpus = {cpu for cell in outcome.cells

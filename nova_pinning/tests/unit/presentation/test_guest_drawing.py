@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-
+import re
 import textwrap
 
 import hypothesis
@@ -10,22 +10,105 @@ from oslotest import base as oslotest
 from nova_pinning import cpuset
 from nova_pinning.host import guest_affinity
 from nova_pinning.host import host_loader
-from nova_pinning import presentation
+from nova_pinning.presentation import drawing
 from nova_pinning.presentation import guest_drawing
+from nova_pinning.presentation import svg_drawing
+from nova_pinning.presentation import terminal_drawing
 from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit.host import test_host_loader
+from nova_pinning.tests.unit.presentation import drawings
+from nova_pinning.tests.unit.presentation import sample_pictures
 from nova_pinning.tests.unit import unit_base
-
-
-def text(lines):
-    return '\n'.join(map(presentation.plain, lines)) + '\n'
 
 
 def cpus(cpu_list):
     return cpuset.CpuSet.parse(cpu_list)
 
 
+def styles(drawn):
+    return {style: str(cpuset.CpuSet(own)) for style, own in
+            drawings.of_style(drawings.tiles(drawn)).items()}
+
+
+def above(drawn):
+    return [note.text for node in drawn.hosts[0].nodes for note in node.above]
+
+
 class TestDraw(oslotest.BaseTestCase):
+    """What is drawn, whoever shows it."""
+
+    def test_the_host_alone(self):
+        host = host_samples.host(nova=host_samples.settings('2-3,5-7', '1'))
+        found = guest_drawing.draw(host, cpus('3,7'))
+        self.assertEqual(
+            {'taken': '3,7', 'free': '2,5-6', 'shared': '1', 'kept': '0,4'},
+            styles(found))
+        self.assertEqual(('small', ()), (found.title, found.remarks))
+
+    def test_pinned_guest_with_emulator_threads_apart(self):
+        host = host_samples.host(nova=host_samples.settings('2-3,5-7', '1'))
+        found = guest_drawing.draw(
+            host, cpus('3,7,2'), guest_affinity.GuestAffinity(
+                vcpu_cpus={0: cpus('2'), 1: cpus('6')},
+                emulator_cpus=cpus('1'), memory_nodes={0: 1}, name='a'))
+        self.assertEqual(
+            {'pinned': '2,6', 'emulator': '1', 'taken': '3,7', 'free': '5',
+             'kept': '0,4'}, styles(found))
+        self.assertEqual(
+            drawing.Tile(drawing.TileStyle.PINNED, '1',
+                         'vCPU 1 pinned to it'), drawings.tiles(found)[6])
+        self.assertEqual(
+            ('vCPUs 0-1 pinned to CPUs 2,6', 'emulator threads on CPU 1'),
+            found.remarks)
+        self.assertEqual('a on small', found.title)
+        self.assertEqual(['', 'guest cell 0: vCPUs 0-1'], above(found))
+
+    def test_legend(self):
+        found = guest_drawing.draw(
+            host_samples.host(), cpus('1,3'), guest_affinity.GuestAffinity(
+                vcpu_cpus={1: cpus('2'), 0: cpus('6')}))
+        self.assertEqual([
+            ('0', 'vCPU of this guest, by number, pinned'),
+            ('x', 'taken by another guest: CPUs 1,3'),
+            ('.', 'free: CPUs 0,4-5,7'),
+        ], [(tile.sign, meaning) for tile, meaning in found.legend])
+
+    def test_floating_guest(self):
+        host = host_samples.host(nova=host_samples.settings(None, '1-7'))
+        found = guest_drawing.draw(
+            host, placement=guest_affinity.GuestAffinity(
+                vcpu_cpus={0: cpus(''), 1: cpus('')},
+                emulator_cpus=cpus('1-7')))
+        self.assertEqual({'floating': '1-7', 'kept': '0'}, styles(found))
+        self.assertEqual(['vCPUs 0-1 float'] * 2, above(found))
+        self.assertEqual(
+            ('vCPUs 0-1 floating over CPUs 1-7',
+             'emulator threads on CPUs 1-7'), found.remarks)
+
+    def test_mixed_guest(self):
+        host = host_samples.host(nova=host_samples.settings('2-7', '1'))
+        found = guest_drawing.draw(
+            host, placement=guest_affinity.GuestAffinity(
+                vcpu_cpus={0: cpus('1'), 1: cpus('5')},
+                emulator_cpus=cpus('1,5'), memory_nodes={0: 0}))
+        # To float over one CPU is not to be pinned to it.
+        self.assertEqual(
+            {'pinned': '5', 'floating': '1', 'free': '2-4,6-7', 'kept': '0'},
+            styles(found))
+        self.assertEqual((
+            'vCPU 1 pinned to CPU 5', 'vCPU 0 floating over CPU 1',
+            'emulator threads on the same CPUs'), found.remarks)
+
+    def test_nova_without_settings(self):
+        found = guest_drawing.draw(
+            host_samples.host(), cpus('3'), guest_affinity.GuestAffinity(
+                vcpu_cpus={0: cpus('5')}))
+        self.assertEqual(
+            {'pinned': '5', 'taken': '3', 'free': '0-2,4,6-7'},
+            styles(found))
+
+
+class TestTerminal(oslotest.BaseTestCase):
 
     def test_pinned_guest(self):
         host = host_samples.host(nova=host_samples.settings('1-3,5-7'))
@@ -33,7 +116,6 @@ class TestDraw(oslotest.BaseTestCase):
             vcpu_cpus={10: cpus('2'), 11: cpus('6')},
             emulator_cpus=cpus('2,6'), memory_nodes={0: 1},
             name='dedicated')
-        lines = guest_drawing.draw(host, cpus('1,5'), placement)
         self.assertEqual(textwrap.dedent("""\
             dedicated on small: 2 sockets, 2 NUMA nodes, 4 cores, 8 CPUs
               vCPUs 10-11 pinned to CPUs 2,6
@@ -48,66 +130,134 @@ class TestDraw(oslotest.BaseTestCase):
                x taken by another guest: CPUs 1,5
                . free: CPUs 3,7
                # kept for the host: CPUs 0,4
-            """), text(lines))
-        marks = {span.text: span.mark for line in lines for span in line}
-        self.assertEqual(
-            ('guest:0', 'guest:0', 'taken', 'free', 'kept'),
-            tuple(marks[symbol] for symbol in ('10', '11', ' x', ' .', ' #')))
-        for mark in marks.values():
-            self.assertTrue(guest_drawing.style(mark) or not mark, mark)
-
-    def test_caches(self):
-        host = host_loader.load(
-            test_host_loader.EXAMPLES / 'epyc-256-nps4.yaml')
-        lines = text(guest_drawing.draw(host, width=80)).splitlines()
-        self.assertEqual(
-            '  CPUs 0-15    # # : : . . . . | . . . . . . . .', lines[2])
-        self.assertEqual(
-            '  | between cores that do not share an L3 cache', lines[-1])
+            """), drawings.text(guest_drawing.draw(
+                host, cpus('1,5'), placement)))
 
     def test_long_names_and_lists(self):
         host = host_samples.host(name='n' * 50)
         placement = guest_affinity.GuestAffinity(
             vcpu_cpus={0: cpus('1')}, name='a\x1b[31m' + 'b' * 100)
-        lines = text(guest_drawing.draw(host, width=40)).splitlines()
-        self.assertEqual(40, max(map(len, lines)))
-        shown = text(guest_drawing.draw(host, cpus(''), placement, 60))
-        self.assertNotIn('\x1b', shown)
+        self.assertEqual(40, max(map(len, drawings.plain(
+            guest_drawing.draw(host), 40))))
+        self.assertNotIn('\x1b', drawings.text(
+            guest_drawing.draw(host, cpus(''), placement), 60))
 
-    @unit_base.settings(max_examples=150)
+    @unit_base.settings(max_examples=100)
     @hypothesis.given(strategies.data(), strategies.integers(40, 160))
     def test_any_guest_on_any_host(self, data, width):
         host = data.draw(host_samples.any_host())
         used, placement = data.draw(host_samples.any_placement(host))
-        lines = guest_drawing.draw(host, used, placement, width)
-        for line in lines:
-            self.assertLessEqual(len(presentation.plain(line)), width)
-        pinned = [span.text for line in lines for span in line
-                  if span.mark.startswith('guest:')]
-        # The legend shows one of them once more.
-        numbers = sorted(map(int, pinned))
-        if numbers:
-            numbers.remove(int(pinned[-1]))
+        drawn = guest_drawing.draw(host, used, placement)
+        for line in drawings.plain(drawn, width):
+            self.assertLessEqual(len(line), width)
+        shared = host.nova.shared_cpus or cpuset.CpuSet()
         self.assertEqual(
-            [vcpu for vcpu, where in placement.vcpu_cpus.items()
-             if len(where) == 1 and
-             not where.issubset(shared_only(host))], numbers)
+            sorted(vcpu for vcpu, where in placement.vcpu_cpus.items()
+                   if len(where) == 1 and not where.issubset(shared)),
+            sorted(int(tile.sign) for tile in drawings.tiles(drawn).values()
+                   if tile.style is drawing.TileStyle.PINNED))
+
+    def test_examples(self):
+        """Each CPU is there once, and the legend has each kind of use."""
+        for path in test_host_loader.EXAMPLES.iterdir():
+            drawn = guest_drawing.draw(host_loader.load(path))
+            for width in (80, 120):
+                signs = sum(
+                    len(re.findall(r'(?<=[ |])[.#:](?=$|[ |])', line))
+                    for line in drawings.plain(drawn, width))
+                self.assertEqual(
+                    len(drawings.tiles(drawn)) + len(drawn.legend), signs,
+                    path)
+
+    def test_colours_of_guest_cells(self):
+        tiles = [drawing.Tile(drawing.TileStyle.PINNED, str(cell), guest=cell)
+                 for cell in range(9)]
+        looks = list(map(terminal_drawing.style, tiles))
+        self.assertEqual(8, len(set(looks)))
+        self.assertEqual(looks[0], looks[8])
+
+
+class TestSvg(oslotest.BaseTestCase):
+
+    def check(self, host, used, placement):
+        return sample_pictures.check(self, svg_drawing.render(
+            guest_drawing.draw(host, used, placement)), host)
+
+    @unit_base.settings(max_examples=60)
+    @hypothesis.given(strategies.data())
+    def test_any_guest_on_any_host(self, data):
+        host = data.draw(host_samples.any_host())
+        self.check(host, *data.draw(host_samples.any_placement(host)))
 
     def test_examples(self):
         for path in test_host_loader.EXAMPLES.iterdir():
-            for width in (80, 120):
-                lines = guest_drawing.draw(host_loader.load(path), width=width)
-                drawn = sum(1 for line in lines for span in line
-                            if span.mark in ('free', 'kept', 'shared'))
-                # Each kind is in the legend as well.
-                self.assertLessEqual(
-                    max(len(presentation.plain(line)) for line in lines),
-                    width)
-                self.assertIn(
-                    drawn - len(host_loader.load(path).cpus), (1, 2, 3), path)
+            host = host_loader.load(path)
+            own = host.nova.dedicated_cpus or host.cpus
+            placement = guest_affinity.GuestAffinity(
+                vcpu_cpus=dict(enumerate(
+                    cpuset.CpuSet([cpu]) for cpu in own)),
+                memory_nodes={number: node.id for number, node
+                              in enumerate(host.nodes)},
+                name='all of it')
+            self.check(host, cpus(''), placement)
 
+    def test_tooltips_and_texts(self):
+        host = host_samples.host(nova=host_samples.settings('2-3,5-7', '1'))
+        picture = self.check(host, cpus('3'), guest_affinity.GuestAffinity(
+            vcpu_cpus={0: cpus('2'), 1: cpus('6')}, emulator_cpus=cpus('6'),
+            memory_nodes={0: 1}, name='<a> & "b"'))
+        tips = {int(tip.split()[1].rstrip(':')): tip for tip in picture.tiles}
+        place = 'core of CPUs 2,6, node 1, socket 1'
+        self.assertEqual(f'CPU 2: vCPU 0 pinned to it; {place}', tips[2])
+        self.assertEqual(
+            f'CPU 6: vCPU 1 pinned to it, emulator threads; {place}',
+            tips[6])
+        for cpu, purpose in ((0, 'kept for the host'), (5, 'free'),
+                             (1, 'shared by floating guests'),
+                             (3, 'taken by another guest')):
+            self.assertIn(f'CPU {cpu}: {purpose};', tips[cpu])
+        shown = [text for text, *_place in picture.texts]
+        for text in ('<a> & "b" on small', 'guest cell 0: vCPUs 0-1', 'e',
+                     'taken by another guest: CPU 3',
+                     'emulator threads on CPU 6'):
+            self.assertIn(text, shown)
+        self.assertIn('An e marks vCPUs', ' '.join(shown))
+        self.assertEqual(
+            '<a> & "b" on small',
+            picture.root.find(f'{sample_pictures.SVG}title').text)
 
-def shared_only(host):
-    if host.nova.shared_cpus is None:
-        return cpuset.CpuSet()
-    return host.nova.shared_cpus
+    def test_emulator_threads_and_floating_vcpus(self):
+        host = host_samples.host(nova=host_samples.settings('2-7', '0-1'))
+        picture = self.check(host, cpus(''), guest_affinity.GuestAffinity(
+            vcpu_cpus={0: cpus('4-7')}, emulator_cpus=cpus('0-1')))
+        shown = [text for text, *_place in picture.texts]
+        self.assertEqual((5, 3), (shown.count('~'), shown.count('E')))
+
+    def test_long_names(self):
+        for letter in 'iW漢':
+            self.check(
+                host_samples.host(name=letter * 250), cpus(''),
+                guest_affinity.GuestAffinity(
+                    vcpu_cpus={0: cpus('1')}, name=letter * 250))
+
+    def test_it_stands_alone(self):
+        affinity = guest_affinity.GuestAffinity(
+            vcpu_cpus={0: cpus('1')}, name='<script>alert(1)</script>')
+        text = svg_drawing.render(guest_drawing.draw(
+            host_samples.host(), placement=affinity))
+        for word in ('<script', 'href', '@import', '<image', 'onload'):
+            self.assertNotIn(word, text)
+        self.assertEqual(
+            {'http://www.w3.org/2000/svg'}, set(re.findall(
+                r'https?://[^"\s<]+', text)))
+
+    def test_equipment(self):
+        host = host_loader.load(
+            test_host_loader.EXAMPLES / 'epyc-256-nps1.yaml')
+        shown = [text for text, *_place in self.check(
+            host, cpus(''), None).texts]
+        self.assertEqual(2, shown.count('984 pages of 1 GiB, 2 x nvme'))
+        self.assertEqual(1, shown.count('L3 cache 15'))
+        self.assertIn(
+            '2 sockets, 2 NUMA nodes, 128 cores, 256 CPUs, EPYC-Milan',
+            shown)

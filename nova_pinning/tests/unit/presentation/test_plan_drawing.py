@@ -13,17 +13,14 @@ from nova_pinning.host import hardware
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning.host import plan_model
-from nova_pinning import presentation
 from nova_pinning.presentation import plan_drawing
 from nova_pinning.presentation import plan_facts
+from nova_pinning.presentation import svg_drawing
 from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit.host import test_host_loader
+from nova_pinning.tests.unit.presentation import drawings
 from nova_pinning.tests.unit.presentation import sample_pictures
 from nova_pinning.tests.unit import unit_base
-
-
-def text(lines):
-    return '\n'.join(map(presentation.plain, lines)) + '\n'
 
 
 def cpus(cpu_list):
@@ -79,23 +76,24 @@ class TestFacts(oslotest.BaseTestCase):
             nova=host_samples.settings(dedicated, shared)))
         self.assertEqual(kinds, {
             str(kind): str(found.cpus_of(kind))
-            for kind in plan_facts.DrawnPurpose if found.cpus_of(kind)})
+            for kind in plan_drawing.KINDS if found.cpus_of(kind)})
 
     def test_devices_that_are_alike_are_told_together(self):
         found = plan_facts.facts(planned())
         self.assertEqual([
-            (1, 0, 'NIC', 'eth0; 25 Gbit/s; interrupts on CPUs 0,4', False),
-            (0, 1, 'NVMe', '0000:10:00.0, 0000:11:00.0, 0000:12:00.0, 3 more;'
-             ' for guests as disk', True),
-            (0, None, 'PCI', '0000:20:00.0', False),
-        ], [dataclasses.astuple(one) for one in found.devices])
+            (0, 1, 'NIC: eth0; 25 Gbit/s; interrupts on CPUs 0,4', False),
+            (1, 0, 'NVMe: 0000:10:00.0, 0000:11:00.0, 0000:12:00.0, 3 more; '
+             'for guests as disk', True),
+            (None, 0, 'PCI: 0000:20:00.0', False),
+        ], [(node, note.number, str(note), note.is_sold)
+            for node, note in found.devices])
         self.assertEqual({0: cpus('1'), 4: cpus('1')}, found.served)
 
     def test_only_devices_with_planned_interrupts_have_a_number(self):
         host = planned()
         found = plan_facts.facts(dataclasses.replace(
             host, pci_devices=host.pci_devices[::-1]))
-        self.assertEqual([0, 0, 1], [one.number for one in found.devices])
+        self.assertEqual([0, 0, 1], [one.number for _, one in found.devices])
 
     def test_a_device_of_a_node_that_is_not_there(self):
         found = plan_facts.facts(host_samples.host(
@@ -145,7 +143,6 @@ class TestFacts(oslotest.BaseTestCase):
 class TestDraw(oslotest.BaseTestCase):
 
     def test_every_kind(self):
-        lines = plan_drawing.draw(planned())
         self.assertEqual(textwrap.dedent("""\
             small: 2 sockets, 2 NUMA nodes, 4 cores, 8 CPUs
               planned for dedicated and shared guests
@@ -171,14 +168,10 @@ class TestDraw(oslotest.BaseTestCase):
               P poll CPUs of OVS-DPDK: CPUs 1,5
               S shared CPUs, for floating vCPUs and emulator threads: CPUs 2,6
               D dedicated CPUs, for pinned vCPUs: CPUs 3,7
-            """), text(lines))  # noqa: E501
-        for line in lines:
-            for span in line:
-                self.assertTrue(
-                    plan_drawing.style(span.mark) or not span.mark, span)
+            """), drawings.text(plan_drawing.draw(planned())))  # noqa: E501
 
     def test_dies_and_core_kinds(self):
-        lines = text(plan_drawing.draw(host_samples.host(
+        lines = drawings.text(plan_drawing.draw(host_samples.host(
             dies=(hardware.Die(0, 0, cpus('0,4')),
                   hardware.Die(0, 1, cpus('1,5')),
                   hardware.Die(1, 0, cpus('2-3,6-7'))),
@@ -193,10 +186,11 @@ class TestDraw(oslotest.BaseTestCase):
         host = host_samples.host(dies=(
             hardware.Die(0, 0, cpus('0,4')), hardware.Die(3, 0, cpus('1,5'))))
         host = dataclasses.replace(host, nodes=host.nodes[:1])
-        lines = text(plan_drawing.draw(host))
+        lines = drawings.text(plan_drawing.draw(host))
         self.assertIn('small: 2 sockets, 1 NUMA node', lines)
         self.assertIn('node 0 (sockets 0-1 (ids 0, 3), 8 GiB)', lines)
-        picture = sample_pictures.check(self, plan_drawing.svg(host), host)
+        picture = sample_pictures.check(
+            self, svg_drawing.render(plan_drawing.draw(host)), host)
         self.assertIn('Sockets 0-1 (ids 0, 3)', [
             text for text, *_ in picture.texts])
         self.assertIn('CPU 5: not planned, open to any guest; core of CPUs '
@@ -205,22 +199,20 @@ class TestDraw(oslotest.BaseTestCase):
     @unit_base.settings(max_examples=100)
     @hypothesis.given(host_samples.any_host(), strategies.integers(40, 200))
     def test_any_host(self, host, width):
-        lines = plan_drawing.draw(host, width)
-        for line in lines:
-            self.assertLessEqual(len(presentation.plain(line)), width)
-        kinds = set(plan_facts.DrawnPurpose)
-        tiles = sum(1 for line in lines for span in line
-                    if span.mark in kinds)
-        found = plan_facts.facts(host)
-        # Each kind is in the legend as well.
+        drawn = plan_drawing.draw(host)
+        for line in drawings.plain(drawn, width):
+            self.assertLessEqual(len(line), width)
+        self.assertEqual(set(host.cpus), set(drawings.tiles(drawn)))
         self.assertEqual(
-            len(host.cpus) + len(set(found.kinds.values())), tiles)
+            {tile.style for tile in drawings.tiles(drawn).values()},
+            {tile.style for tile, _meaning in drawn.legend})
 
 
 class TestSvg(oslotest.BaseTestCase):
 
     def check(self, host):
-        return sample_pictures.check(self, plan_drawing.svg(host), host)
+        return sample_pictures.check(
+            self, svg_drawing.render(plan_drawing.draw(host)), host)
 
     def test_every_kind(self):
         picture = self.check(planned())
@@ -312,8 +304,8 @@ class TestSvg(oslotest.BaseTestCase):
             self.check(host_loader.load(path))
 
     def test_it_stands_alone(self):
-        drawn = plan_drawing.svg(planned(
+        drawn = svg_drawing.render(plan_drawing.draw(planned(
             name='<script>alert(1)</script>',
-            pci_devices=(device(1, 0, names=('<b onload="x">',)),)))
+            pci_devices=(device(1, 0, names=('<b onload="x">',)),))))
         for word in ('<script', 'href', '@import', '<image', '<b '):
             self.assertNotIn(word, drawn)

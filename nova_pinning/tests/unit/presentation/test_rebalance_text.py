@@ -8,6 +8,7 @@ import ddt
 from oslotest import base
 
 from nova_pinning.cli import base_command
+from nova_pinning.presentation import drawing
 from nova_pinning.presentation import rebalance_report
 from nova_pinning.presentation import rebalance_text
 from nova_pinning.rebalance import plan_model
@@ -131,7 +132,9 @@ class TestShow(base.BaseTestCase):
     def _shown(self, plan, width, **values):
         out = io.StringIO()
         rebalance_text.show(
-            plan, rebalance_report.remarks(plan),
+            plan, drawing.Drawing(
+                rebalance_report.title(plan),
+                tuple(rebalance_report.remarks(plan))),
             base_command.console(out, width), **values)
         return out.getvalue()
 

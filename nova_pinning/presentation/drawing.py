@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A drawing of hosts, as data: who fills it need not know who shows it.
+
+``plan_drawing``, ``guest_drawing`` and ``moves_drawing`` fill it;
+``svg_drawing``, ``terminal_drawing`` and the script of the fleet's page show
+it.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import enum
+
+from nova_pinning import cpuset
+from nova_pinning.host import host_model
+from nova_pinning.presentation import host_structure
+from nova_pinning import spelling
+
+
+class TileStyle(enum.StrEnum):
+    """What a CPU looks like, by what it is used for."""
+
+    #: A vCPU is pinned to it, of a guest with a colour of its own.
+    PINNED = 'pinned'
+    EMULATOR = 'emulator'
+    FLOATING = 'floating'
+    TAKEN = 'taken'
+    FREE = 'free'
+    HOST = 'host'
+    POLL = 'poll'
+    SHARED = 'shared'
+    DEDICATED = 'dedicated'
+    # Where nova.conf names no CPUs, nova uses all of them for both kinds.
+    ANY = 'any'
+    KEPT = 'kept'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tile:
+    """How one CPU is drawn.
+
+    :param sign: a letter, or a few; it says what the colour does
+    :param meaning: for a tooltip
+    :param corner: a second sign, a small one
+    :param guest: the number of a PINNED one's colour
+    """
+
+    style: TileStyle
+    sign: str
+    meaning: str = ''
+    corner: str = ''
+    guest: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Note:
+    """A line that is written at a node or host.
+
+    :param label: what it is about, such as 'NIC'
+    :param number: by which the corners of tiles refer to it, 0 for none
+    :param is_sold: whether it is about what guests get
+    :param guest: the colour of the guest that it is about
+    :param parts: styles and their amounts, for a bar
+    """
+
+    text: str
+    label: str = ''
+    number: int = 0
+    is_sold: bool = False
+    guest: int | None = None
+    parts: tuple[tuple[TileStyle, int], ...] = ()
+
+    def __str__(self) -> str:
+        return f'{self.label}: {self.text}' if self.label else self.text
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DrawnCore:
+    """The threads of a core, and where it is: 'node 0, socket 1'."""
+
+    cpus: tuple[int, ...]
+    where: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DrawnCache:
+    """Cores of a node that share an L3 cache.
+
+    :param name: 'L3 cache 3, 32 MiB'; '' if none of the host's is known
+    """
+
+    name: str
+    cores: tuple[DrawnCore, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DrawnNode:
+    """A NUMA node.
+
+    :param die: 'die 0' if its socket has several, '' if not
+    :param above: what is written between its name and its cores; as much for
+        each node, so that their cores stand level
+    :param below: what is written below its cores
+    """
+
+    id: int
+    die: str
+    memory_mib: int
+    caches: tuple[DrawnCache, ...]
+    above: tuple[Note, ...] = ()
+    below: tuple[Note, ...] = ()
+
+    @property
+    def cores(self) -> list[tuple[int, ...]]:
+        """The CPUs of each core."""
+        return [core.cpus for cache in self.caches for core in cache.cores]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DrawnSocket:
+    """A socket; several, where a node reaches over them."""
+
+    name: str
+    nodes: tuple[DrawnNode, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DrawnState:
+    """All CPUs of a host at some time, by their ids."""
+
+    label: str
+    tiles: Mapping[int, Tile]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DrawnHost:
+    """A host.
+
+    :param about: what it is made of
+    :param states: one; or several, which are drawn small and side by side
+    :param notes: what belongs to none of its nodes
+    """
+
+    name: str
+    sockets: tuple[DrawnSocket, ...]
+    states: tuple[DrawnState, ...]
+    about: str = ''
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def nodes(self) -> Iterator[DrawnNode]:
+        """Those of all sockets."""
+        return (node for socket in self.sockets for node in socket.nodes)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Drawing:
+    """Hosts, with what is said of them.
+
+    :param remarks: sentences below the title
+    :param legend: tiles, and what they mean
+    :param notes: sentences below a legend that has room for them
+    """
+
+    title: str
+    remarks: tuple[str, ...] = ()
+    hosts: tuple[DrawnHost, ...] = ()
+    legend: tuple[tuple[Tile, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def free_count(node: DrawnNode, tiles: Mapping[int, Tile]) -> int:
+    """How many CPUs of a node are free."""
+    return sum(tiles[cpu].style is TileStyle.FREE
+               for core in node.cores for cpu in core)
+
+
+def about(description: host_model.HostDescription) -> str:
+    """What a host is made of: '2 sockets, ..., 80 CPUs, EPYC-Milan'."""
+    return ', '.join(filter(None, (
+        host_structure.summary(description),
+        spelling.printable(description.cpu_model.model or ''))))
+
+
+def sockets(
+    description: host_model.HostDescription,
+    above: Mapping[int, Sequence[Note]] | None = None,
+    below: Mapping[int, Sequence[Note]] | None = None,
+) -> tuple[DrawnSocket, ...]:
+    """A host's sockets with their nodes, caches and cores.
+
+    :param above: by the nodes' ids
+    :param below: by the nodes' ids
+    """
+    structure = _Structure(description)
+    nodes: dict[tuple[int, ...], list[DrawnNode]] = {}
+    for node in description.nodes:
+        nodes.setdefault(structure.sockets_of(node), []).append(DrawnNode(
+            node.id, structure.die(node), node.memory_mib,
+            tuple(structure.caches(node)),
+            tuple((above or {}).get(node.id, ())),
+            tuple((below or {}).get(node.id, ()))))
+    return tuple(
+        DrawnSocket(host_structure.socket_text(description, ids),
+                    tuple(nodes[ids])) for ids in sorted(nodes))
+
+
+class _Structure:
+    """A host with what is worked out of it once."""
+
+    def __init__(self, description: host_model.HostDescription) -> None:
+        self._description = description
+        self._numbers = host_structure.l3_numbers(description)
+        self._sizes = host_structure.l3_sizes_kib(description)
+        self._dies = host_structure.dies(description)
+
+    def sockets_of(self, node: host_model.NumaNode) -> tuple[int, ...]:
+        return (host_structure.sockets(self._description, node.cpus)
+                or (node.socket,))
+
+    def die(self, node: host_model.NumaNode) -> str:
+        own = cpuset.CpuSet(
+            self._dies[cpu] for cpu in node.cpus if cpu in self._dies)
+        return host_structure.numbered('die', own) if own else ''
+
+    def caches(self, node: host_model.NumaNode) -> Iterator[DrawnCache]:
+        for number, cores in host_structure.domains(node, self._numbers):
+            name = 'no L3 known' if self._numbers else ''
+            if number is not None:
+                name = f'L3 cache {number}'
+                size_kib = self._sizes.get(cores[0][0])
+                if size_kib:
+                    name += f', {host_structure.memory(size_kib / 1024)}'
+            yield DrawnCache(name, tuple(
+                DrawnCore(core, self._where(core, number, node))
+                for core in cores))
+
+    def _where(self, core: tuple[int, ...], cache: int | None,
+               node: host_model.NumaNode) -> str:
+        cpus = cpuset.CpuSet(core)
+        parts = [f'node {node.id}', host_structure.socket_text(
+            self._description,
+            host_structure.sockets(self._description, cpus))]
+        if len(core) > 1:
+            parts.insert(0, f'core of CPUs {cpus}')
+        if core[0] in self._dies:
+            parts.append(f'die {self._dies[core[0]]}')
+        if cache is not None:
+            parts.append(f'L3 cache {cache}')
+        return ', '.join(parts)
