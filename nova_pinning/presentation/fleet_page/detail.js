@@ -29,7 +29,7 @@ function openHost(host, group = [host]) {
           MARKS[finding.severity]),
         element('div', {}, element('b', {}, `${finding.code}: `),
           finding.message)))) : null,
-    host.shape.cells.length ? largeDrawing(host, uses)
+    host.shape.nodes.length ? largeDrawing(host, uses)
       : element('p', {}, 'No NUMA cells are known here.'),
     legend([...new Set([...uses.values()].map((use) => use.kind))]
       .filter((kind) => kind !== 'taken')),
@@ -80,7 +80,7 @@ function guestTable(guests) {
       class: guest.cells.some(([, cpus]) => cpus)
         ? `cpu guest g${number % GUEST_COLOURS}` : 'cpu floating'},
     element('b', {}, guest.cells.some(([, cpus]) => cpus)
-      ? letter(number) : SIGNS.floating))),
+      ? letter(number) : fleet.tiles.floating.sign))),
     element('th', {scope: 'row', title: guest.uuid}, guest.name),
     element('td', {}, guest.flavor),
     element('td', {class: 'n'}, shown(guest.vcpus)),

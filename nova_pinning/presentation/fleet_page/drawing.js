@@ -47,13 +47,12 @@ function bar(parts, label) {
 // What each CPU of a host is used for, with the guests that stand there.
 function cpuUses(host, guests = host.guests.map(guestOf)) {
   const uses = new Map();
-  host.shape.cells.forEach((cell, at) => {
-    const cores = cell.caches.flatMap(([, members]) => members);
-    for (const cpu of cores.flat()) {
+  for (const {cores} of host.shape.nodes) {
+    for (const cpu of cores.flatMap(({cpus}) => cpus)) {
       uses.set(cpu, {kind: host.shape.dedicatedCpus.has(cpu) ? 'free'
-        : host.shape.sharedCpus.has(cpu) ? 'shared' : 'kept', cell: at});
+        : host.shape.sharedCpus.has(cpu) ? 'shared' : 'kept'});
     }
-  });
+  }
   guests.forEach((guest, number) => {
     let vcpu = 0;
     for (const [, cpus, vcpus, others] of guest.cells) {
@@ -77,9 +76,9 @@ function cpuUses(host, guests = host.guests.map(guestOf)) {
 
 // Which of the free CPUs are stranded is not decided; how many are is.
 function markStranded(host, uses) {
-  host.shape.cells.forEach((cell, at) => {
-    let left = host.state.stranded_cells[at] ?? 0;
-    const cores = cell.caches.flatMap(([, members]) => members);
+  for (const node of host.shape.nodes) {
+    let left = host.state.stranded_cells[node.at] ?? 0;
+    const cores = node.cores.map(({cpus}) => cpus);
     const isFree = (cpu) => uses.get(cpu).kind === 'free';
     const broken = cores.filter((core) => !core.every(isFree));
     const whole = cores.filter((core) => core.every(isFree)).reverse();
@@ -89,7 +88,7 @@ function markStranded(host, uses) {
         left -= 1;
       }
     }
-  });
+  }
 }
 
 // Of the shared CPUs as many count as sold as their allocation ratio says.
@@ -116,22 +115,14 @@ const FORMS = {
   kept: (x, y, size) =>
     `M${x + size / 3} ${y + size / 3}h${size / 3}v${size / 3}h${-size / 3}z`,
 };
-const MEANINGS = {
-  taken: 'taken by a guest',
-  free: 'free',
-  stranded: 'free, but stranded: no flavor can use it',
-  floating: 'shared CPU, sold',
-  shared: 'shared CPU, not sold',
-  kept: 'kept for the host itself',
-};
 
 // Where the CPUs of a shape stand in its small drawing, worked out once.
 function layoutOf(shape) {
   if (shape.layout) {
     return shape.layout;
   }
-  const cells = shape.cells.map((cell) => {
-    const cores = cell.caches.flatMap(([, members]) => members);
+  const cells = shape.nodes.map((node) => {
+    const cores = node.cores.map(({cpus}) => cpus);
     const threads = Math.max(1, ...cores.map((core) => core.length));
     const columns = Math.max(
       1, Math.ceil(Math.sqrt(cores.length * threads * 1.3)));
@@ -188,7 +179,7 @@ function legend(kinds = Object.keys(FORMS)) {
   return element('ul', {class: 'legend'}, kinds.map((kind) => element('li', {},
     drawn('svg', {width: 12, height: 12, 'aria-hidden': 'true'},
       drawn('path', {class: kind, d: FORMS[kind](1, 1, 10)})),
-    MEANINGS[kind])));
+    fleet.tiles[kind].meaning)));
 }
 
 const GUEST_COLOURS = 8;
@@ -198,50 +189,46 @@ const GUEST_COLOURS = 8;
 //   told: whether a guest is told apart, in a drawing of guests that move,
 //     which leaves memory and devices out; null for all guests
 function largeDrawing(host, uses, names = letter, told = null) {
-  const sockets = grouped(
-    host.shape.cells.keys(), (at) => host.shape.cells[at].socket);
   const free = (kind) =>
     [...uses.values()].filter((use) => use.kind === kind).length;
   return element('div', {
     class: 'drawing', role: 'img',
     'aria-label': `${host.name}: ${shown(free('taken'))} CPUs taken, `
       + `${shown(free('free'))} free, ${shown(free('stranded'))} stranded`,
-  }, [...sockets].map(([number, cells]) => element('div', {class: 'socket'},
-    element('b', {}, `socket ${number}`),
-    cells.map((at) => drawnCell(host, at, uses, names, told)))));
+  }, host.shape.sockets.map((socket) => element('div', {class: 'socket'},
+    element('b', {}, socket.name),
+    socket.nodes.map((node) => drawnNode(host, node, uses, names, told)))));
 }
 
-function drawnCell(host, at, uses, names, told) {
-  const cell = host.shape.cells[at];
-  const [usedMib, , pages] = host.cells[at];
-  const devices = (host.devices ?? []).filter(
-    ([, node]) => node === cell.id);
+function drawnNode(host, node, uses, names, told) {
+  const [usedMib, , pages] = host.cells[node.at];
+  const devices = (host.devices ?? []).filter(([, at]) => at === node.id);
+  const mib = node.memory_mib;
   const notes = told ? [] : [
-    `${memory(Math.max(0, cell.mib - usedMib))} of ${memory(cell.mib)} free`,
+    `${memory(Math.max(0, mib - usedMib))} of ${memory(mib)} free`,
     ...pages.map(([size, total, used]) => `${shown(total - used)} of `
       + `${shown(total)} pages of ${memory(size / 1024)} free`),
     ...devices.map(([name, , total, left]) => `${shown(left)} of `
       + `${shown(total)} × ${name} free`)];
   return element('div', {class: 'cell'},
-    element('p', {}, element('b', {}, `NUMA cell ${cell.id}`)),
+    element('p', {}, element('b', {}, `NUMA cell ${node.id}`)),
     notes.map((note) => element('p', {}, note)),
-    element('div', {class: 'caches'}, cell.caches.map(([number, cores]) =>
-      element('div', {class: number === null ? 'cache unknown' : 'cache',
-        title: number === null ? null : `L3 cache ${number}`},
-      cores.map((core) => element('span', {class: 'core'}, core.map((cpu) =>
-        tile(cpu, uses.get(cpu), names, told))))))));
+    element('div', {class: 'caches'}, node.caches.map(({name, cores}) =>
+      element('div', {class: name ? 'cache' : 'cache unknown',
+        title: name || null},
+      cores.map(({cpus, where}) => element('span', {class: 'core'}, cpus.map(
+        (cpu) => tile(cpu, uses.get(cpu), names, told, where))))))));
 }
 
-const SIGNS = {free: '', stranded: '◣', shared: '–', floating: '=', kept: '·'};
-
-function tile(cpu, use, names, told) {
+function tile(cpu, use, names, told, where) {
   const isTold = use.kind === 'taken' && (!told || told(use.number));
-  const who = use.kind !== 'taken' ? MEANINGS[use.kind] : use.guest.name
+  const {sign, meaning} = fleet.tiles[use.kind];
+  const who = use.kind !== 'taken' ? meaning : use.guest.name
     + (use.vcpu === undefined ? ', kept from others' : `, vCPU ${use.vcpu}`);
   return element('span', {
     class: use.kind !== 'taken' ? `cpu ${use.kind}` : isTold
       ? `cpu guest g${use.number % GUEST_COLOURS}` : 'cpu taken',
-    title: `CPU ${cpu}: ${who}`,
-  }, element('b', {}, use.kind !== 'taken' ? SIGNS[use.kind]
-    : isTold ? names(use.number) : '×'), element('small', {}, String(cpu)));
+    title: `CPU ${cpu}: ${who}; ${where}`,
+  }, element('b', {}, isTold ? names(use.number) : sign),
+  element('small', {}, String(cpu)));
 }

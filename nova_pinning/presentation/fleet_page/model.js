@@ -49,7 +49,13 @@ function numbersOf(text) {
   return found;
 }
 
+// The nodes of a shape, with the places that nova's order gives them.
 for (const shape of fleet.shapes) {
+  shape.nodes = shape.sockets.flatMap(({nodes}) => nodes);
+  for (const node of shape.nodes) {
+    node.at = shape.order.indexOf(node.id);
+    node.cores = node.caches.flatMap(({cores}) => cores);
+  }
   shape.dedicatedCpus = new Set(numbersOf(shape.dedicated));
   shape.sharedCpus = new Set(numbersOf(shape.shared));
 }

@@ -29,6 +29,8 @@ from nova_pinning.presentation import capacity_report
 from nova_pinning.presentation import cause_words
 from nova_pinning.presentation.fleet_page import page_hosts
 from nova_pinning.presentation.fleet_page import page_plan
+from nova_pinning.presentation import moves_drawing
+from nova_pinning.presentation import svg_style
 from nova_pinning.rebalance import plan_model
 from nova_pinning import spelling
 
@@ -36,6 +38,16 @@ _REFUSED_BY_NOVA = ('is out of the question: nova accepts no such flavor',
                     'are out of the question: nova accepts no such flavor')
 # What stands for a host where a guest fits, in place of a reason.
 _FITS = -1
+
+#: What CPUs are used for: signs as in drawings as SVG, and their meanings.
+TILES = {
+    str(style): {'sign': svg_style.sign(tile), 'meaning': tile.meaning}
+    for style, tile in moves_drawing.TILES.items()} | {
+    'taken': {'sign': '×', 'meaning': 'taken by a guest'},
+    'stranded': {'sign': '◣',
+                 'meaning': 'free, but stranded: no flavor can use it'},
+    'shared': {'sign': ':', 'meaning': 'shared CPU, not sold'},
+    'floating': {'sign': '~', 'meaning': 'shared CPU, sold'}}
 
 Progress = Callable[[float], None]
 _Json = dict[str, Any]
@@ -128,6 +140,7 @@ class _PageMaker:
                 'vcpu_step': policy.vcpu_step, 'gib_step': policy.gib_step,
             } for policy in self._policies],
             'reasons': [list(texts) for texts in self._reasons],
+            'tiles': TILES,
             'causes': [[cause_words.CAUSES[cause], cause_words.STRANDED[cause]]
                        for cause in self._causes],
             **writer.tables(), 'states': self._state_values, 'hosts': hosts,

@@ -3,6 +3,7 @@
 
 from collections.abc import Hashable
 from collections.abc import Iterable
+import dataclasses
 from typing import Any
 
 from nova_pinning import cpuset
@@ -13,6 +14,7 @@ from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.presentation import capacity_report
+from nova_pinning.presentation import drawing
 from nova_pinning.presentation import fleet_host_picture
 from nova_pinning.presentation import host_structure
 from nova_pinning import spelling
@@ -141,17 +143,11 @@ def _cell(cell: model.CellView) -> list[Any]:
 
 def _shape(host: snapshot.FleetHost) -> _Json:
     description = fleet_host_picture.fleet_host_description(host)
-    numbers = host_structure.l3_numbers(description)
-    nodes = {node.id: node for node in description.nodes}
     return {
         'summary': host_structure.summary(description),
         'dedicated': str(host.dedicated_cpus), 'shared': str(host.shared_cpus),
         'ratio': host.cpu_allocation_ratio,
+        'sockets': [dataclasses.asdict(socket)
+                    for socket in drawing.sockets(description)],
         # In nova's order, as what is used and stranded of them.
-        'cells': [{
-            'id': cell.id, 'socket': nodes[cell.id].socket,
-            'mib': cell.memory_mib,
-            'caches': [[number, [list(core) for core in cores]]
-                       for number, cores in host_structure.domains(
-                           nodes[cell.id], numbers)],
-        } for cell in host.cells]}
+        'order': [cell.id for cell in host.cells]}

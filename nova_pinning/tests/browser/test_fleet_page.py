@@ -11,6 +11,8 @@ from nova_pinning.explain import verdict_summary
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.presentation.fleet_page import page_data
+from nova_pinning.presentation import moves_drawing
+from nova_pinning.presentation import svg_style
 from nova_pinning.rebalance import plan_model
 from nova_pinning.tests.browser import browser_case
 from nova_pinning.tests.unit.explain import explain_cases
@@ -183,6 +185,28 @@ class TestFleetPage(browser_case.TestCase):
             self.assertEqual(
                 sum(len(cell.pins) for cell in move.source_fit.cells),
                 opened.locator('.plan-host .cpu.guest').count())
+
+    def test_tiles_are_those_of_the_drawing(self):
+        """Each CPU has the sign that the SVG of the plan gives it."""
+        fleet = page_cases.fleet(12)
+        plan = _with_plan(fleet)
+        drawn = moves_drawing.draw(plan, fleet)
+        opened = self._open(fleet, 'plan', plan=plan)
+        for at, button in enumerate(('before', 'after')):
+            opened.get_by_role('button', name=button, exact=True).click()
+            for host in drawn.hosts:
+                shown = opened.locator('.plan-host', has=opened.locator(
+                    'h3', has_text=host.name))
+                self.assertEqual(
+                    {str(cpu): svg_style.sign(tile) for cpu, tile
+                     in host.states[at].tiles.items()},
+                    dict(shown.locator('.cpu').evaluate_all(
+                        '(tiles) => tiles.map((tile) => ['
+                        'tile.querySelector("small").textContent,'
+                        'tile.querySelector("b").textContent])')))
+                self.assertEqual(
+                    [socket.name for socket in host.sockets],
+                    shown.locator('.socket > b').all_text_contents())
 
     def test_scope(self):
         """Sums are over the hosts of the class, zone or aggregate chosen."""

@@ -148,9 +148,10 @@ class TestHosts(unit_base.TestCase):
             for host in document['hosts']:
                 occupancy = occupancies[host['name']]
                 made = document['shapes'][host['shape']]
-                drawn = [cpu for cell in made['cells']
-                         for _number, cores in cell['caches']
-                         for core in cores for cpu in core]
+                drawn = [cpu for socket in made['sockets']
+                         for node in socket['nodes']
+                         for cache in node['caches']
+                         for core in cache['cores'] for cpu in core['cpus']]
                 taken = [cpu for guest in host['guests'] for cell in guest[5]
                          for cpus in (cell[1], cell[3])
                          for cpu in _cpus(cpus)]
@@ -173,7 +174,7 @@ class TestHosts(unit_base.TestCase):
         host, = document['hosts']
         self.assertEqual('hôte', host['name'])
         self.assertEqual([], document['flavors'])
-        self.assertEqual([], document['shapes'][0]['cells'])
+        self.assertEqual([], document['shapes'][0]['sockets'])
 
     def test_alike_is_written_once(self):
         fleet = dataclasses.replace(
@@ -203,9 +204,11 @@ class TestHosts(unit_base.TestCase):
                  builders.host_cell(0, range(8), memory_mib=4096))
         document = page_cases.document(snapshot.Fleet(hosts=(
             snapshot.FleetHost(name='one', cells=cells),)))
-        self.assertEqual([(1, 8192), (0, 4096)], [
-            (cell['id'], cell['mib'])
-            for cell in document['shapes'][0]['cells']])
+        shape, = document['shapes']
+        self.assertEqual([1, 0], shape['order'])
+        self.assertEqual({0: 4096, 1: 8192}, {
+            node['id']: node['memory_mib'] for socket in shape['sockets']
+            for node in socket['nodes']})
 
 
 class TestHistory(unit_base.TestCase):
