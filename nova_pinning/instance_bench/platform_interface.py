@@ -75,16 +75,14 @@ class CommandOutcome:
 
 
 class RunningJob(Protocol):
-    """A command that is running."""
+    """A command that is running; what of it still does ends with the instance.
+    """
 
     def poll(self) -> CommandOutcome | None:
         """How it ended, None while it runs.
 
         :raises bench_errors.InstanceError: if the instance does not answer
         """
-
-    def stop(self) -> None:
-        """End it with all its children; nothing if it has ended."""
 
 
 class Instance(Protocol):
@@ -127,7 +125,8 @@ class Instance(Protocol):
         """
 
     def close(self) -> None:
-        """End it and put back what was changed for it."""
+        """End it with all that runs in it, and put back what was changed.
+        """
 
 
 class Platform(Protocol):

@@ -180,7 +180,7 @@ class CaseSession:
             self._step('preparing')
             self._prepare(members)
             peers = self._peers(members, stack)
-            loops = self._start_neighbours(neighbours, stack)
+            loops = self._start_neighbours(neighbours)
             if peers or loops:
                 self._edges.sleep(self._experiment.settle_seconds)
 
@@ -253,7 +253,7 @@ class CaseSession:
             text, self._spare or self._layout.cpus)) for text in commands]
 
     def _start_neighbours(
-        self, neighbours: Sequence[_Member], stack: contextlib.ExitStack,
+        self, neighbours: Sequence[_Member],
     ) -> list[tuple[str, platform_interface.RunningJob]]:
         loops = []
         for neighbour in neighbours:
@@ -263,7 +263,6 @@ class CaseSession:
                     command=neighbour.fill(neighbour.workload.command),
                     most=_MOST_SAID,
                     said=shlex.quote(f'{neighbour.instance.work}/neighbour')))
-            stack.callback(self._ending, job.stop)
             loops.append((neighbour.instance.name, job))
         return loops
 
@@ -361,9 +360,7 @@ class CaseSession:
         with contextlib.ExitStack() as stack:
             jobs = []
             for one in commands:
-                job = one.member.instance.start(one.script or one.text)
-                stack.callback(self._ending, job.stop)
-                jobs.append(job)
+                jobs.append(one.member.instance.start(one.script or one.text))
             # What it has started by now is as it was without this.
             if self._spare:
                 stack.enter_context(self._edges.bind(self._spare))

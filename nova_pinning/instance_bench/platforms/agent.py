@@ -10,7 +10,6 @@ import binascii
 from collections.abc import Callable
 from collections.abc import Sequence
 import json
-import subprocess
 from typing import Any
 
 from nova_pinning.instance_bench import bench_errors
@@ -26,14 +25,6 @@ _PING_SECONDS = 2
 _LOOK_SECONDS = 0.2
 #: virsh itself takes some time too.
 _GRACE_SECONDS = 30
-
-
-def run(arguments: Sequence[str],
-        seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run a command line, which is given up after so many seconds."""
-    return subprocess.run(
-        arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        errors='replace', timeout=seconds, env=process.untranslated())
 
 
 class GuestAgent:
@@ -82,44 +73,23 @@ class GuestAgent:
             'qemu-agent-command', '--domain', self.domain, '--timeout',
             str(max(int(seconds), 1)), '--cmd', json.dumps(message)))]
         try:
-            done = run(line, seconds + _GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise self._error(name, 'virsh does not end') from None
-        except OSError as error:
-            raise self._error(name, f'{line[0]}: {error.strerror}') from None
-        if done.returncode:
-            raise self._error(name, ' '.join(done.stderr.split())
-                              .removeprefix('error: '))
+            answer = process.run(line, seconds + _GRACE_SECONDS, line[0])
+        except bench_errors.InstanceError as error:
+            raise self._error(name, str(error)) from None
         try:
-            return json.loads(done.stdout)['return']
+            return json.loads(answer)['return']
         except (ValueError, KeyError, TypeError):
-            raise self._error(
-                name, f'it answers {done.stdout[:200]!r}') from None
-
-    def execute(self, arguments: Sequence[str], capture: bool) -> int:
-        """Start a program inside; returns its process id there."""
-        path, *rest = arguments
-        answer = self.call('guest-exec', {
-            'path': path, 'arg': rest, 'capture-output': capture})
-        return int(answer['pid'])
-
-    def carry_out(self, arguments: Sequence[str]) -> None:
-        """Run a program inside, to its end.
-
-        :raises bench_errors.InstanceError: if it does not come
-        """
-        pid = self.execute(arguments, capture=False)
-        for _look in polling.looks(ANSWER_SECONDS, _LOOK_SECONDS):
-            if self.call('guest-exec-status', {'pid': pid})['exited']:
-                return
-        raise self._error('guest-exec', f'{arguments[0]} does not end')
+            raise self._error(name, f'it answers {answer[:200]!r}') from None
 
     def start(self, command: str) -> 'AgentJob':
         """Run a command of /bin/sh inside.
 
         :raises bench_errors.InstanceError: if it cannot be started
         """
-        return AgentJob(self, remote.script(command))
+        path, *rest = remote.script(command)
+        answer = self.call('guest-exec', {
+            'path': path, 'arg': rest, 'capture-output': True})
+        return AgentJob(self, int(answer['pid']))
 
     def clock(self) -> bench_model.ClockReading:
         """The guest's clock and ours.
@@ -143,13 +113,15 @@ class GuestAgent:
 
 
 class AgentJob:
-    """A command that an agent runs."""
+    """A command that an agent runs.
 
-    def __init__(self, agent: GuestAgent, script: remote.Script) -> None:
+    :param pid: of its process, inside
+    """
+
+    def __init__(self, agent: GuestAgent, pid: int) -> None:
         self._agent = agent
-        self._script = script
+        self._pid = pid
         self._outcome: platform_interface.CommandOutcome | None = None
-        self._pid = agent.execute(script.start, capture=True)
 
     def poll(self) -> platform_interface.CommandOutcome | None:
         if self._outcome is not None:
@@ -163,10 +135,6 @@ class AgentJob:
             _text(answer.get('out-data', '')),
             _text(answer.get('err-data', '')))
         return self._outcome
-
-    def stop(self) -> None:
-        if self._outcome is None:
-            self._agent.carry_out(self._script.stop)
 
 
 def _text(encoded: str) -> str:

@@ -120,8 +120,7 @@ class ContainerPlatform(local.LocalPlatform):
                cpus: cpuset.CpuSet) -> cpuset.CpuSet:
         """The CPUs of a container that was started with some."""
         directory = self._directory / _TRIAL
-        for name in ('work', 'jobs'):
-            (directory / name).mkdir(parents=True)
+        (directory / 'work').mkdir(parents=True)
         try:
             trial = _container(
                 _TRIAL, runtime, cgroups.CgroupLimits(

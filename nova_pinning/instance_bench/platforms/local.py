@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import itertools
 import pathlib
 import time
 
@@ -33,7 +32,7 @@ class LocalInstance:
     """An instance all of whose processes are in one PID namespace.
 
     :param cpus: where its processes may run
-    :param directory: its own, with ``work`` and ``jobs`` in it
+    :param directory: its own, with ``work`` in it
     :param root: what that directory is inside
     :param programs_directory: inside
     """
@@ -49,7 +48,6 @@ class LocalInstance:
         self.work = f'{root}/work'
         self._directory = directory
         self._tree = machine_files.Tree()
-        self._numbers = itertools.count()
         self._jobs: list[process.ProcessJob] = []
         self._counters = kernel_counters.ThreadCounters()
 
@@ -66,16 +64,9 @@ class LocalInstance:
         raise NotImplementedError
 
     def start(self, command: str) -> process.ProcessJob:
-        number = next(self._numbers)
-        directory = self._directory / 'jobs' / str(number)
-        try:
-            directory.mkdir()
-        except OSError as error:
-            raise bench_errors.InstanceError(
-                f'{directory} cannot be made: {error.strerror}') from None
         job = process.ProcessJob(
-            enter=self._enter, command=command, work=self.work,
-            directory=directory, members=self._members)
+            enter=self._enter(process.environment(self.work)),
+            command=command, work=self.work, directory=self._directory)
         self._jobs.append(job)
         return job
 
@@ -107,7 +98,7 @@ class LocalInstance:
         with contextlib.ExitStack() as stack:
             stack.callback(workspace.remove, self._directory)
             for job in self._jobs:
-                stack.callback(job.stop)
+                stack.callback(job.forget)
             stack.callback(self._end)
         self._jobs.clear()
 
@@ -192,8 +183,7 @@ class LocalPlatform(holder.Holder):
                   request: platform_interface.InstanceRequest) -> pathlib.Path:
         """The directory of an instance, with what it needs in it."""
         directory = self._directory / str(next(self._numbers))
-        for name in ('work', 'jobs'):
-            (directory / name).mkdir(parents=True)
+        (directory / 'work').mkdir(parents=True)
         built = self._programs(request.workload)
         built.mkdir(parents=True, exist_ok=True)
         if not any(built.iterdir()):

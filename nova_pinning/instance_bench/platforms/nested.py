@@ -7,7 +7,6 @@ gets them into the container, by way of ``runc exec``. Its clock is the
 guest's, and its threads are among the guest's vCPUs.
 """
 
-import itertools
 import json
 import shlex
 
@@ -24,8 +23,6 @@ from nova_pinning.instance_bench.platforms import remote
 NAME = 'nova-pinning-nested'
 #: The OCI bundle, in the guest.
 BUNDLE = '/run/nova-pinning-nested'
-# Says of a process which command it came of.
-_MARK = 'NOVA_PINNING_BENCH_NESTED'
 
 _SET_UP = r"""
 set -e
@@ -36,46 +33,8 @@ printf %s {config} >{bundle}/config.json
 runc run --detach --bundle {bundle} {name} \
     </dev/null >{bundle}/log 2>&1 || {{ cat {bundle}/log >&2; exit 1; }}
 """
-# Those that came of a command have its mark, wherever they are.
-_STOP = r"""
-for _try in 1 2 3 4 5; do
-    found=$(grep -lzsx {mark} /proc/[0-9]*/environ)
-    [ "$found" ] || exit 0
-    for path in $found; do
-        path=${{path%/environ}}
-        kill -KILL "${{path#/proc/}}" 2>/dev/null
-    done
-    sleep 0.1
-done
-exit 1
-"""
 
 _SET_UP_SECONDS = 120.0
-_STOP_SECONDS = 60.0
-
-
-class NestedJob:
-    """A command in a container in a guest.
-
-    :param job: what runs in the guest to run it
-    :param mark: says of its processes that they are its
-    """
-
-    def __init__(self, channel: 'ContainerChannel',
-                 job: platform_interface.RunningJob, mark: str) -> None:
-        self._channel = channel
-        self._job = job
-        self._mark = mark
-
-    def poll(self) -> platform_interface.CommandOutcome | None:
-        return self._job.poll()
-
-    def stop(self) -> None:
-        if self._job.poll() is not None:
-            return
-        # To end runc would leave alone what it has started.
-        self._channel.end(self._mark)
-        self._job.stop()
 
 
 class ContainerChannel:
@@ -91,7 +50,6 @@ class ContainerChannel:
         self._outer = outer
         self._name = name
         self._cpus = cpus
-        self._numbers = itertools.count()
 
     def await_ready(self, seconds: float) -> None:
         """Wait for the guest, and start the container.
@@ -111,20 +69,10 @@ class ContainerChannel:
             bundle=BUNDLE, name=NAME, work=remote.WORK,
             config=shlex.quote(text)), _SET_UP_SECONDS, 'cannot be started')
 
-    def start(self, command: str) -> NestedJob:
-        mark = f'{_MARK}={next(self._numbers)}'
-        job = self._outer.start(
-            f'exec runc exec --env {mark} --cwd {remote.WORK} {NAME} '
-            f'/bin/sh -c {shlex.quote(command)}')
-        return NestedJob(self, job, mark)
-
-    def end(self, mark: str) -> None:
-        """End all processes that have a mark.
-
-        :raises bench_errors.InstanceError: if they do not end
-        """
-        self._run(_STOP.format(mark=shlex.quote(mark)), _STOP_SECONDS,
-                  'does not end a command')
+    def start(self, command: str) -> platform_interface.RunningJob:
+        return self._outer.start(
+            f'exec runc exec --cwd {remote.WORK} {NAME} /bin/sh -c '
+            f'{shlex.quote(command)}')
 
     def clock(self) -> bench_model.ClockReading:
         return self._outer.clock()

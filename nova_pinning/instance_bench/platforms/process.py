@@ -8,75 +8,54 @@ has made itself a daemon included.
 """
 
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import itertools
 import os
 import pathlib
 import selectors
 import shlex
-import signal
 import subprocess
+import tempfile
+from typing import IO
 
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import platform_interface
-from nova_pinning.instance_bench.platforms import polling
 
 #: What the first process of an instance runs: it reaps what is orphaned, and
 #: ends with the pipe that is its standard input.
 KEEPER = 'exec 3<&0; cat <&3 >/dev/null & wait $!'
 _IN_WORK = 'cd "$1" && exec /bin/sh -c "$2"'
-_MARK = 'NOVA_PINNING_BENCH_JOB'
 _MOST_OUTPUT = 16 * 1024 * 1024
 _END_SECONDS = 10.0
-_CLEAR_LOOKS = 2
-_BARE_LOOKS = 50
-_LOOK_SECONDS = 0.02
 _SIGNALS = range(129, 193)
-
-_numbers = itertools.count(1)
 
 
 class ProcessJob:
     """A command of /bin/sh that runs in an instance.
 
-    :param enter: what to put before a command so that it runs inside, given
-        environment variables
+    :param enter: what to put before a command so that it runs inside
     :param command: for /bin/sh
     :param work: the directory it runs in, as it is inside
-    :param directory: an empty one for its output
-    :param members: the processes of the instance now, by the host's ids
+    :param directory: for its output
     :raises bench_errors.InstanceError: if it cannot be started
     """
 
-    def __init__(
-        self, *, enter: Callable[[Mapping[str, str]], Sequence[str]],
-        command: str, work: str, directory: pathlib.Path,
-        members: Callable[[], Collection[int]],
-    ) -> None:
-        self._mark = f'{os.getpid()}-{next(_numbers)}'
-        self._directory = directory
-        self._members = members
+    def __init__(self, *, enter: Sequence[str], command: str, work: str,
+                 directory: pathlib.Path) -> None:
         self._outcome: platform_interface.CommandOutcome | None = None
-        arguments = [
-            *enter(environment(work) | {_MARK: self._mark}),
-            '/bin/sh', '-c', _IN_WORK, 'bench', work, command]
-        with contextlib.ExitStack() as stack:
-            try:
-                stdout, stderr = (
-                    stack.enter_context((directory / name).open('wb'))
-                    for name in ('stdout', 'stderr'))
-                self._process = subprocess.Popen(
-                    arguments, stdin=subprocess.DEVNULL, stdout=stdout,
-                    stderr=stderr, start_new_session=True,
-                    env=environment(work) | {_MARK: self._mark})
-            except OSError as error:
-                raise bench_errors.InstanceError(
-                    f'{command!r} cannot be started: {error}') from None
+        try:
+            self._stdout, self._stderr = (
+                tempfile.TemporaryFile(dir=directory) for _stream in range(2))
+            self._process = subprocess.Popen(
+                [*enter, '/bin/sh', '-c', _IN_WORK, 'bench', work, command],
+                stdin=subprocess.DEVNULL, stdout=self._stdout,
+                stderr=self._stderr, start_new_session=True,
+                env=environment(work))
+        except OSError as error:
+            raise bench_errors.InstanceError(
+                f'{command!r} cannot be started: {error}') from None
 
     def poll(self) -> platform_interface.CommandOutcome | None:
         status = self._process.poll()
@@ -84,40 +63,25 @@ class ProcessJob:
             return None
         if self._outcome is None:
             self._outcome = platform_interface.CommandOutcome(
-                status=exit_status(status),
-                stdout=self._read('stdout'), stderr=self._read('stderr'))
+                status=exit_status(status), stdout=_end_of(self._stdout),
+                stderr=_end_of(self._stderr))
         return self._outcome
 
-    def stop(self) -> None:
-        """End it with all that came of it and still has its environment."""
-        if self.poll() is not None:
-            return
-        # A process that is just replacing its program has no environment for
-        # a moment, and some have none at all: these are looked at for longer.
-        clear = 0
-        for _look in polling.looks(_END_SECONDS, _LOOK_SECONDS):
-            environments = _environments(self._members())
-            left = _having(environments, f'{_MARK}={self._mark}')
-            clear = (0 if left or self._process.poll() is None
-                     else clear + 1)
-            if clear >= (_CLEAR_LOOKS if all(environments.values())
-                         else _BARE_LOOKS):
-                return
-            kill(left)
-            # What gets a command inside ends when the command does; where it
-            # has not got so far, it has to be told.
-            if not left:
-                self._process.kill()
-        raise bench_errors.InstanceError(
-            f'process {self._process.pid} does not end, nor do {left}',
-            'kill them by hand')
+    def forget(self) -> None:
+        """Be rid of it, once all that runs inside has ended."""
+        # Where it had not got inside yet, nothing has ended it.
+        self._process.kill()
+        self._process.wait()
+        self._stdout.close()
+        self._stderr.close()
 
-    def _read(self, name: str) -> str:
-        """The output, or the end of it if there is very much."""
-        with (self._directory / name).open('rb') as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _MOST_OUTPUT))
-            return file.read().decode(errors='replace')
+
+def _end_of(output: IO[bytes]) -> str:
+    """The output, or the end of it if there is very much."""
+    # What the command has left behind may still write.
+    start = max(0, os.fstat(output.fileno()).st_size - _MOST_OUTPUT)
+    return os.pread(output.fileno(), _MOST_OUTPUT, start).decode(
+        errors='replace')
 
 
 def exit_status(status: int) -> int:
@@ -127,7 +91,8 @@ def exit_status(status: int) -> int:
 
 def said(text: str) -> str:
     """What a program has printed about its failure, in one line."""
-    return ' '.join(text.split()) or 'it does not say why'
+    return (' '.join(text.split()).removeprefix('error: ')
+            or 'it does not say why')
 
 
 def environment(work: str) -> dict[str, str]:
@@ -149,28 +114,6 @@ def members(tree: machine_files.Tree, first: int) -> list[int]:
         int(name) for name in tree.names('/proc') if own and name.isdecimal()
         and tree.link_name(f'/proc/{name}/ns/pid') == own
         and tree.link_name(f'/proc/{name}/exe'))
-
-
-def _environments(pids: Collection[int]) -> dict[int, bytes]:
-    """The environments of those processes that have not ended."""
-    environments = {}
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            environments[pid] = pathlib.Path(
-                f'/proc/{pid}/environ').read_bytes()
-    return environments
-
-
-def _having(environments: Mapping[int, bytes], variable: str) -> list[int]:
-    return [pid for pid, environment in environments.items()
-            if variable.encode() in environment.split(b'\0')]
-
-
-def kill(pids: Collection[int]) -> None:
-    """Kill processes; those that have already ended are ignored."""
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -212,22 +155,28 @@ def untranslated() -> dict[str, str]:
     return {**os.environ, 'LC_ALL': 'C'}
 
 
-def run(command: Sequence[str], seconds: float = 60.0) -> str:
+def run(command: Sequence[str], seconds: float = 60.0,
+        name: str = '') -> str:
     """Run a command of the controller's own.
 
+    :param name: what errors call it, '' for all of its words
     :returns: what it printed
     :raises bench_errors.InstanceError: if it fails, with what it said
     """
+    name = name or shlex.join(command)
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True,
             text=True, errors='replace', timeout=seconds, check=False,
             env=untranslated())
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise bench_errors.InstanceError(
-            f'{shlex.join(command)}: {error}') from error
+            f'{name}: {error.strerror}') from error
+    except subprocess.TimeoutExpired:
+        raise bench_errors.InstanceError(
+            f'{name} does not end within {seconds:g} s') from None
     if done.returncode:
         raise bench_errors.InstanceError(
-            f'{shlex.join(command)} ended with status {done.returncode}: '
+            f'{name} ended with status {done.returncode}: '
             f'{said(done.stderr)}')
     return done.stdout

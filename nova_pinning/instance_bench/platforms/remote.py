@@ -6,8 +6,6 @@ does not run beside the command.
 """
 
 from collections.abc import Callable
-from collections.abc import Sequence
-import dataclasses
 import itertools
 import os
 import time
@@ -40,24 +38,12 @@ _ANSWER_SECONDS = 60.0
 _SCRIPT = """
 export HOME=/root LC_ALL=C
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-mkdir "$2" && echo $$ >"$2/pid" && mkdir -p "$1" && cd "$1" || exit 1
+mkdir "$2" && mkdir -p "$1" && cd "$1" || exit 1
 /bin/sh -c "$3" </dev/null >"$2/stdout" 2>"$2/stderr"
 echo $?
 tail -c {stdout} "$2/stdout" && tail -c {stderr} "$2/stderr" >&2 &&
 rm -r "$2"
 """.format(stdout=MOST_STDOUT, stderr=MOST_STDERR)
-# Where the directory is not there the script has ended, or has not got so far,
-# and will not if another has made it.
-_STOP = """
-mkdir "$1" 2>/dev/null && exit 0
-for try in 1 2 3 4 5 6 7 8 9 10; do
-    [ -s "$1/pid" ] && break
-    sleep 0.1
-done
-# Without a --, which the shell itself takes for a process.
-kill -KILL "-$(cat "$1/pid")"
-rm -r "$1"
-"""
 
 _numbers = itertools.count(1)
 
@@ -122,26 +108,10 @@ class RemoteInstance:
             return {}
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
-    """A command as it is run inside, in its own session.
-
-    :param start: argument vector that runs the command
-    :param stop: argument vector that ends all of its process group; status 0
-        or not, nothing of it runs then
-    """
-
-    start: Sequence[str]
-    stop: Sequence[str]
-
-
-def script(command: str) -> Script:
-    """What is run for a command of /bin/sh."""
+def script(command: str) -> list[str]:
+    """The argument vector that runs a command of /bin/sh inside."""
     directory = f'/dev/shm/nova-pinning-bench-{os.getpid()}-{next(_numbers)}'
-    return Script(
-        start=('setsid', '--wait', '/bin/sh', '-c', _SCRIPT, 'bench', WORK,
-               directory, command),
-        stop=('/bin/sh', '-c', _STOP, 'bench', directory))
+    return ['/bin/sh', '-c', _SCRIPT, 'bench', WORK, directory, command]
 
 
 def outcome(name: str, status: int, stdout: str,
@@ -157,7 +127,7 @@ def outcome(name: str, status: int, stdout: str,
         raise bench_errors.InstanceError(
             f'{name}: a command was cut off, or could not be started: '
             f'{process.said(stderr)}',
-            'the guest needs setsid, and space in /dev/shm')
+            'the guest needs space in /dev/shm')
     return platform_interface.CommandOutcome(
         status=process.exit_status(int(head)), stdout=printed, stderr=stderr)
 
@@ -167,14 +137,12 @@ def wait(job: platform_interface.RunningJob, seconds: float,
     """How a command ends.
 
     :param name: of what runs, for errors
-    :raises bench_errors.InstanceError: if it does not end in so many seconds;
-        it has been stopped
+    :raises bench_errors.InstanceError: if it does not end in so many seconds
     """
     for _look in polling.looks(seconds, _LOOK_SECONDS):
         ended = job.poll()
         if ended is not None:
             return ended
-    job.stop()
     raise bench_errors.InstanceError(f'{name} within {seconds:g} s')
 
 

@@ -130,11 +130,8 @@ class GuestTestCase(testtools.TestCase):
                 instance, 'head -c 3000000 /dev/zero | tr "\\0" x')
             self.assertEqual('x' * (2 * 1024 * 1024), outcome.stdout)
 
-            job = instance.start('sleep 1000 & sleep 2000')
-            self.assertIsNone(job.poll())
-            job.stop()
-            self.assertEqual('', self.run_inside(
-                instance, 'pgrep -f "sleep [12]000"').stdout)
+            # What runs yet ends with the guest.
+            self.assertIsNone(instance.start('sleep 1000').poll())
         self.assertEqual('', self.domain(libvirt))
 
     def check_clock(self, instance):

@@ -216,10 +216,6 @@ class Job:
             self.instance.name, time)) for time in run)
         return f'\x1e{began}\n{self.world.printed}\x1e{ended}\n'
 
-    def stop(self):
-        self.world.step('stop')
-        self.world.alive.discard(self.key)
-
 
 class Instance:
 

@@ -73,18 +73,6 @@ class ChannelContract:
         fifo.write_text('go\n')
         self.assertEqual('go\n', self.ended(job).stdout)
 
-    def test_stop_ends_children(self):
-        fifo = self.fifo()
-        job = self.channel.start(f'(echo; exec sleep 1000) >{fifo} & wait')
-        with open(fifo) as lines:
-            self.assertTrue(lines.readline())
-            self.stop(job)
-            # All that could write have ended.
-            self.assertEqual('', lines.read())
-
-    def stop(self, job):
-        job.stop()
-
     def test_clock(self):
         reading = self.channel.clock()
         self.assertLess(abs(reading.offset), reading.uncertainty + 0.001)

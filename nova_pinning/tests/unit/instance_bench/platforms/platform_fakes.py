@@ -92,15 +92,9 @@ class Job:
     def __init__(self, looks=0, **how):
         self.looks = looks
         self.how = how
-        self.is_stopped = False
 
     def poll(self):
-        if self.is_stopped:
-            return outcome(-9)
         if self.looks is None:
             return None
         self.looks -= 1
         return None if self.looks >= 0 else outcome(**self.how)
-
-    def stop(self):
-        self.is_stopped = True

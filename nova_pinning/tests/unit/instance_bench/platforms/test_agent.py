@@ -12,6 +12,7 @@ import testtools
 
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench.platforms import agent
+from nova_pinning.instance_bench.platforms import process
 from nova_pinning.tests.unit.instance_bench.platforms import channel_contract
 from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
 
@@ -31,7 +32,7 @@ class FakeVirsh:
         self.lines = []
         self.processes = {}
 
-    def __call__(self, line, seconds):
+    def __call__(self, line, **_how):
         self.lines.append(list(line))
         if isinstance(self.fault, Exception):
             raise self.fault
@@ -80,7 +81,8 @@ class AgentTestCase(channel_contract.ChannelContract, testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.virsh = FakeVirsh(self)
-        self.useFixture(fixtures.MockPatchObject(agent, 'run', self.virsh))
+        self.useFixture(fixtures.MockPatchObject(
+            process.subprocess, 'run', self.virsh))
         self.useFixture(platform_fakes.PassingTime())
         self.channel = agent.GuestAgent(VIRSH, 'one')
 
@@ -88,31 +90,13 @@ class AgentTestCase(channel_contract.ChannelContract, testtools.TestCase):
         self.waits = True
         return job.poll()
 
-    def stop(self, job):
-        self.waits = True
-        job.stop()
-
     def test_silent_when_asked_for_the_time(self):
         self.virsh.fault = subprocess.CompletedProcess(
             [], 1, '', 'error: not connected')
         error = self.assertRaises(bench_errors.InstanceError,
                                   self.channel.clock)
-        self.assertIn('guest-get-time: not connected', str(error))
-
-    def test_stop_that_does_not_end(self):
-        error = self.assertRaises(
-            bench_errors.InstanceError, self.channel.carry_out,
-            ['sleep', '1000'])
-        for process in self.virsh.processes.values():
-            process.kill()
-        self.assertIn('sleep does not end', str(error))
-
-    def test_stop_after_the_end(self):
-        job = self.channel.start('true')
-        self.ended(job)
-        before = len(self.virsh.lines)
-        job.stop()
-        self.assertEqual(before, len(self.virsh.lines))
+        self.assertIn('guest-get-time: virsh ended with status 1: not '
+                      'connected', str(error))
 
     @ddt.data(
         (subprocess.CompletedProcess([], 1, '', 'error: not connected\n'),
@@ -150,9 +134,8 @@ class AgentTestCase(channel_contract.ChannelContract, testtools.TestCase):
         self.virsh.fault = FileNotFoundError(2, 'No such file')
         channel = agent.GuestAgent(
             ('ssh', 'h', 'virsh'), 'one', word=shlex.quote)
-        self.assertRaises(bench_errors.InstanceError, channel.execute,
-                          ["it's", '$HOME'], True)
+        self.assertRaises(bench_errors.InstanceError, channel.call,
+                          'guest-exec', {'arg': ["it's", '$HOME']})
         *_before, message = shlex.split(' '.join(self.virsh.lines[-1]))
-        self.assertEqual(["it's", ['$HOME']], [
-            json.loads(message)['arguments'][name]
-            for name in ('path', 'arg')])
+        self.assertEqual(["it's", '$HOME'],
+                         json.loads(message)['arguments']['arg'])

@@ -368,7 +368,7 @@ class PlatformTestCase(unit_base.TestCase):
         made._jobs.append(job := mock.Mock())
         self.assertRaises(bench_errors.BenchError, made.close)
         keeper.kill.assert_called_once_with()
-        job.stop.assert_called_once_with()
+        job.forget.assert_called_once_with()
         self.assertFalse((directory / 'own').exists())
 
     def test_a_full_disk(self):

@@ -69,7 +69,6 @@ class TestContainerChannel(testtools.TestCase):
         error = self.assertRaises(
             bench_errors.InstanceError, channel.await_ready, 5)
         self.assertIn('within 120 s', str(error))
-        self.assertTrue(job.is_stopped)
 
     def test_command(self):
         outer, channel = container(
@@ -80,24 +79,3 @@ class TestContainerChannel(testtools.TestCase):
         words = shlex.split(outer.commands[0])
         self.assertEqual(['exec', 'runc', 'exec'], words[:3])
         self.assertEqual(['/bin/sh', '-c', 'echo "it\'s" $HOME'], words[-3:])
-        # Nothing is left to be ended.
-        job.stop()
-        self.assertEqual(1, len(outer.commands))
-
-    def test_stop(self):
-        inside = platform_fakes.Job(None)
-        outer, channel = container(platform_fakes.Job(None), inside)
-        channel.start('one')
-        job = channel.start('two')
-        job.stop()
-        self.assertTrue(inside.is_stopped)
-        marks = [word for word in shlex.split(outer.commands[1])
-                 if word.startswith('NOVA_')]
-        self.assertNotIn(marks[0], outer.commands[0])
-        self.assertIn(f'grep -lzsx {marks[0]} ', outer.commands[2])
-
-    def test_what_cannot_be_stopped(self):
-        _outer, channel = container(
-            platform_fakes.Job(None), platform_fakes.Job(status=1))
-        self.assertRaises(bench_errors.InstanceError,
-                          channel.start('one').stop)
