@@ -22,6 +22,7 @@ import tarfile
 from typing import NamedTuple
 from typing import TextIO
 
+from benchmarks import datasets
 from nova_pinning.cli import base_command
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
@@ -60,10 +61,7 @@ class AzureVm(NamedTuple):
 
 def path_of() -> pathlib.Path:
     """Where the archive lies, if it is there."""
-    given = os.environ.get('NOVA_PINNING_DATA')
-    root = (pathlib.Path(given) if given else pathlib.Path(
-        __file__).resolve().parents[1].parent / 'shared' / 'data')
-    return root / 'azure-2017' / 'v1-test.tar.xz'
+    return datasets.path_of('azure-2017/v1-test.tar.xz')
 
 
 def read(path: str | os.PathLike[str], seed: int = 0) -> Iterator[AzureVm]:

@@ -3,24 +3,17 @@
 
 import importlib.metadata
 import os
-import pathlib
 import platform
 import textwrap
 import typing as ty
 
+from nova_pinning.host.discover import system
+from nova_pinning.host import machine_files
+
 
 def facts() -> dict[str, ty.Any]:
     """Describe where the figures come from, without naming the machine."""
-    model = platform.processor() or platform.machine()
-    try:
-        text = pathlib.Path('/proc/cpuinfo').read_text()
-    except OSError:
-        text = ''
-    for text_line in text.splitlines():
-        key, _, value = text_line.partition(':')
-        if key.strip() == 'model name':
-            model = value.strip()
-            break
+    model = system.cpu_info(machine_files.Tree()).get('model name')
     versions = {}
     for name in ('nova', 'nova-pinning', 'oslo.versionedobjects'):
         try:
@@ -28,7 +21,7 @@ def facts() -> dict[str, ty.Any]:
         except importlib.metadata.PackageNotFoundError:
             versions[name] = 'not installed'
     return {
-        'cpu_model': model,
+        'cpu_model': model or platform.machine(),
         'cpus': len(os.sched_getaffinity(0)),
         'system': f'{platform.system()} {platform.machine()}',
         'python': f'{platform.python_implementation()} '

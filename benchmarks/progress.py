@@ -1,38 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far a benchmark is, for whoever waits at a terminal."""
 
-import shutil
 import sys
+
+import rich.console
+import rich.progress
 
 
 class Bar:
-    """A line on the terminal's error output; nothing where there is none."""
+    """A line on the terminal's error output; nothing where there is none.
+
+    It is drawn when something is done, and by no thread of its own.
+    """
 
     def __init__(self, total: int) -> None:
-        self._total = total
-        self._done = 0
-        self._shown = sys.stderr.isatty()
-        self.show('starting')
+        self._bar = rich.progress.Progress(
+            rich.progress.BarColumn(), rich.progress.TaskProgressColumn(),
+            rich.progress.TextColumn('{task.description}'),
+            console=rich.console.Console(stderr=True), transient=True,
+            auto_refresh=False, disable=not sys.stderr.isatty())
+        self._task = self._bar.add_task('starting', total=total)
+        self._bar.start()
 
     def show(self, what: str) -> None:
-        """Draw the line."""
-        if not self._shown:
-            return
-        filled = 30 * self._done // self._total
-        line = (f'[{"#" * filled:<30}] '
-                f'{100 * self._done // self._total:3}% {what}')
-        width = shutil.get_terminal_size().columns - 1
-        print('\r' + line[:width].ljust(width), end='', file=sys.stderr,
-              flush=True)
+        """Say what is being done."""
+        self.step(what, 0)
 
     def step(self, name: str, count: int) -> None:
         """Note that some work on a case is done."""
-        self._done += count
-        self.show(name)
+        self._bar.update(self._task, advance=count, description=name,
+                         refresh=True)
 
     def close(self) -> None:
         """Wipe the line."""
-        if self._shown:
-            width = shutil.get_terminal_size().columns - 1
-            print('\r' + ' ' * width + '\r', end='', file=sys.stderr,
-                  flush=True)
+        self._bar.stop()

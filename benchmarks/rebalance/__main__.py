@@ -11,6 +11,7 @@ import time
 from benchmarks import machine
 from benchmarks import progress
 from benchmarks.rebalance import cases
+from benchmarks import tables
 
 _HEADER = ('case', 'hosts', 'guests moved', 'slots before', 'after',
            'at most', 'GiB', 'seconds', 'CPU seconds')
@@ -48,22 +49,11 @@ def _row(outcome: cases.Outcome) -> tuple[str, ...]:
             f'{outcome.cpu_seconds:.1f}')
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(_HEADER, *rows)]
-    return ['  '.join(cell.ljust(width) if not number else cell.rjust(width)
-                      for number, (cell, width)
-                      in enumerate(zip(row, widths)))
-            for row in (_HEADER, *rows)]
-
-
 def _rst(rows: Sequence[Sequence[str]],
          facts: dict[str, object]) -> list[str]:
-    lines = ['.. Made by "python -m benchmarks.rebalance --rst", not by '
-             'hand.', '', '.. list-table::', '   :header-rows: 1', '']
-    for row in (_HEADER, *rows):
-        lines += [f'   {"-" if number else "*"} - {cell}'.replace(
-            '   - - ', '     - ') for number, cell in enumerate(row)]
-    return [*lines, '', *machine.as_rst(facts)]
+    return ['.. Made by "python -m benchmarks.rebalance --rst", not by '
+            'hand.', '', *tables.listed((_HEADER, *rows)), '',
+            *machine.as_rst(facts)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,7 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         bar.close()
     rows = list(map(_row, outcomes))
-    print('\n'.join(_table(rows)))
+    print('\n'.join(tables.FigureTable(
+        (_HEADER, *rows), numbers=range(1, len(_HEADER))).as_text()))
     print(f'{facts["cpu_model"]}, {facts["cpus"]} CPUs, {facts["python"]}; '
           f'load {facts["load_average"][0]:.1f} at the start; took '
           f'{time.monotonic() - start:.0f} s')

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-import os
 import pathlib
 
 from benchmarks import bytedance
+from benchmarks import datasets
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import guest_request
@@ -174,10 +174,7 @@ def _pages_and_devices(count: int) -> Scenario:
 
 def snapshot_path() -> pathlib.Path:
     """Where the real snapshot lies, if it is there."""
-    given = os.environ.get('NOVA_PINNING_DATA')
-    root = (pathlib.Path(given) if given else pathlib.Path(
-        __file__).resolve().parents[2].parent / 'shared' / 'data')
-    return root / 'bytedance' / 'clusters.json'
+    return datasets.path_of('bytedance/clusters.json')
 
 
 def _snapshot(_count: int) -> Scenario:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from benchmarks import azure
 from benchmarks.scheduling import fleets
 from benchmarks.scheduling import study
+from benchmarks import tables
 from nova_pinning import errors
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
@@ -169,12 +170,7 @@ def rst(outcomes: Sequence[MovesRun]) -> Iterator[str]:
         yield ''
         yield from textwrap.wrap(f'``{name}``: {title(name)}.', 79)
         yield ''
-        yield '.. list-table::'
-        yield '   :header-rows: 1'
-        for row in (_HEADER, *rows):
-            yield ''
-            for number, cell in enumerate(row):
-                yield f'   {" " if number else "*"} - {cell}'
+        yield from tables.listed((_HEADER, *rows))
 
 
 _HEADER = ('Weighers', 'moves', 'runs', 'sold without', 'sold with',

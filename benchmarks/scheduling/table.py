@@ -7,40 +7,36 @@ import math
 import textwrap
 
 from benchmarks.scheduling import study
+from benchmarks import tables
 
 _HEADER = ('Weighers', 'sold', 'over default', 'over packing', 'of bound',
            'L3')
-_WIDTHS = (20, 13, 16, 16, 16, 7)
 
 
-def text(tables: Iterable[study.Table]) -> Iterator[str]:
+def text(shown: Iterable[study.Table]) -> Iterator[str]:
     """Lines for the terminal, at most 90 columns wide."""
-    for table in tables:
+    for table in shown:
         yield from textwrap.wrap(
             f'{table.scenario}: {table.title}; {table.seeds} seeds; bound '
             f'{_plain(table.bound)}', 88)
-        yield _line(_HEADER)
-        for row in table.rows:
-            yield _line(_cells(row))
+        yield from tables.FigureTable(
+            [_HEADER, *(_cells(row) for row in table.rows)],
+            numbers=range(1, len(_HEADER))).as_text()
         yield from _remarks(table)
         yield ''
 
 
-def rst(tables: Iterable[study.Table], command: str) -> Iterator[str]:
+def rst(shown: Iterable[study.Table], command: str) -> Iterator[str]:
     """The same for the documentation."""
     yield f'.. Made by "{command}", not by hand.'
-    for table in tables:
+    for table in shown:
         yield ''
         yield from textwrap.wrap(
             f'``{table.scenario}``: {table.title}. {table.seeds} seeds. No '
             f'scheduler sells more than {_plain(table.bound)}.', 79)
         yield ''
-        yield '.. list-table::'
-        yield '   :header-rows: 1'
-        for cells in (_HEADER, *(_cells(row) for row in table.rows)):
-            yield ''
-            for number, cell in enumerate(cells):
-                yield f'   {"*" if not number else " "} - {cell}'
+        yield from tables.listed(
+            [_HEADER, *(_cells(row) for row in table.rows)])
         remarks = list(_remarks(table))
         if remarks:
             yield ''
@@ -49,18 +45,12 @@ def rst(tables: Iterable[study.Table], command: str) -> Iterator[str]:
                     f'* {remark}', 79, subsequent_indent='  ')
 
 
-def _remarks(shown: study.Table) -> Iterator[str]:
-    for words in shown.missed:
+def _remarks(table: study.Table) -> Iterator[str]:
+    for words in table.missed:
         yield f'Not reached: {words}.'
-    if shown.unfinished:
-        yield (f'{shown.unfinished} runs are not counted: refusals never '
+    if table.unfinished:
+        yield (f'{table.unfinished} runs are not counted: refusals never '
                f'reached the limit.')
-
-
-def _line(cells: Iterable[str]) -> str:
-    return ' '.join(
-        f'{cell:<{width}}' if not number else f'{cell:>{width}}'
-        for number, (cell, width) in enumerate(zip(cells, _WIDTHS))).rstrip()
 
 
 def _cells(row: study.Row) -> tuple[str, ...]:

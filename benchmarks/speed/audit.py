@@ -13,11 +13,10 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import textwrap
-import time
 
 from benchmarks.speed import commands
 from benchmarks.speed import judging
+from benchmarks import tables
 
 #: Servers on hosts of the other class, which have to be found.
 MISPLACED = 40
@@ -121,52 +120,32 @@ def measure(case: Case, *options: str) -> Outcome:
             if not key.startswith('OS_')} | {
                 'OS_CLOUD': 'stub', 'OS_CLIENT_CONFIG_FILE': str(clouds),
                 'PYTHONWARNINGS': 'ignore'}
-        output = pathlib.Path(directory, 'output')
-        start = time.monotonic()
-        with output.open('wb') as file:
-            process = subprocess.Popen(
-                [sys.executable, '-m', 'openstackclient.shell', 'pinning',
-                 'segregation', 'check', '--format', 'json', *options],
-                env=environment, stdin=subprocess.DEVNULL, stdout=file,
-                stderr=subprocess.PIPE)
-        assert process.stderr
-        error = process.stderr.read().decode()
-        process.stderr.close()
-        _pid, status, used = os.wait4(process.pid, 0)
-        seconds = time.monotonic() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
+        # Status 1: there is something to find.
+        done = commands.ProcessRun.of(
+            [sys.executable, '-m', 'openstackclient.shell', 'pinning',
+             'segregation', 'check', '--format', 'json', *options],
+            (0, 1), environment)
         try:
-            # Status 1, with an output: there is something to find.
-            findings = json.loads(output.read_text())['findings']
+            findings = json.loads(done.stdout)['findings']
         except ValueError:
             raise commands.CommandFailed(
-                f'the audit ended with status {process.returncode}: '
-                f'{error.strip()[-500:]}') from None
-    return Outcome(case, seconds, used.ru_maxrss / 1024, len(findings))
+                f'the audit said {done.stdout[:500]!r}') from None
+    return Outcome(case, done.seconds, done.peak_mib, len(findings))
 
 
-def table(outcomes: Iterable[Outcome], line: str = '-') -> list[str]:
-    """The table's lines: a rule, headings, a rule, rows, a rule."""
-    return commands.lines(
+def table(outcomes: Iterable[Outcome]) -> tables.FigureTable:
+    """What audits took."""
+    return tables.FigureTable(
         [('audit', 'time', 'memory', 'bar', 'verdict'),
          *((outcome.case.title, f'{outcome.seconds:.1f} s',
             f'{outcome.memory_mib:.0f} MiB',
             f'< {outcome.case.limit_s:g} s' if outcome.case.limit_s else '-',
-            outcome.verdict) for outcome in outcomes)], line)
-
-
-def explain() -> str:
-    """Say what the figures of the table are."""
-    return ('One run each of "openstack pinning segregation check" against '
-            'a stub of both APIs in its own process, over loopback '
-            'HTTP: wall-clock time from start to end, and the most memory '
-            'that the command held. Where a row names times, the stub waits '
-            'so long before each answer, and for each server in it.')
-
-
-def as_rst(outcomes: Sequence[Outcome]) -> list[str]:
-    """The table for the documentation."""
-    return [*table(outcomes, line='='), '', *textwrap.wrap(explain(), 79), '']
+            outcome.verdict) for outcome in outcomes)],
+        'One run each of "openstack pinning segregation check" against a stub '
+        'of both APIs in its own process, over loopback HTTP: wall-clock time '
+        'from start to end, and the most memory that the command held. Where '
+        'a row names times, the stub waits so long before each answer, and '
+        'for each server in it.')
 
 
 def run(cases: Sequence[Case], step: Callable[[str], None]) -> list[Outcome]:

@@ -9,17 +9,19 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import os
 import pathlib
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
 from typing import Any
+from typing import Self
 
 from benchmarks.speed import judging
+from benchmarks import tables
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import snapshot
@@ -195,40 +197,58 @@ def measure(commands: Sequence[Command], rounds: int,
 
 
 def _run(command: Command, files: Mapping[str, str]) -> float:
-    arguments = [files.get(word, word) for word in command.arguments]
-    start = time.monotonic()
-    done = subprocess.run(arguments, capture_output=True, text=True)
-    elapsed = time.monotonic() - start
-    if done.returncode not in command.statuses:
-        raise CommandFailed(
-            f'{" ".join(arguments)} ended with status {done.returncode}: '
-            f'{done.stderr.strip()[-500:]}')
-    return elapsed
+    return ProcessRun.of(
+        [files.get(word, word) for word in command.arguments],
+        command.statuses).seconds
 
 
-def table(timings: Iterable[Timing], line: str = '-') -> list[str]:
-    """The table's lines: a rule, headings, a rule, rows, a rule."""
-    grid = [('command', 'time', 'slowest', 'bar', 'verdict')]
-    grid += [
-        (timing.command.title, f'{timing.median_s:.2f} s',
-         f'{max(timing.seconds):.2f} s', timing.command.bar, timing.verdict)
-        for timing in timings]
-    return lines(grid, line)
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProcessRun:
+    """What a process took, from its start to its end.
 
-
-def lines(grid: Sequence[Sequence[str]], line: str,
-          numbers: Container[int] = ()) -> list[str]:
-    """A table of these cells: a rule, headings, a rule, rows, a rule.
-
-    :param numbers: the columns that are flush right
+    :param cpu_s: CPU time of it and of those that it has waited for
+    :param peak_mib: the most memory that it held at once
     """
-    widths = [max(map(len, column)) for column in zip(*grid)]
-    rule = '  '.join(line * width for width in widths)
-    rows = ['  '.join(
-        cell.rjust(width) if column in numbers else cell.ljust(width)
-        for column, (cell, width) in enumerate(zip(row, widths))).rstrip()
-        for row in grid]
-    return [rule, rows[0], rule, *rows[1:], rule]
+
+    seconds: float
+    cpu_s: float
+    peak_mib: float
+    stdout: str
+
+    @classmethod
+    def of(cls, arguments: Sequence[str], statuses: Container[int] = (0,),
+           environment: Mapping[str, str] | None = None) -> Self:
+        """Run a command line.
+
+        :raises CommandFailed: if it ends with none of these statuses
+        """
+        with (tempfile.TemporaryFile('w+') as stdout,
+              tempfile.TemporaryFile('w+') as stderr):
+            start = time.monotonic()
+            process = subprocess.Popen(
+                arguments, env=environment, stdin=subprocess.DEVNULL,
+                stdout=stdout, stderr=stderr)
+            _pid, status, used = os.wait4(process.pid, 0)
+            seconds = time.monotonic() - start
+            process.returncode = os.waitstatus_to_exitcode(status)
+            stdout.seek(0)
+            stderr.seek(0)
+            if process.returncode not in statuses:
+                raise CommandFailed(
+                    f'{" ".join(arguments)} ended with status '
+                    f'{process.returncode}: {stderr.read().strip()[-500:]}')
+            return cls(seconds, used.ru_utime + used.ru_stime,
+                       used.ru_maxrss / 1024, stdout.read())
+
+
+def table(timings: Sequence[Timing], rounds: int) -> tables.FigureTable:
+    """What commands took."""
+    return tables.FigureTable(
+        [('command', 'time', 'slowest', 'bar', 'verdict'),
+         *((timing.command.title, f'{timing.median_s:.2f} s',
+            f'{max(timing.seconds):.2f} s', timing.command.bar,
+            timing.verdict) for timing in timings)],
+        explain(timings, rounds))
 
 
 def explain(timings: Iterable[Timing], rounds: int) -> str:
@@ -251,8 +271,3 @@ def as_json(timing: Timing) -> dict[str, Any]:
         'median_s': timing.median_s, 'median_s_95': timing.interval_s,
         'verdict': timing.verdict}
 
-
-def as_rst(timings: Sequence[Timing], rounds: int) -> list[str]:
-    """The table for the documentation."""
-    return [*table(timings, line='='), '',
-            *textwrap.wrap(explain(timings, rounds), 79), '']

@@ -17,10 +17,8 @@ import json
 import pathlib
 import random
 import resource
-import subprocess
 import sys
 import tempfile
-import textwrap
 import threading
 import time
 from typing import Any
@@ -28,6 +26,7 @@ import urllib.request
 
 from benchmarks.speed import commands
 from benchmarks.speed import judging
+from benchmarks import tables
 
 #: The bars: the first count, one of few changed hosts, a scrape meanwhile,
 #: and memory.
@@ -99,13 +98,9 @@ def run(cases: Sequence[Case], step: Callable[[str], None]) -> list[Outcome]:
     """
     outcomes = []
     for case in cases:
-        done = subprocess.run(
-            [sys.executable, '-W', 'ignore', '-m',
-             'benchmarks.speed.exporting', case.name],
-            capture_output=True, text=True)
-        if done.returncode:
-            raise commands.CommandFailed(
-                f'{case.name}: {done.stderr.strip()[-500:]}')
+        done = commands.ProcessRun.of([
+            sys.executable, '-W', 'ignore', '-m', 'benchmarks.speed.exporting',
+            case.name])
         outcomes.append(Outcome(case=case, **json.loads(done.stdout)))
         step(case.name)
     return outcomes
@@ -250,33 +245,21 @@ def _database(case: Case, directory: pathlib.Path,
     return _Source(source.read, source.close), change
 
 
-def table(outcomes: Iterable[Outcome], line: str = '-') -> list[str]:
-    """The table's lines."""
-    grid = [('exporter', 'first', 'CPU', '50 changed', 'CPU', 'scrape',
-             'memory', 'verdict')]
-    grid += [
-        (outcome.case.title, f'{outcome.first_s:.1f} s',
-         f'{outcome.first_cpu_s:.1f} s', f'{outcome.changed_s:.2f} s',
-         f'{outcome.changed_cpu_s:.2f} s', f'{outcome.scrape_s:.2f} s',
-         f'{outcome.memory_mib:,.0f} MiB', outcome.verdict)
-        for outcome in outcomes]
-    return commands.lines(grid, line)
-
-
-def explain() -> str:
-    """Say what the figures of the table are."""
-    return (
+def table(outcomes: Iterable[Outcome]) -> tables.FigureTable:
+    """What exporters took."""
+    return tables.FigureTable(
+        [('exporter', 'first', 'CPU', '50 changed', 'CPU', 'scrape', 'memory',
+          'verdict'),
+         *((outcome.case.title, f'{outcome.first_s:.1f} s',
+            f'{outcome.first_cpu_s:.1f} s', f'{outcome.changed_s:.2f} s',
+            f'{outcome.changed_cpu_s:.2f} s', f'{outcome.scrape_s:.2f} s',
+            f'{outcome.memory_mib:,.0f} MiB', outcome.verdict)
+           for outcome in outcomes)],
         'nova-pinning exporter with 50,000 guests, or as many as fit, and 40 '
         'flavors, once each: to read and count all hosts, then 50 that have '
         'changed, and the longest scrape meanwhile. Bars, for CPU time and '
         f'scrapes: {FIRST_S:g} s, {CHANGED_S:g} s to count ({SEEN_S:g} s to '
         f'read and count), {SCRAPE_S:g} s; memory {MEMORY_MIB:,.0f} MiB.')
-
-
-def as_rst(outcomes: Sequence[Outcome]) -> list[str]:
-    """The table for the documentation."""
-    return [*table(outcomes, line='='), '',
-            *textwrap.wrap(explain(), 79), '']
 
 
 def main(argv: Sequence[str]) -> int:

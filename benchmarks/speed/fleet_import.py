@@ -9,13 +9,11 @@ a user who may only read.
 import argparse
 import dataclasses
 import json
-import os
 import pathlib
-import subprocess
 import sys
-import time
 import typing as ty
 
+from benchmarks.speed import commands
 from nova_pinning.bridge import standalone
 from nova_pinning.tests import mariadb
 
@@ -58,23 +56,17 @@ def measure(hosts: int, guests: int) -> Outcome:
         nova.fill(hosts, guests)
         server.give_to_reader(nova)
         fleet = server.directory / 'fleet.json.zst'
-        start = time.monotonic()
-        process = subprocess.Popen([
+        run = commands.ProcessRun.of([
             str(pathlib.Path(sys.executable).parent / 'nova-pinning'),
             'fleet', 'import', 'nova', '--config-file', str(nova.conf),
             '--output', str(fleet)])
-        _pid, status, used = os.wait4(process.pid, 0)
-        wall_s = time.monotonic() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise SystemExit(2)
         nova.close()
         transactions = server.transactions('reader')
         if transactions.writing:
             raise SystemExit('some transactions might have written')
         return Outcome(
-            hosts, hosts * guests, wall_s, used.ru_utime + used.ru_stime,
-            used.ru_maxrss / 1024, transactions.count,
+            hosts, hosts * guests, run.seconds, run.cpu_s, run.peak_mib,
+            transactions.count,
             transactions.longest_seconds * 1000, fleet.stat().st_size)
 
 

@@ -5,13 +5,12 @@ import dataclasses
 import math
 import random
 import statistics
-import textwrap
 import typing as ty
 
 from benchmarks.speed import bars
-from benchmarks.speed import commands
 from benchmarks.speed import judging
 from benchmarks.speed import measure
+from benchmarks import tables
 
 
 class Judged(ty.NamedTuple):
@@ -207,14 +206,13 @@ def cells(row: Row) -> tuple[str, ...]:
         row.verdict)
 
 
-def table(rows: ty.Sequence[Row], line: str = '-') -> list[str]:
-    """Return the table's lines: a rule, headings, a rule, rows, a rule."""
-    return commands.lines(
-        [HEADINGS, *map(cells, rows)], line, numbers=range(1, 5))
+def table(rows: ty.Sequence[Row], plan: measure.Plan) -> tables.FigureTable:
+    """What filters and weighers took."""
+    return tables.FigureTable(
+        [HEADINGS, *map(cells, rows)], explain(rows, plan), range(1, 5))
 
 
-def parts_table(parts: ty.Sequence[measure.Samples],
-                line: str = '-') -> list[str]:
+def parts_table(parts: ty.Sequence[measure.Samples]) -> tables.FigureTable:
     """What the times of a case consist of, as the table of all cases is."""
     def median(side: str, part: str) -> float:
         return _mean_of_medians(
@@ -224,11 +222,11 @@ def parts_table(parts: ty.Sequence[measure.Samples],
     names = list(parts[0].parts_ns['ours'][0])
     times = {side: {name: median(side, name) for name in names}
              for side in ('nova', 'ours')}
-    return commands.lines([
+    return tables.FigureTable([
         ('of the whole request', 'nova', '%', 'ours', '%'),
         *((name, *(word for took in times.values() for word in (
             _time(took[name]), f'{100 * took[name] / sum(took.values()):.0f}')
-        )) for name in names)], line, numbers=range(1, 5))
+        )) for name in names)], numbers=range(1, 5))
 
 
 def explain(rows: ty.Sequence[Row], plan: measure.Plan) -> str:
@@ -291,8 +289,3 @@ def as_json(rows: ty.Sequence[Row],
                 dataclasses.asdict(part) for part in samples[row.case.name]],
         } for row in rows]}
 
-
-def as_rst(rows: ty.Sequence[Row], plan: measure.Plan) -> list[str]:
-    """Return the table for the documentation."""
-    return [*table(rows, line='='), '',
-            *textwrap.wrap(explain(rows, plan), 79), '']

@@ -15,6 +15,7 @@ from benchmarks.speed import exporting
 from benchmarks.speed import judging
 from benchmarks.speed import measure
 from benchmarks.speed import report
+from benchmarks import tables
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,33 +46,30 @@ class Results:
         return verdict.is_failure or not audit.is_flat(self.audits)
 
     @property
-    def _parts(self) -> list[list[measure.Samples]]:
-        """The samples of those cases of which it is known what took time."""
-        return [parts for parts in self.samples.values() if parts[0].parts_ns]
+    def _tables(self) -> Iterator[tables.FigureTable]:
+        if self.rows:
+            yield report.table(self.rows, self.plan)
+            # Of some cases it is known what took the time.
+            yield from (report.parts_table(parts)
+                        for parts in self.samples.values()
+                        if parts[0].parts_ns)
+        if self.timings:
+            yield commands.table(self.timings, self.plan.command_rounds)
+        if self.audits:
+            yield audit.table(self.audits)
+        if self.exports:
+            yield exporting.table(self.exports)
 
     def as_text(self) -> Iterator[str]:
         """Lines for a terminal."""
-        rounds = self.plan.command_rounds
-        if self.rows:
-            yield from report.table(self.rows)
-            yield _paragraph(report.explain(self.rows, self.plan))
-            for parts in self._parts:
-                yield from report.parts_table(parts)
-        if self.timings:
-            yield from commands.table(self.timings)
-            yield _paragraph(commands.explain(self.timings, rounds))
-        if self.audits:
-            yield from audit.table(self.audits)
-            yield _paragraph(audit.explain())
-        if self.exports:
-            yield from exporting.table(self.exports)
-            yield _paragraph(exporting.explain())
+        for table in self._tables:
+            yield from table.as_text()
         facts = self.facts
-        yield _paragraph(
+        yield textwrap.fill(
             f'{facts["cpu_model"]}, {facts["cpus"]} CPUs, {facts["python"]}, '
             f'nova {facts["versions"]["nova"]}; load '
             f'{facts["load_average"][0]:.1f} at the start; took '
-            f'{self.seconds:.0f} s')
+            f'{self.seconds:.0f} s', 79)
         for row in self.rows:
             for problem in row.problems:
                 yield f'{row.case.name}: {problem}'
@@ -90,22 +88,9 @@ class Results:
         """Lines for the documentation."""
         yield from ('.. Made by "python -m benchmarks.speed --rst", not by '
                     'hand.', '')
-        if self.rows:
-            yield from report.as_rst(self.rows, self.plan)
-            for parts in self._parts:
-                yield from (*report.parts_table(parts, line='='), '')
-        if self.timings:
-            yield from commands.as_rst(
-                self.timings, self.plan.command_rounds)
-        if self.audits:
-            yield from audit.as_rst(self.audits)
-        if self.exports:
-            yield from exporting.as_rst(self.exports)
+        for table in self._tables:
+            yield from table.as_rst()
         yield from machine.as_rst(self.facts)
-
-
-def _paragraph(text: str) -> str:
-    return textwrap.fill(text, 79)
 
 
 def _with_verdict(

@@ -151,7 +151,7 @@ class TestCases(base.BaseTestCase):
             for (all_of_it,), parts in zip(times, samples.parts_ns[side]):
                 self.assertGreater(min(parts.values()), 0)
                 self.assertLessEqual(sum(parts.values()), all_of_it)
-        lines = report.parts_table([samples])
+        lines = report.parts_table([samples]).as_text()
         self.assertEqual(len(parts), len(lines) - 4)
         self.assertFalse([line for line in lines if len(line) > 79])
 
@@ -337,9 +337,10 @@ class TestReport(base.BaseTestCase):
             case, [_samples([200, 297, 400], [10, 10, 10])], None)
         self.assertLess(row.ratio, 30)
         self.assertEqual('inconclusive', row.verdict)
-        self.assertIn('inconclusive', report.table([row])[3])
-        for text in (report.explain([row], PLAN),
-                     ' '.join(report.as_rst([row], PLAN))):
+        self.assertIn('inconclusive', report.table([row], PLAN).as_text()[3])
+        for lines in (report.table([row], PLAN).as_text(),
+                      report.table([row], PLAN).as_rst()):
+            text = ' '.join(lines)
             self.assertIn(
                 'not a failure: the bar >=30x of x lies inside', text)
             self.assertIn('20x to 40x', text)
@@ -420,7 +421,7 @@ class TestReport(base.BaseTestCase):
                 [_samples([] if case.endless else [4000], [30], 1)],
                 measure.Limited(10, False) if case.endless else None)
             for case in bars.CASES]
-        lines = report.table(rows)
+        lines = report.table(rows, PLAN).as_text()
         self.assertLessEqual(max(map(len, lines)), 80)
         for case in bars.CASES:
             self.assertIn(case.name, '\n'.join(lines))
@@ -484,7 +485,7 @@ class TestCommands(base.BaseTestCase):
             timing = commands.Timing(
                 self._command('', limit_s), (2.0, 2.0, 2.1))
             self.assertEqual(verdict, timing.verdict)
-            self.assertIn(verdict, commands.table([timing])[3])
+            self.assertIn(verdict, commands.table([timing], 1).grid[1])
             self.assertEqual(verdict, commands.as_json(timing)['verdict'])
 
     def test_inconclusive(self):
@@ -530,7 +531,7 @@ class TestAudits(base.BaseTestCase):
             outcome = audit.Outcome(
                 self._case(limit_s=limit_s), 9.0, 100.0, findings)
             self.assertEqual(verdict, outcome.verdict)
-            self.assertIn(verdict, audit.table([outcome])[3])
+            self.assertIn(verdict, audit.table([outcome]).grid[1])
 
     def test_is_flat(self):
         for used, is_flat in ((), True), ((100, 125), True), ((126, 100),
@@ -539,8 +540,8 @@ class TestAudits(base.BaseTestCase):
                 audit.Outcome(self._case(), 1.0, one, 0) for one in used]))
 
     def test_table_fits(self):
-        lines = audit.as_rst([audit.Outcome(case, 1000.0, 1000.0, 0)
-                              for case in audit.CASES])
+        lines = audit.table([audit.Outcome(case, 1000.0, 1000.0, 0)
+                             for case in audit.CASES]).as_rst()
         self.assertLessEqual(max(map(len, lines)), 80)
 
 
@@ -558,7 +559,8 @@ class TestExporting(base.BaseTestCase):
                 case=small, **exporting.measure(small))
             self.assertEqual(40, outcome.flavors)
             self.assertEqual(50, outcome.recounted)
-            self.assertIn(case.title, '\n'.join(exporting.as_rst([outcome])))
+            self.assertIn(case.title, '\n'.join(
+                exporting.table([outcome]).as_rst()))
 
     def test_verdict(self):
         good = exporting.Outcome(

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of figures, for a terminal and for the documentation."""
+
+from collections.abc import Container
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+import textwrap
+
+_WIDTH = 79
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FigureTable:
+    """A table, and what its figures are.
+
+    :param grid: the headings, and a row for each case
+    :param numbers: the columns that are flush right
+    """
+
+    grid: Sequence[Sequence[str]]
+    text: str = ''
+    numbers: Container[int] = ()
+
+    def as_text(self) -> list[str]:
+        """Lines for a terminal."""
+        return [*self._ruled('-'), *textwrap.wrap(self.text, _WIDTH)]
+
+    def as_rst(self) -> list[str]:
+        """Lines for the documentation."""
+        text = textwrap.wrap(self.text, _WIDTH)
+        return [*self._ruled('='), '', *text, *[''][:len(text)]]
+
+    def _ruled(self, line: str) -> list[str]:
+        """A rule, the headings, a rule, the rows, a rule."""
+        widths = [max(map(len, column)) for column in zip(*self.grid)]
+        rule = '  '.join(line * width for width in widths)
+        rows = ['  '.join(
+            cell.rjust(width) if column in self.numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths))).rstrip()
+            for row in self.grid]
+        return [rule, rows[0], rule, *rows[1:], rule]
+
+
+def listed(grid: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A table of the documentation whose cells may break."""
+    yield from ('.. list-table::', '   :header-rows: 1')
+    for row in grid:
+        yield ''
+        yield from (f'   {" " if number else "*"} - {cell}'
+                    for number, cell in enumerate(row))
