@@ -10,7 +10,6 @@ import logging
 import pathlib
 import signal
 import sys
-import threading
 import traceback
 import warnings
 
@@ -19,6 +18,9 @@ from rich import console as rich_console
 from demo import outcome
 from demo import progress
 from demo import report
+from nova_pinning.document import atomic_file
+from nova_pinning import errors
+from nova_pinning import signals
 
 # Nova is imported only after the first words are on the screen: that takes
 # seconds.
@@ -60,27 +62,28 @@ def main(argv: list[str] | None = None) -> int:
     options = _arguments(argv)
     options.out = options.out.absolute()
     console = _console(options.no_color)
-    errors = _console(options.no_color, stderr=True)
+    complaints = _console(options.no_color, stderr=True)
     try:
         report.check_directory(options.out)
     except OSError as error:
-        errors.print(f'demo: cannot write to {options.out}: {error.strerror}. '
-                     'Name another directory with --out.', soft_wrap=True)
+        complaints.print(
+            f'demo: cannot write to {options.out}: {error.strerror}. Name '
+            'another directory with --out.', soft_wrap=True)
         return 2
     try:
         if options.format == 'json':
-            shown = errors if errors.is_terminal else None
-            result = _run(options.out, shown, errors)
+            shown = complaints if complaints.is_terminal else None
+            result = _run(options.out, shown, complaints)
         else:
-            result = _run(options.out, console, errors)
+            result = _run(options.out, console, complaints)
         if result is None:
             return 1
         written = report.write_guests(result, options.out)
     except KeyboardInterrupt:
-        errors.print('\nInterrupted. No guest was written.')
+        complaints.print('\nInterrupted. No guest was written.')
         return 130
-    except OSError as error:
-        errors.print(f'demo: {error}', soft_wrap=True)
+    except errors.InputError as error:
+        complaints.print(f'demo: {error}', soft_wrap=True)
         return 1
     if options.format == 'json':
         json.dump(outcome.to_json(result) | {
@@ -105,13 +108,13 @@ def _console(no_color: bool, stderr: bool = False) -> rich_console.Console:
 def _run(
     directory: pathlib.Path,
     console: rich_console.Console | None,
-    errors: rich_console.Console,
+    complaints: rich_console.Console,
 ) -> outcome.Outcome | None:
     """Play the story.
 
     :param directory: where to leave nova's log if it breaks off
     :param console: where to say what is going on, None for nowhere
-    :param errors: where to say what went wrong
+    :param complaints: where to say what went wrong
     :returns: None if it broke off
     """
     console = console or rich_console.Console(quiet=True)
@@ -137,14 +140,14 @@ def _run(
                 nova_log = nova.nova_log
                 nova.cleanUp()
     except ImportError as error:
-        errors.print(f'\ndemo: {error}. The demo needs more than '
-                     'nova-pinning itself does: pip install '
-                     '"nova-pinning[test]"', soft_wrap=True)
+        complaints.print(
+            f'\ndemo: {error}. The demo needs more than nova-pinning itself '
+            'does: pip install "nova-pinning[test]"', soft_wrap=True)
     except Exception as error:
         log = directory / 'nova.log'
-        report.write_file(log, nova_log + traceback.format_exc())
-        errors.print(f'\ndemo: {error}\nThe log of nova is in {log}',
-                     soft_wrap=True)
+        atomic_file.replace(log, nova_log + traceback.format_exc(), 0o644)
+        complaints.print(
+            f'\ndemo: {error}\nThe log of nova is in {log}', soft_wrap=True)
     return None
 
 
@@ -157,10 +160,6 @@ def _interrupts_between_steps() -> Iterator[Callable[[], None]]:
 
     :returns: what to call between steps, raises KeyboardInterrupt
     """
-    if threading.current_thread() is not threading.main_thread():
-        # Python hands signals to the main thread only.
-        yield lambda: None
-        return
     pending = False
 
     def put_off(number: int, frame: object) -> None:
@@ -173,11 +172,8 @@ def _interrupts_between_steps() -> Iterator[Callable[[], None]]:
         if pending:
             raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, put_off)
-    try:
+    with signals.handled((signal.SIGINT,), put_off):
         yield check
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _with_check(

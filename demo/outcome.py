@@ -4,8 +4,8 @@
 import dataclasses
 from typing import Any
 
-from demo import guestxml
 from nova_pinning import cpuset
+from nova_pinning.host import domain_xml
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -22,9 +22,20 @@ class Guest:
     xml: str
 
     @property
-    def placed(self) -> guestxml.GuestXml:
+    def placed(self) -> domain_xml.DomainXml:
         """Where its vCPUs and memory are, according to its XML."""
-        return guestxml.read(self.xml)
+        return domain_xml.parse(self.xml)
+
+    @property
+    def cpus(self) -> cpuset.CpuSet:
+        """All host CPUs that its vCPUs are pinned to."""
+        return cpuset.union(self.placed.vcpu_pins.values())
+
+    @property
+    def host_cells(self) -> list[int]:
+        """The host cells that its memory must come from."""
+        return sorted(cpuset.union(
+            cell.host_nodes for cell in self.placed.cells))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -114,31 +125,17 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
     return {
         'version': 1,
         'as_told': outcome.as_told,
-        'checks': [
-            {'text': check.text, 'held': check.held}
-            for check in outcome.checks],
+        'checks': list(map(dataclasses.asdict, outcome.checks)),
         'hosts': [{
             'name': host.name,
             'class': host.kind,
             'dedicated_cpus': str(host.dedicated),
             'shared_cpus': str(host.shared),
             'cpu_allocation_ratio': host.ratio,
-            'cells': [{
-                'id': cell.id,
-                'socket': cell.socket,
-                'memory_mib': cell.memory_mib,
-                'cores': [list(core) for core in cell.cores],
-            } for cell in host.cells],
+            'cells': list(map(dataclasses.asdict, host.cells)),
         } for host in outcome.hosts],
         'guests': [_guest_to_json(guest) for guest in outcome.guests],
-        'refused': [{
-            'name': refused.name,
-            'asks': refused.asks,
-            'fault': refused.fault,
-            'reasons': [
-                {'source': why.source, 'text': why.text}
-                for why in refused.reasons],
-        } for refused in outcome.refused]}
+        'refused': list(map(dataclasses.asdict, outcome.refused))}
 
 
 def _guest_to_json(guest: Guest) -> dict[str, Any]:
@@ -148,7 +145,8 @@ def _guest_to_json(guest: Guest) -> dict[str, Any]:
         'class': guest.kind,
         'host': guest.host,
         'vcpus': placed.vcpus,
-        'host_cells': list(placed.host_cells),
-        'pins': {str(vcpu): str(cpus) for vcpu, cpus in placed.pins},
+        'host_cells': guest.host_cells,
+        'pins': {str(vcpu): str(cpus)
+                 for vcpu, cpus in sorted(placed.vcpu_pins.items())},
         'floats_over': str(placed.floats_over),
-        'emulator_cpus': str(placed.emulator)}
+        'emulator_cpus': str(placed.emulator_pin or '')}

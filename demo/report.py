@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator
 from collections.abc import Mapping
-import os
 import pathlib
 import tempfile
 
@@ -14,6 +13,7 @@ from rich import text
 
 from demo import outcome
 from nova_pinning import cpuset
+from nova_pinning.document import atomic_file
 from nova_pinning.host import host_model
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import guest_drawing
@@ -32,7 +32,7 @@ def show(result: outcome.Outcome, console: rich_console.Console) -> None:
     tiles = {guest.name: drawing.Tile(
         drawing.TileStyle.PINNED, next(names), guest=number)
         for number, guest in enumerate(
-            guest for guest in result.guests if guest.placed.pins)}
+            guest for guest in result.guests if guest.placed.vcpu_pins)}
     _heading(console, 'Where the guests are')
     console.print(_guest_table(result, tiles))
     for host in result.hosts:
@@ -62,13 +62,12 @@ def _guest_table(
     for column in ('', 'guest', 'class', 'host', 'cell', 'CPUs'):
         found.add_column(column, no_wrap=column != 'CPUs')
     for guest in result.guests:
-        placed = guest.placed
         tile = tiles.get(guest.name, _FLOATING)
         found.add_row(
             text.Text(f' {tile.sign} ', terminal_drawing.style(tile)),
             guest.name, guest.kind, guest.host,
-            ','.join(map(str, placed.host_cells)) or 'any',
-            str(placed.cpus) or f'any of {placed.floats_over}')
+            ','.join(map(str, guest.host_cells)) or 'any',
+            str(guest.cpus) or f'any of {guest.placed.floats_over}')
     return found
 
 
@@ -85,7 +84,7 @@ def _host_drawing(
     by_cpu |= dict.fromkeys(host.shared, _FLOATING)
     for guest in guests:
         by_cpu |= dict.fromkeys(
-            guest.placed.cpus, tiles.get(guest.name, _FLOATING))
+            guest.cpus, tiles.get(guest.name, _FLOATING))
     return drawing.Drawing(
         '', hosts=(drawing.DrawnHost(
             host.name, drawing.sockets(description),
@@ -104,7 +103,7 @@ def _legend(
         if cpus:
             yield tile, f'{meaning}: {cpus}'
     floating = [guest.placed.vcpus for guest in guests
-                if not guest.placed.pins]
+                if not guest.placed.vcpu_pins]
     if floating:
         vcpus = sum(floating)
         yield _FLOATING, (
@@ -142,29 +141,12 @@ def write_guests(
 ) -> list[pathlib.Path]:
     """Write each guest's XML to its own file.
 
-    :raises OSError: if that fails
+    :raises errors.InputError: if that fails
     """
     paths = []
     for guest in result.guests:
         path = directory / f'{guest.name}.xml'
-        write_file(path, guest.xml)
+        # For anyone to read.
+        atomic_file.replace(path, guest.xml, 0o644)
         paths.append(path)
     return paths
-
-
-def write_file(path: pathlib.Path, content: str) -> None:
-    """Write a file so that it is there whole or not at all.
-
-    :raises OSError: if that fails
-    """
-    descriptor, name = tempfile.mkstemp(
-        dir=path.parent, prefix=f'.{path.name}.')
-    try:
-        with open(descriptor, 'w', encoding='utf-8') as file:
-            file.write(content)
-        # mkstemp is for secrets; these files are for anyone to read.
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise

@@ -5,6 +5,7 @@ Importing this module imports most of nova, which takes seconds.
 """
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 import itertools
 from typing import Any
 
@@ -15,6 +16,7 @@ from demo import progress
 from nova_pinning.bridge import topology
 from nova_pinning import cpuset
 from nova_pinning import fit
+from nova_pinning.host import domain_xml
 from nova_pinning import model
 
 DEDICATED_HOST = 'compute-dedicated'
@@ -194,7 +196,6 @@ def checks(
     """What the story promised, and whether it came out like that."""
     dedicated = [guest for guest in guests if guest.kind == 'dedicated']
     shared = [guest for guest in guests if guest.kind == 'shared']
-    placed = [guest.placed for guest in dedicated]
     cores = {frozenset(core) for host in told for cell in host.cells
              for core in cell.cores}
 
@@ -207,18 +208,21 @@ def checks(
             for one in refused))
     yield outcome.Check(
         'each of their vCPUs has one host CPU, and no two have the same',
-        all(len(one.pins) == one.vcpus for one in placed) and
-        all(len(cpus) == 1 for one in placed for _vcpu, cpus in one.pins) and
-        sum(len(one.cpus) for one in placed) == len(
-            cpuset.union(one.cpus for one in placed)))
+        all(len(one.cpus) == len(one.placed.vcpu_pins) == one.placed.vcpus
+            for one in dedicated) and
+        all(len(cpus) == 1 for one in dedicated
+            for cpus in one.placed.vcpu_pins.values()) and
+        sum(len(one.cpus) for one in dedicated) == len(
+            cpuset.union(one.cpus for one in dedicated)))
     yield outcome.Check(
         'each has one NUMA cell and whole cores, which it sees as such',
-        all(len(one.host_cells) == 1 and one.topology == (1, 4, 2) and
-            _pairs(one.pins) <= cores for one in placed))
+        all(len(one.host_cells) == 1 and
+            one.placed.topology == domain_xml.DomainTopology(1, 4, 2) and
+            _pairs(one.placed.vcpu_pins) <= cores for one in dedicated))
     yield outcome.Check(
         'all shared guests float on the shared host, none is pinned',
         [guest.host for guest in shared] == [SHARED_HOST] * SHARED_GUESTS and
-        not any(guest.placed.pins for guest in shared))
+        not any(guest.placed.vcpu_pins for guest in shared))
     yield outcome.Check(
         'two guests are refused, and the reasons say what is missing where',
         len(refused) == 2 and
@@ -227,8 +231,8 @@ def checks(
 
 
 def _pairs(
-    pins: tuple[tuple[int, cpuset.CpuSet], ...],
+    pins: Mapping[int, cpuset.CpuSet],
 ) -> set[frozenset[int]]:
     """The host CPUs of vCPUs 0 and 1, of 2 and 3, and so on."""
-    cpus = [frozenset(one) for _vcpu, one in pins]
+    cpus = [frozenset(pins[vcpu]) for vcpu in sorted(pins)]
     return {frozenset().union(*pair) for pair in zip(cpus[::2], cpus[1::2])}

@@ -16,8 +16,8 @@ import fixtures
 from oslotest import base
 
 from demo import __main__
-from demo import guestxml
 from demo import hosts
+from nova_pinning.host import domain_xml
 
 
 class TestDemo(base.BaseTestCase):
@@ -86,11 +86,12 @@ class TestDemo(base.BaseTestCase):
             sorted(f'{guest["name"]}.xml' for guest in found['guests']),
             sorted(path.name for path in self.out.iterdir()))
         for guest in found['guests']:
-            placed = guestxml.read(
+            placed = domain_xml.parse(
                 (self.out / f'{guest["name"]}.xml').read_text())
             self.assertEqual(
                 guest['pins'],
-                {str(vcpu): str(cpus) for vcpu, cpus in placed.pins})
+                {str(vcpu): str(cpus)
+                 for vcpu, cpus in placed.vcpu_pins.items()})
 
     def test_begins_at_once_and_can_be_interrupted(self):
         before = time.monotonic()

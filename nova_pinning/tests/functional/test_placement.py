@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where guests land, and that CPUs are given back."""
 
-from demo import guestxml
 from demo import hosts
+from nova_pinning import cpuset
+from nova_pinning.host import domain_xml
 from nova_pinning.tests.functional import functional_base
 
 
@@ -169,5 +170,5 @@ class TestManyHosts(functional_base.TestCase):
         self.assertEqual([0, 8], sorted(usages))
 
     def xml_pinned_cpus(self, server):
-        placed = guestxml.read(self.nova.guest_xml(server))
-        return set(placed.cpus)
+        pins = domain_xml.parse(self.nova.guest_xml(server)).vcpu_pins
+        return set(cpuset.union(pins.values()))

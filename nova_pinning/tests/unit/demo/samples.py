@@ -13,6 +13,7 @@ _PINNED = """
     <vcpupin vcpu="1" cpuset="5"/>
   </cputune>
   <numatune><memnode cellid="0" mode="strict" nodeset="0"/></numatune>
+  <cpu><numa><cell id="0" cpus="0-1" memory="1048576"/></numa></cpu>
 </domain>
 """
 _FLOATING = '<domain><vcpu cpuset="0-7">2</vcpu></domain>'

@@ -12,6 +12,7 @@ import fixtures
 from oslotest import base as oslotest
 
 from demo import __main__
+from nova_pinning import errors
 from nova_pinning.tests.unit.demo import samples
 
 
@@ -26,28 +27,28 @@ class TestMain(oslotest.BaseTestCase):
 
     def main(self, *arguments):
         """The exit status, what was printed, and the errors."""
-        printed, errors = io.StringIO(), io.StringIO()
+        printed, said = io.StringIO(), io.StringIO()
         with (contextlib.redirect_stdout(printed),
-              contextlib.redirect_stderr(errors)):
+              contextlib.redirect_stderr(said)):
             status = __main__.main(['--out', str(self.directory), *arguments])
-        return status, printed.getvalue(), errors.getvalue()
+        return status, printed.getvalue(), said.getvalue()
 
     def test_text(self):
-        status, printed, errors = self.main()
+        status, printed, said = self.main()
         self.assertEqual(0, status)
         self.assertIn(f'The XML of each of the 2 guests is in '
                       f'{self.directory}\n', printed)
-        self.assertEqual('', errors)
+        self.assertEqual('', said)
         self.assertTrue((self.directory / 'pinned.xml').is_file())
 
     def test_json(self):
-        status, printed, errors = self.main('--format', 'json')
+        status, printed, said = self.main('--format', 'json')
         self.assertEqual(0, status)
         found = json.loads(printed)
         self.assertEqual([str(self.directory / 'pinned.xml'),
                           str(self.directory / 'floating.xml')],
                          found['files'])
-        self.assertEqual('', errors)
+        self.assertEqual('', said)
 
     def test_not_as_told(self):
         self.run.return_value = samples.small_outcome(held=False)
@@ -59,24 +60,24 @@ class TestMain(oslotest.BaseTestCase):
 
     def test_interrupted(self):
         self.run.side_effect = KeyboardInterrupt
-        status, _printed, errors = self.main()
+        status, _printed, said = self.main()
         self.assertEqual(130, status)
-        self.assertIn('Interrupted', errors)
+        self.assertIn('Interrupted', said)
 
     def test_disk_full(self):
         with mock.patch.object(__main__.report, 'write_guests',
-                               side_effect=OSError(28, 'No space left')):
-            status, _printed, errors = self.main()
+                               side_effect=errors.InputError('No space left')):
+            status, _printed, said = self.main()
         self.assertEqual(1, status)
-        self.assertIn('No space left', errors)
+        self.assertIn('No space left', said)
 
     def test_unwritable_directory(self):
         (self.directory / 'file').write_text('')
         self.directory = self.directory / 'file'
-        status, printed, errors = self.main()
+        status, printed, said = self.main()
         self.assertEqual((2, ''), (status, printed))
-        self.assertIn(f'cannot write to {self.directory}', errors)
-        self.assertIn('--out', errors)
+        self.assertIn(f'cannot write to {self.directory}', said)
+        self.assertIn('--out', said)
         # Before anything that takes long.
         self.run.assert_not_called()
 
