@@ -10,11 +10,8 @@ begins. What a crash leaves of a last line is not read, and is cut off before
 more is written.
 """
 
-from collections.abc import Iterator
 from collections.abc import Mapping
-import contextlib
 import dataclasses
-import fcntl
 import functools
 import json
 import os
@@ -22,6 +19,7 @@ from typing import Any
 from typing import Self
 
 from nova_pinning.document import json_text
+from nova_pinning.document import line_log
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
@@ -48,16 +46,12 @@ class _Head:
     workloads: Mapping[str, bench_model.Workload]
 
 
-class WriteError(errors.InputError):
-    """Results cannot be written; those that were are as they should be."""
-
-
 def read(path: _Path) -> bench_model.Results:
     """What a file of results holds, but for what a crash left of a line.
 
     :raises errors.InputError: if it cannot be read; the error names the line
     """
-    return _parse(path, _content(path)[0])
+    return _parse(path, _lines(path))
 
 
 def resumed(
@@ -70,18 +64,18 @@ def resumed(
     nothing = _nothing(experiment, workloads)
     if not os.path.exists(path):
         return nothing
-    return _resumed(path, _content(path)[0], nothing)
+    return _resumed(path, _lines(path), nothing)
 
 
 def check_same(path: _Path, before: bench_model.Results,
                now: bench_model.Conditions) -> None:
     """See that a host is as it was in earlier sessions of a run.
 
-    :raises WriteError: naming what is not
+    :raises line_log.LogWriteError: naming what is not
     """
     changes = sessions.changes(before.conditions, now)
     if changes:
-        raise WriteError(
+        raise line_log.LogWriteError(
             'has results from before this host was changed, which cannot be '
             f'mixed with later ones: {"; ".join(changes)}',
             errors.Location(os.fspath(path)),
@@ -124,42 +118,38 @@ def _resumed(path: _Path, content: bytes,
 class ResultsWriter:
     """A file of results that is added to: a context manager.
 
-    The file is locked, so that no two runs write to it. One that is made here
-    is removed if nothing is added to it.
-
     :param path: of the file; if it is there it must have results of the same
         experiment, which are in ``before``
     :param experiment: the whole of it, whatever part of it is run
     :param workloads: those that it uses
     :raises errors.InputError: if the file is another run's, or of something
         else
-    :raises WriteError: if it cannot be written
+    :raises line_log.LogWriteError: if it cannot be written
     """
 
     def __init__(self, path: _Path, experiment: bench_model.Experiment,
                  workloads: Mapping[str, bench_model.Workload]) -> None:
         self._path = path
-        self._where = errors.Location(os.fspath(path))
-        self._is_made = False
-        self._length = 0
         self.before = _nothing(experiment, workloads)
-        with self._telling():
-            self._file = self._open()
+        self._log = line_log.LineLog(
+            path, ('another run is writing to it',
+                   'wait for it, or name another file'), MAX_BYTES)
         try:
-            self._lock()
-            self._read()
+            lines = _lines(path)
+            self._is_new = not lines
+            self.before = _resumed(path, lines, self.before)
         except BaseException:
-            self._close()
+            self._log.close()
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_unused: object) -> None:
-        self._close()
+        self._log.close()
 
     def check_same(self, now: bench_model.Conditions) -> None:
-        """:raises WriteError: if the host is not as it was in ``before``"""
+        """:raises line_log.LogWriteError: if the host is not as it was in ``before``"""
         check_same(self._path, self.before, now)
 
     def add(
@@ -169,78 +159,20 @@ class ResultsWriter:
     ) -> None:
         """Write a line, and see that it is on the disk.
 
-        :raises WriteError: if it cannot be; nothing of it is in the file
+        :raises line_log.LogWriteError: if it cannot be; nothing of it is in the file
         """
         kind = next(name for name, record in _KINDS.items()
                     if isinstance(line, record))
-        if not self._length:
-            self._append({'head': codec.encode(_Head(
+        if self._is_new:
+            self._append('head', _Head(
                 version=VERSION, experiment=self.before.experiment,
-                workloads=self.before.workloads))})
-        self._append({kind: codec.encode(line)})
+                workloads=self.before.workloads))
+            self._is_new = False
+        self._append(kind, line)
 
-    def _open(self) -> int:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
-        try:
-            made = os.open(self._path, flags | os.O_CREAT | os.O_EXCL, 0o666)
-        except FileExistsError:
-            return os.open(self._path, flags)
-        self._is_made = True
-        return made
-
-    def _close(self) -> None:
-        if self._is_made and not self._length:
-            with contextlib.suppress(OSError):
-                os.unlink(self._path)
-        os.close(self._file)
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_locked = True
-        except BlockingIOError:
-            is_locked = False
-        # What another run has made and removed meanwhile is lost on close.
-        if not is_locked or not os.fstat(self._file).st_nlink:
-            # It is the other's, to remove as well.
-            self._is_made = False
-            raise errors.InputError(
-                'another run is writing to it', self._where,
-                'wait for it, or name another file')
-
-    def _read(self) -> None:
-        """Get ready to append."""
-        whole, size = _content(self._path)
-        self._length = len(whole)
-        self.before = _resumed(self._path, whole, self.before)
-        if size > len(whole):
-            with self._telling():
-                os.ftruncate(self._file, len(whole))
-
-    def _append(self, value: Any) -> None:
-        data = (json.dumps(value, allow_nan=False, ensure_ascii=False)
-                + '\n').encode()
-        try:
-            with self._telling():
-                left = memoryview(data)
-                while left:
-                    left = left[os.write(self._file, left):]
-                os.fsync(self._file)
-        except BaseException:
-            # Cut off what there is of it. If that fails too, it has no
-            # newline, and readers leave it out.
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, self._length)
-            raise
-        self._length += len(data)
-
-    @contextlib.contextmanager
-    def _telling(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise WriteError(f'cannot be written: {error.strerror}',
-                             self._where) from error
+    def _append(self, kind: str, record: Any) -> None:
+        self._log.add(json.dumps({kind: codec.encode(record)},
+                                 allow_nan=False, ensure_ascii=False))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,10 +186,10 @@ class _Line(source.YamlDocument):
         return dataclasses.replace(super().locate(path, key), line=self.number)
 
 
-def _content(path: _Path) -> tuple[bytes, int]:
-    """The whole lines of a file, and how large it is with what is torn.
+def _lines(path: _Path) -> bytes:
+    """The whole lines of a file.
 
-    :raises errors.InputError: if it cannot be read
+    :raises errors.InputError: if it cannot be read, or is of something else
     """
     data = source.read_bytes(path, MAX_BYTES)
     whole = data[:data.rfind(b'\n') + 1]
@@ -265,7 +197,7 @@ def _content(path: _Path) -> tuple[bytes, int]:
         # Not for us to cut off.
         raise errors.InputError(
             'has no results', errors.Location(os.fspath(path)))
-    return whole, len(data)
+    return whole
 
 
 def _parse(path: _Path, content: bytes) -> bench_model.Results:

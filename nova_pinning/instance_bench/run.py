@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 from typing import Protocol
 
+from nova_pinning.document import line_log
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
@@ -137,7 +138,7 @@ class ExperimentRunner:
                     unit, prepared.experiment, prepared.layout, own,
                     platforms, self.edges, self.deadline_seconds,
                     self.watcher.step).measure(add)
-            except results_file.WriteError:
+            except line_log.LogWriteError:
                 raise
             except (bench_errors.BenchError, errors.InputError,
                     errors.CloudError, OSError) as error:
@@ -181,7 +182,7 @@ class _Log:
         self._writer.add(line)
 
     def check_same(self) -> None:
-        """:raises results_file.WriteError: if the host is not as it was"""
+        """:raises line_log.LogWriteError: if the host is not as it was"""
         # What guests run on is dear to ask, and there is nothing to compare.
         if self._writer.before.conditions:
             self._writer.check_same(self._now())

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from nova_pinning import cpuset
 from nova_pinning.document import json_text
 from nova_pinning.document import schema
+from nova_pinning.document import line_log
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import codec
@@ -207,7 +208,7 @@ class TestResults(unit_base.TestCase):
 
     def test_a_file_that_was_removed_meanwhile(self):
         """The other run ends between that this one opens and locks."""
-        lock = results_file.fcntl.flock
+        lock = line_log.fcntl.flock
         first = self._writer()
 
         def late(file, how):
@@ -252,7 +253,7 @@ class TestResults(unit_base.TestCase):
 
     def test_no_directory(self):
         error = self.assertRaises(
-            results_file.WriteError, results_file.ResultsWriter,
+            line_log.LogWriteError, results_file.ResultsWriter,
             self.path / 'below', _EXPERIMENT, _WORKLOADS)
         self.assertIn('cannot be written: No such file', str(error))
 
@@ -339,7 +340,7 @@ class TestResults(unit_base.TestCase):
                     'os.fsync' if what == 'fsync' else 'os.write',
                     half if what == 'half' else fail):
                 error = self.assertRaises(
-                    results_file.WriteError, writer.add, _measurement(
+                    line_log.LogWriteError, writer.add, _measurement(
                         2 if what == 'fsync' else 10))
             self.assertIn('cannot be written: No space left', str(error))
             self.assertEqual(before, self.path.read_bytes())

@@ -10,6 +10,7 @@ import fixtures
 import hypothesis
 from hypothesis import strategies as st
 
+from nova_pinning.document import line_log
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
@@ -253,7 +254,7 @@ class TestRun(TestCase):
         before = self.path.read_bytes()
         second = make('1.9')
         error = self.assertRaises(
-            results_file.WriteError, self.run_it, prepared, second.world,
+            line_log.LogWriteError, self.run_it, prepared, second.world,
             lambda name: second)
         self.assertIn('runc: 1.8, now 1.9', str(error))
         self.assertEqual(is_late, bool(second.instances))
@@ -574,7 +575,7 @@ class TestRun(TestCase):
         fixture = fixtures.MonkeyPatch('os.write', fail)
         self.addCleanup(fixture.cleanUp)
         with fixtures.MonkeyPatch(f'{__name__}.Watcher.measured', measured):
-            self.assertRaises(results_file.WriteError, self.run_it, trial(
+            self.assertRaises(line_log.LogWriteError, self.run_it, trial(
                 case('one'), case('two')), world)
         self.assertEqual(set(), world.alive)
         self.assertEqual(1, sum(self.done().values()))
