@@ -270,4 +270,3 @@ def as_json(timing: Timing) -> dict[str, Any]:
     return dataclasses.asdict(timing) | {
         'median_s': timing.median_s, 'median_s_95': timing.interval_s,
         'verdict': timing.verdict}
-

@@ -288,4 +288,3 @@ def as_json(rows: ty.Sequence[Row],
             'processes': [
                 dataclasses.asdict(part) for part in samples[row.case.name]],
         } for row in rows]}
-

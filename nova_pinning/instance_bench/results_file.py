@@ -149,7 +149,7 @@ class ResultsWriter:
         self._log.close()
 
     def check_same(self, now: bench_model.Conditions) -> None:
-        """:raises line_log.LogWriteError: if the host is not as it was in ``before``"""
+        """:raises line_log.LogWriteError: if the host is not as it was"""
         check_same(self._path, self.before, now)
 
     def add(
@@ -159,7 +159,7 @@ class ResultsWriter:
     ) -> None:
         """Write a line, and see that it is on the disk.
 
-        :raises line_log.LogWriteError: if it cannot be; nothing of it is in the file
+        :raises line_log.LogWriteError: if it cannot be; nothing of it is there
         """
         kind = next(name for name, record in _KINDS.items()
                     if isinstance(line, record))
