@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from nova_pinning import cpuset
 from nova_pinning.document import json_text
-from nova_pinning.document import schema
 from nova_pinning.document import line_log
+from nova_pinning.document import schema
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import codec
