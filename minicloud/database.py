@@ -92,23 +92,12 @@ def create(state: settings.State, cloud_settings: settings.Settings) -> None:
     data.mkdir(parents=True)
     if cloud_settings.sqlite:
         return
-    _run(['mariadb-install-db', '--no-defaults', '--user=root',
-          '--auth-root-authentication-method=normal', f'--datadir={data}',
-          '--skip-test-db', '--innodb-log-file-size=16M'])
-    _run(['mariadbd', '--no-defaults', '--user=root', f'--datadir={data}',
-          '--bootstrap', '--innodb-log-file-size=16M'],
-         'FLUSH PRIVILEGES;\n' + sql(state, cloud_settings) + '\n')
-
-
-def _run(command: list[str], text: str = '') -> None:
-    try:
-        done = subprocess.run([*process.ENDS_WITH_US, *command], input=text,
-                              text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT)
-    except FileNotFoundError as e:
-        raise errors.MiniCloudError(
-            f'{e.filename} is not installed',
-            'Run: tools/minicloud deps') from e
-    if done.returncode:
-        raise errors.MiniCloudError(
-            f'{command[0]} failed', detail=done.stdout[-2000:])
+    for command, text in (
+            (['mariadb-install-db', '--no-defaults', '--user=root',
+              '--auth-root-authentication-method=normal', f'--datadir={data}',
+              '--skip-test-db', '--innodb-log-file-size=16M'], ''),
+            (['mariadbd', '--no-defaults', '--user=root', f'--datadir={data}',
+              '--bootstrap', '--innodb-log-file-size=16M'],
+             f'FLUSH PRIVILEGES;\n{sql(state, cloud_settings)}\n')):
+        process.run([*process.ENDS_WITH_US, *command],
+                    f'{command[0]} failed', text=text)

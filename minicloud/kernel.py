@@ -7,10 +7,10 @@ well be a container, or boot its own kernel.
 
 import pathlib
 import re
-import subprocess
 import tempfile
 
 from minicloud import errors
+from minicloud import process
 from minicloud import settings
 
 # Depends on the kernel of the day.
@@ -82,20 +82,10 @@ def _kernel_package() -> str:
 
 
 def _run(command: list[str], directory: pathlib.Path | None = None) -> str:
-    try:
-        done = subprocess.run(
-            command, cwd=directory, check=True, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT)
-    except FileNotFoundError as e:
-        raise errors.MiniCloudError(
-            f'{command[0]} is not installed',
-            'The kernel comes from a Debian package: this needs Debian') from e
-    except subprocess.CalledProcessError as e:
-        raise errors.MiniCloudError(
-            f'{command[0]} failed for the kernel to boot guests with',
-            'Run: apt-get update', e.stdout) from e
-    return done.stdout
+    return process.run(
+        command, f'{command[0]} failed for the kernel to boot guests with',
+        'Run: apt-get update', directory=directory,
+        missing='The kernel comes from a Debian package: this needs Debian')
 
 
 def _only(root: pathlib.Path, pattern: str) -> pathlib.Path:

@@ -106,6 +106,29 @@ def start(command: list[str], record: pathlib.Path, log: pathlib.Path,
     return made
 
 
+def run(command: list[str], failure: str, advice: str = '', *,
+        missing: str = 'Run: tools/minicloud deps', text: str = '',
+        directory: pathlib.Path | None = None) -> str:
+    """Run a command to its end.
+
+    :param failure: what to say if it fails, with advice
+    :param missing: advice if it is not there
+    :param text: for its input
+    :returns: what it said
+    :raises: MiniCloudError
+    """
+    try:
+        done = subprocess.run(
+            command, input=text, text=True, cwd=directory,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except FileNotFoundError as e:
+        raise errors.MiniCloudError(
+            f'{command[0]} is not installed', missing) from e
+    if done.returncode:
+        raise errors.MiniCloudError(failure, advice, done.stdout[-2000:])
+    return done.stdout
+
+
 def stop(path: pathlib.Path, grace_seconds: float = 15.0) -> bool:
     """End a recorded process with its group, and forget it.
 

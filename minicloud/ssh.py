@@ -7,11 +7,10 @@ is in the hosts' /etc/ssh/ssh_config.
 """
 
 import pathlib
-import subprocess
 import typing
 
-from minicloud import errors
 from minicloud import files
+from minicloud import process
 from minicloud import service
 from minicloud import settings
 
@@ -120,15 +119,6 @@ def _make_key(path: pathlib.Path) -> None:
     if path.exists() and public.exists():
         return
     path.unlink(missing_ok=True)
-    try:
-        subprocess.run(
-            ['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', path.name,
-             '-f', str(path)],
-            check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True)
-    except FileNotFoundError as e:
-        raise errors.MiniCloudError(
-            'ssh-keygen is not installed', 'Run: tools/minicloud deps') from e
-    except subprocess.CalledProcessError as e:
-        raise errors.MiniCloudError(
-            f'cannot make the SSH key {path}', detail=e.stdout) from e
+    process.run(
+        ['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', path.name, '-f',
+         str(path)], f'cannot make the SSH key {path}')

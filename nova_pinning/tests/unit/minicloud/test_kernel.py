@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import pathlib
-import subprocess
 from unittest import mock
 
 from minicloud import errors
 from minicloud import kernel
+from minicloud import process
 from nova_pinning.tests.unit.minicloud import minicloud_case
 
 KERNEL = 'linux-image-6.1.0-9-amd64'
@@ -33,9 +33,9 @@ class Apt:
         if program == self.missing:
             raise FileNotFoundError(program)
         if program == self.fails:
-            raise subprocess.CalledProcessError(1, command, 'E: no such thing')
+            return mock.Mock(returncode=1, stdout='E: no such thing')
         method = getattr(self, program.replace('-', '_'))
-        return mock.Mock(stdout=method(command, cwd) or '')
+        return mock.Mock(returncode=0, stdout=method(command, cwd) or '')
 
     def apt_cache(self, command, cwd):
         return self.depends
@@ -69,7 +69,7 @@ class TestKernel(minicloud_case.StateTestCase):
 
     def use(self, apt):
         self.apt = apt
-        self.patch(kernel.subprocess, 'run', new=apt.run)
+        self.patch(process.subprocess, 'run', new=apt.run)
 
     def assert_all_there(self):
         self.assertEqual(KERNEL, kernel.boot_image(self.state).read_text())

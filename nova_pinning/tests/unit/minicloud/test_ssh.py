@@ -82,8 +82,8 @@ class TestNoKeys(Base):
         self.assertIn('ssh-keygen is not installed', str(e))
 
     def test_fails(self):
-        e = self.up(side_effect=subprocess.CalledProcessError(
-            1, [], 'No space left on device'))
+        e = self.up(return_value=mock.Mock(
+            returncode=1, stdout='No space left on device'))
         self.assertIn(str(ssh.user_key(self.state)), str(e))
         self.assertIn('No space left', str(e))
         self.assertFalse(ssh.client_config(self.state).exists())
