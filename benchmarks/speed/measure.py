@@ -120,7 +120,6 @@ class Samples:
     used: list[float]
     nova_ns: list[list[int]] = dataclasses.field(default_factory=list)
     ours_ns: list[list[int]] = dataclasses.field(default_factory=list)
-    nova_passed: int = 0
     ours_passed: int = 0
     differ: list[str] = dataclasses.field(default_factory=list)
     parts_ns: dict[str, list[dict[str, int]]] = dataclasses.field(
@@ -222,8 +221,6 @@ def measure(case: bars.Case, process: int, plan: Plan,
                 differ |= _differing(scene, name, answer,
                                      answers[order[0]][0], plan)
         samples.ours_passed = len(answers['ours'][0])
-        if 'nova' in answers:
-            samples.nova_passed = len(answers['nova'][0])
         if number >= warm_up:
             samples.ours_ns.append(times['ours'])
             if 'nova' in times:

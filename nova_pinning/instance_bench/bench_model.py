@@ -19,30 +19,21 @@ Parameter = str | int | float
 #: What tells a case from others.
 CaseKey = tuple[tuple[str, str], ...]
 
-#: What the kernel counts of an instance's threads and cgroup, with units.
-COUNTERS = {
-    'run_delay_seconds': 'time that runnable threads waited for a CPU '
-                         '(schedstat)',
-    'migrations': 'moves of a thread from one CPU to another',
-    'voluntary_switches': 'context switches, since it had nothing to do',
-    'involuntary_switches': 'context switches, since another got its CPU',
-    'throttled_seconds': 'time that its cgroup was held at a quota '
-                         '(cpu.stat)',
-    'cpu_pressure_seconds': 'time that some thread waited for a CPU (PSI)',
-    'memory_pressure_seconds': 'time that some thread waited for memory '
-                               '(PSI)',
-    'io_pressure_seconds': 'time that some thread waited for a device (PSI)',
-    'steal_seconds': 'time of CPUs that the guest wanted and did not get, as '
-                     'it sees it',
-}
-#: What the kernel and the CPUs count of the host as a whole.
-HOST_COUNTERS = {
-    'steal_seconds': 'time of CPUs that another guest of the same machine '
-                     'had',
-    'mhz': 'mean frequency of the CPUs that were measured',
-    'instructions_per_cycle': 'of the CPUs that were measured (perf stat)',
-    'llc_misses': 'of the CPUs that were measured (perf stat)',
-}
+#: What the kernel counts of an instance's threads (schedstat, sched, status)
+#: and of its cgroup (cpu.stat, PSI), and what a guest sees of stolen time:
+#: time that runnable threads waited for a CPU; moves of a thread to another;
+#: context switches since it had nothing to do, and since another got its CPU;
+#: time that its cgroup was held at a quota; time that some thread waited for
+#: a CPU, for memory, for a device.
+COUNTERS = (
+    'run_delay_seconds', 'migrations', 'voluntary_switches',
+    'involuntary_switches', 'throttled_seconds', 'cpu_pressure_seconds',
+    'memory_pressure_seconds', 'io_pressure_seconds', 'steal_seconds')
+#: What the kernel and the CPUs count of the host as a whole: time of CPUs that
+#: another guest of the same machine had, and of the CPUs that were measured
+#: the mean frequency and what perf stat tells.
+HOST_COUNTERS = (
+    'steal_seconds', 'mhz', 'instructions_per_cycle', 'llc_misses')
 
 
 class WorkloadClass(enum.StrEnum):

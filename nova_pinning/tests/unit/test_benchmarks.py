@@ -43,7 +43,7 @@ def _samples(nova_us, ours_us, passed=2, differ=()):
         [[int(2000 * (value + 10)), int(2000 * value)] for value in values]
         for values in (nova_us, ours_us))
     return measure.Samples(
-        2, [0.5, 0.5], nova_ns, ours_ns, passed, passed, list(differ))
+        2, [0.5, 0.5], nova_ns, ours_ns, passed, list(differ))
 
 
 class TestHosts(base.BaseTestCase):
