@@ -2,7 +2,6 @@
 """nova-pinning host render: the files that put a plan into force."""
 
 import argparse
-import sys
 
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -23,8 +22,8 @@ class RenderPlan(base_command.FileCommand):
     directory is touched.
 
     The directory is new or empty, or was written by this command before: then
-    its files are replaced, and those that are no longer needed are removed,
-    unless somebody has changed them.
+    its files are replaced, and those that are no longer needed are removed.
+    If somebody has changed one of them, nothing is written.
     """
 
     epilog = """
@@ -105,9 +104,6 @@ class RenderPlan(base_command.FileCommand):
                             ('removed', changes.removed)):
             for path in paths:
                 print(f'{verb} {path}')
-        for path in changes.kept:
-            print(f'note: {path} is no longer needed, but was changed since '
-                  'it was rendered; it stays', file=sys.stderr)
         return base_command.OK
 
 

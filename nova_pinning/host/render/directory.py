@@ -33,31 +33,16 @@ _Known = Mapping[str, frozenset[str]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DirectoryChanges:
-    """What a rendering changes in a directory; paths relative to it.
-
-    :param kept: files that render would write no longer, but which somebody
-        has changed since
-    """
+    """What a rendering changes in a directory; paths relative to it."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-
-
-def compare(directory: str,
-            files: Mapping[str, options.RenderedFile]) -> DirectoryChanges:
-    """What :func:`write` would change.
-
-    :raises errors.InputError: if it would refuse
-    """
-    return _compare(pathlib.Path(directory), files,
-                    _known(pathlib.Path(directory)))
 
 
 def difference(directory: str,
                files: Mapping[str, options.RenderedFile]) -> Iterator[str]:
-    """The same, line by line, as diff -u shows it.
+    """What :func:`write` would change, line by line, as diff -u shows it.
 
     :raises errors.InputError: if :func:`write` would refuse
     """
@@ -130,36 +115,33 @@ def _no_directory(path: pathlib.Path) -> errors.InputError:
 
 def _compare(root: pathlib.Path, files: Mapping[str, options.RenderedFile],
              known: _Known) -> DirectoryChanges:
-    by_change: dict[str, list[str]] = {
-        'added': [], 'changed': [], 'removed': [], 'kept': []}
-    for path, rendered in files.items():
+    by_change: dict[str, list[str]] = {'added': [], 'changed': [],
+                                       'removed': []}
+    for path in (*files, *sorted(known.keys() - files.keys())):
         _check_place(root, path)
-        old = _read(root / path)
+        old, new = _read(root / path), files.get(path)
         if old is None:
-            by_change['added'].append(path)
+            change = 'added' if new else ''
         elif path not in known:
             raise errors.InputError(
                 'is in the way: render has not written this file',
                 errors.Location(str(root / path)),
                 'move it away, or name another directory')
-        elif old != rendered.text and _digest(old) not in known[path]:
+        elif _digest(old) not in known[path] and (
+                new is None or old != new.text):
             raise errors.InputError(
                 'was changed since it was rendered',
                 errors.Location(str(root / path)),
-                'move it away to have it rendered again, or name another '
-                'directory')
-        elif old != rendered.text or _is_executable(
-                root / path) != rendered.executable:
-            by_change['changed'].append(path)
-    for path in sorted(known.keys() - files.keys()):
-        _check_place(root, path)
-        old = _read(root / path)
-        if old is not None:
-            is_unchanged = _digest(old) in known[path]
-            by_change['removed' if is_unchanged else 'kept'].append(path)
+                'move it away, or name another directory')
+        elif new is None:
+            change = 'removed'
+        else:
+            change = 'changed' if old != new.text or _is_executable(
+                root / path) != new.executable else ''
+        if change:
+            by_change[change].append(path)
     return DirectoryChanges(**{
-        key: tuple(paths)
-        for key, paths in by_change.items()})
+        change: tuple(paths) for change, paths in by_change.items()})
 
 
 def _known(root: pathlib.Path) -> _Known:

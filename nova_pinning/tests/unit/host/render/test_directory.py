@@ -55,7 +55,7 @@ class _TestCase(unit_base.TestCase):
         """The error, of a write that must not change anything."""
         before = self._states()
         found = []
-        for call in (directory.write, directory.compare,
+        for call in (directory.write,
                      lambda *args: list(directory.difference(*args))):
             found.append(str(self.assertRaises(
                 errors.InputError, call, str(self.root), files(**texts))))
@@ -108,16 +108,6 @@ class TestWrite(_TestCase):
         (self.root / 'b').unlink()
         self.assertEqual(directory.DirectoryChanges(('a',)), self.write(a='1'))
         self.assertEqual({'a': '1'}, tree(self.root))
-
-    def test_changed_ones_that_go_are_kept(self):
-        self.write(a='1', b='2', c='3')
-        (self.root / 'b').write_text('mine')
-        (self.root / 'c').write_bytes(b'\xff')
-        changes = self.write(a='1')
-        self.assertEqual(directory.DirectoryChanges(kept=('b', 'c')), changes)
-        self.assertEqual('mine', (self.root / 'b').read_text())
-        # They are nobody's now, and in the way of a file of ours.
-        self.assertIn('in the way', self.refused(a='1', b='2'))
 
     def test_two_at_once(self):
         """One waits for the other, and both leave what they know."""
@@ -176,8 +166,12 @@ class TestRefused(_TestCase):
         self.write(a='1')
         (self.root / 'a').write_text('mine')
         self.assertIn('was changed since', self.refused(a='2'))
+        # Nor is it taken away.
+        self.assertIn('was changed since', self.refused(b='2'))
         # To what we would write ourselves.
         self.write(a='mine')
+        (self.root / 'a').write_bytes(b'\xff')
+        self.assertIn('was changed since', self.refused(a='2'))
 
     def test_in_the_way(self):
         self.write(a='1')
@@ -261,8 +255,8 @@ class TestCutOff(unit_base.TestCase):
             self.assertIn(text, (first.get(path), second.get(path)))
         directory.write(str(root), files(**third))
         self.assertEqual(third, tree(root))
-        self.assertEqual(directory.DirectoryChanges(),
-                         directory.compare(str(root), files(**third)))
+        self.assertEqual([], list(directory.difference(
+            str(root), files(**third))))
 
 
 class TestDifference(_TestCase):
