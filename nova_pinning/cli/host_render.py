@@ -15,11 +15,11 @@ from nova_pinning.host.render import options
 class RenderPlan(base_command.FileCommand):
     """Write the files that put a plan into force.
 
-    They are a snippet of nova.conf, drop-ins for systemd, the kernel's
-    command line, what irqbalance, tuned and Open vSwitch are told, a unit
-    that places interrupts, and provider.yaml. Each says what it is for and
-    how it comes into force; README.txt has the order. Nothing outside of the
-    directory is touched.
+    They are a snippet of nova.conf, provider.yaml, the kernel's command line,
+    the variables of tuned, and a unit that places interrupts and the kernel's
+    own work; for OVS-DPDK also what Open vSwitch is told. Each says what it
+    is for and how it comes into force; README.txt has the order. Nothing
+    outside of the directory is touched.
 
     The directory is new or empty, or was written by this command before: then
     its files are replaced, and those that are no longer needed are removed.
@@ -49,15 +49,21 @@ class RenderPlan(base_command.FileCommand):
                  'and overrides for those who deploy with Ansible')
         parser.add_argument(
             '--confine', choices=[str(way) for way in options.Confinement],
-            default=str(options.Confinement.AFFINITY),
-            help='how host services are kept on their CPUs: by CPUAffinity= '
-                 'of systemd (affinity, the default), by '
-                 'AllowedCPUs= of its slices, which takes cgroups v2 '
-                 '(cgroup), or by both')
+            help="how host services are kept on their CPUs: by tuned's "
+                 'profile cpu-partitioning, which also switches timer ticks '
+                 'off (tuned, the default of hosts with dedicated or polling '
+                 'CPUs), by CPUAffinity= of systemd (affinity, the default '
+                 'of others), by AllowedCPUs= of its slices, which takes '
+                 'cgroups v2 (cgroup), or by both of these')
         parser.add_argument(
             '--service', action='append', default=[], metavar='UNIT',
-            help='a further systemd service of the host; may be given '
-                 'several times')
+            help='a further systemd service that is told its CPUs by name; '
+                 'may be given several times')
+        parser.add_argument(
+            '--irqbalance', action='store_true',
+            help='have irqbalance place interrupts, by load, with a list of '
+                 'the CPUs that it leaves alone; unless given, the unit '
+                 'places them as planned and stops it')
         parser.add_argument(
             '--isolation', choices=[str(level) for level in options.Isolation],
             default=str(options.Isolation.NONE),
@@ -66,7 +72,7 @@ class RenderPlan(base_command.FileCommand):
                  '(tickless: nohz_full, rcu_nocbs), out of load balancing '
                  'while the host runs (partition: an isolated cpuset '
                  'partition, Linux 6.1), or both from boot on (full: '
-                 'isolcpus)')
+                 'isolcpus); tuned is always tickless')
         parser.add_argument(
             '--device-type', action='append', default=[],
             metavar='ALIAS=TYPE',
@@ -118,16 +124,13 @@ def _options(parsed_args: argparse.Namespace) -> options.RenderOptions:
     made = options.RenderOptions(
         format=options.RenderFormat(parsed_args.format),
         services=tuple(map(options.service_unit, parsed_args.service)),
-        confinement=options.Confinement(parsed_args.confine),
+        confinement=parsed_args.confine and options.Confinement(
+            parsed_args.confine),
+        irqbalance=parsed_args.irqbalance,
         isolation=options.Isolation(parsed_args.isolation),
         device_types=options.device_types(pairs.items()),
         hosts=tuple(dict.fromkeys(
             map(options.inventory_host, parsed_args.host))))
-    if made.services and not made.with_affinity:
-        raise errors.InputError(
-            'with --confine cgroup services are confined by their slices, '
-            'not one by one', errors.Location('--service'),
-            'use --confine both')
     if made.hosts and made.format is options.RenderFormat.FILES:
         raise errors.InputError(
             'the files are for any host of this kind',

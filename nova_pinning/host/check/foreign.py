@@ -25,8 +25,8 @@ THREAD = check_rule.Rule[facts.CheckedHost](
     'H701', _Severity.WARNING, 'thread ran on CPUs that are not for it',
     'the vCPU or polling thread that the CPU is for waited meanwhile; an '
     'error where it waited for 1 % of the time',
-    'install the drop-ins that "nova-pinning host render" writes and restart '
-    'what ran there')
+    'install what "nova-pinning host render" writes and restart what ran '
+    'there')
 INTERRUPT = check_rule.Rule[facts.CheckedHost](
     'H702', _Severity.WARNING, 'interrupts arrived on CPUs that are not for '
     'them',

@@ -6,12 +6,14 @@ Nothing here writes to a disk, but for ``directory``.
 
 from collections.abc import Iterator
 from collections.abc import Mapping
+import dataclasses
 
 from nova_pinning.host import host_model
-from nova_pinning.host.render import deploy
-from nova_pinning.host.render import interrupts
+from nova_pinning.host.render import forms
+from nova_pinning.host.render import host_unit
 from nova_pinning.host.render import irqbalance
 from nova_pinning.host.render import kernel
+from nova_pinning.host.render import manifest
 from nova_pinning.host.render import nova_conf
 from nova_pinning.host.render import openvswitch
 from nova_pinning.host.render import options
@@ -19,21 +21,14 @@ from nova_pinning.host.render import partition
 from nova_pinning.host.render import planned_host
 from nova_pinning.host.render import provider
 from nova_pinning.host.render import readme
-from nova_pinning.host.render import runtime_settings
 from nova_pinning.host.render import systemd
 from nova_pinning.host.render import tuned
-
-_DEPLOYED = {
-    options.RenderFormat.ANSIBLE: deploy.ansible,
-    options.RenderFormat.KOLLA: deploy.kolla,
-    options.RenderFormat.OPENSTACK_ANSIBLE: deploy.openstack_ansible,
-}
 
 
 def files(
     planned: host_model.HostDescription,
-    options: options.RenderOptions = options.RenderOptions(),
-) -> Mapping[str, options.RenderedFile]:
+    chosen: options.RenderOptions = options.RenderOptions(),
+) -> Mapping[str, manifest.RenderedFile]:
     """All files for one kind of host.
 
     The same plan and options give the same files.
@@ -43,25 +38,26 @@ def files(
         force the way it is wanted
     """
     layout = planned_host.planned_host_of(planned)
-    rendered = tuple(_plain(layout, options))
-    if options.format in _DEPLOYED:
-        rendered = tuple(_DEPLOYED[options.format](layout, options, rendered))
-    rendered += (readme.file(layout, options, rendered),)
+    if chosen.confinement is None:
+        chosen = dataclasses.replace(
+            chosen, confinement=options.Confinement.TUNED if layout.quiet_cpus
+            else options.Confinement.AFFINITY)
+    plain = rendered = tuple(_plain(layout, chosen))
+    if chosen.format in forms.FORMS:
+        rendered = tuple(forms.files(layout, chosen, plain))
+    rendered += (readme.file(layout, chosen, plain, rendered),)
     return {file.path: file for file in rendered}
 
 
 def _plain(layout: planned_host.PlannedHost,
-           options: options.RenderOptions) -> Iterator[options.RenderedFile]:
+           chosen: options.RenderOptions) -> Iterator[manifest.RenderedFile]:
     """The files as they go on a host."""
-    yield kernel.grub(layout, options)
-    yield kernel.plain(layout, options)
-    yield from kernel.pages(layout)
-    yield from systemd.files(layout, options)
-    yield irqbalance.file(layout)
-    yield from interrupts.files(layout)
-    yield from runtime_settings.files(layout)
-    yield from partition.files(layout, options)
-    yield from tuned.files(layout, options)
+    yield from kernel.files(layout, chosen)
+    yield from tuned.files(layout, chosen)
+    yield from systemd.files(layout, chosen)
+    yield from irqbalance.files(layout, chosen)
+    yield from host_unit.files(layout, chosen)
+    yield from partition.files(layout, chosen)
     yield from openvswitch.files(layout)
-    yield nova_conf.file(layout, options)
+    yield nova_conf.file(layout, chosen)
     yield from provider.files(layout)

@@ -21,7 +21,7 @@ import stat
 
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
-from nova_pinning.host.render import options
+from nova_pinning.host.render import manifest
 
 #: The file that says what render has written.
 MANIFEST = '.nova-pinning-render.json'
@@ -41,7 +41,7 @@ class DirectoryChanges:
 
 
 def difference(directory: str,
-               files: Mapping[str, options.RenderedFile]) -> Iterator[str]:
+               files: Mapping[str, manifest.RenderedFile]) -> Iterator[str]:
     """What :func:`write` would change, line by line, as diff -u shows it.
 
     :raises errors.InputError: if :func:`write` would refuse
@@ -57,7 +57,7 @@ def difference(directory: str,
 
 
 def write(directory: str,
-          files: Mapping[str, options.RenderedFile]) -> DirectoryChanges:
+          files: Mapping[str, manifest.RenderedFile]) -> DirectoryChanges:
     """Have a directory hold these files.
 
     :param directory: new, empty, or one that was written by this before
@@ -92,7 +92,7 @@ def _alone(root: pathlib.Path) -> Iterator[None]:
 
 
 def _write(root: pathlib.Path,
-           files: Mapping[str, options.RenderedFile]) -> DirectoryChanges:
+           files: Mapping[str, manifest.RenderedFile]) -> DirectoryChanges:
     known = _known(root)
     changes = _compare(root, files, known)
     new = {path: frozenset({_digest(rendered.text)})
@@ -113,7 +113,7 @@ def _no_directory(path: pathlib.Path) -> errors.InputError:
     return errors.InputError('is not a directory', errors.Location(str(path)))
 
 
-def _compare(root: pathlib.Path, files: Mapping[str, options.RenderedFile],
+def _compare(root: pathlib.Path, files: Mapping[str, manifest.RenderedFile],
              known: _Known) -> DirectoryChanges:
     by_change: dict[str, list[str]] = {'added': [], 'changed': [],
                                        'removed': []}
@@ -232,7 +232,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()
 
 
-def _write_file(path: pathlib.Path, rendered: options.RenderedFile) -> None:
+def _write_file(path: pathlib.Path, rendered: manifest.RenderedFile) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if _read(path) != rendered.text:
         atomic_file.replace(path, rendered.text)

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What irqbalance is told."""
 
-from nova_pinning.host.render import interrupts
+from collections.abc import Iterator
+
+from nova_pinning.host.render import manifest
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
 
 PATH = 'etc/default/irqbalance'
 
 
-def file(layout: planned_host.PlannedHost) -> options.RenderedFile:
-    """What irqbalance reads as its environment."""
-    summary = 'the CPUs that irqbalance leaves alone'
-    takes_effect = 'when irqbalance is restarted'
+def files(layout: planned_host.PlannedHost,
+          chosen: options.RenderOptions) -> Iterator[manifest.RenderedFile]:
+    """What irqbalance reads as its environment, if it is to do it."""
+    if not chosen.irqbalance:
+        return
     why = [
-        interrupts.EITHER,
         'Once a list is given, irqbalance no longer looks up which CPUs are '
         'isolated or without tick. So all CPUs are in it but those for the '
         'host.',
@@ -30,12 +32,12 @@ def file(layout: planned_host.PlannedHost) -> options.RenderedFile:
     lines = [f'IRQBALANCE_BANNED_CPULIST={cpus}\n' if cpus else
              '# All CPUs are for the host.\n']
     if cpus:
-        lines.append(options.comment(
+        lines.append(manifest.comment(
             'For irqbalance before 1.8, which knows no list, in its place '
             '(later ones prefer it and complain):'))
         lines.append(
             f'#IRQBALANCE_BANNED_CPUS={cpus.kernel_mask}\n')
-    return options.RenderedFile(
-        PATH, options.head(
-            layout.name, summary, takes_effect, *why) + ''.join(lines),
-        summary, takes_effect)
+    yield manifest.explained(layout.name, manifest.RenderedFile(
+        PATH, ''.join(lines), 'the CPUs that irqbalance leaves alone',
+        'when irqbalance is restarted',
+        before_boot='systemctl enable irqbalance'), *why)

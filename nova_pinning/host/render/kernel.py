@@ -6,10 +6,11 @@ import dataclasses
 
 from nova_pinning import errors
 from nova_pinning.host import plan_model
+from nova_pinning.host.render import manifest
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
 
-GRUB_PATH = f'etc/default/grub.d/{options.NAME}.cfg'
+GRUB_PATH = f'etc/default/grub.d/{manifest.NAME}.cfg'
 TEXT_PATH = 'kernel-command-line.txt'
 PAGES_UNIT = 'nova-pinning-hugepages.service'
 PAGES_SCRIPT = 'usr/local/sbin/nova-pinning-hugepages'
@@ -127,8 +128,8 @@ def _isolation_flags(layout: planned_host.PlannedHost,
         'irqaffinity', str(layout.host_cpus),
         'The CPUs for interrupts that nobody has placed, new ones among '
         'them: those of the host.')
-    if chosen.isolation in (options.Isolation.NONE,
-                            options.Isolation.PARTITION):
+    if chosen.confinement is options.Confinement.TUNED or chosen.isolation in (
+            options.Isolation.NONE, options.Isolation.PARTITION):
         return
     cpus = layout.quiet_cpus
     if not cpus:
@@ -161,42 +162,40 @@ def _isolation_flags(layout: planned_host.PlannedHost,
             'have no shared CPUs, and floating guests, pile up on one CPU.')
 
 
-def grub(layout: planned_host.PlannedHost,
-         chosen: options.RenderOptions) -> options.RenderedFile:
-    """For Debian's and Ubuntu's update-grub, which reads it as a script."""
+def files(layout: planned_host.PlannedHost,
+          chosen: options.RenderOptions) -> Iterator[manifest.RenderedFile]:
+    """The command line, and pages that it cannot set aside."""
     command_line = flags(layout, chosen)
-    summary = "additions to the kernel's command line, for GRUB"
-    takes_effect = 'after update-grub and a reboot'
-    lines = [options.head(layout.name, summary, takes_effect,
-                          *_notes(layout, command_line))]
+    notes = tuple(_notes(layout, command_line, chosen))
     variable = 'GRUB_CMDLINE_LINUX_DEFAULT'
-    for flag in command_line:
-        lines += ['\n', options.comment(flag.why),
-                  f'{variable}="${variable} {flag}"\n']
-    return options.RenderedFile(GRUB_PATH, ''.join(lines), summary,
-                                takes_effect)
+    # Debian's and Ubuntu's update-grub reads it as a script.
+    yield manifest.explained(layout.name, manifest.RenderedFile(
+        GRUB_PATH, ''.join(
+            f'\n{manifest.comment(flag.why)}{variable}="${variable} {flag}"\n'
+            for flag in command_line),
+        "additions to the kernel's command line, for GRUB",
+        'after update-grub and a reboot',
+        before_boot=f'update-grub, or hand {TEXT_PATH} to the boot loader; '
+        'take what its comments name from the old command line.'), *notes)
+    yield manifest.explained(
+        layout.name, manifest.RenderedFile(
+            TEXT_PATH, ' '.join(map(str, command_line)) + '\n',
+            "additions to the kernel's command line, on one line",
+            'after a reboot, once the boot loader has them',
+            part=manifest.ManifestPart.BOOT_LOADER),
+        'Where grubby writes the configuration of the boot loader:',
+        'grubby --update-kernel=ALL '
+        f"--args=\"$(grep -v '^#' {TEXT_PATH})\"",
+        *(f'{flag}: {flag.why}' for flag in command_line), *notes)
+    if needs_pages_unit(layout):
+        yield from _pages(layout)
 
 
-def plain(layout: planned_host.PlannedHost,
-          chosen: options.RenderOptions) -> options.RenderedFile:
-    """For all other boot loaders."""
-    command_line = flags(layout, chosen)
-    summary = "additions to the kernel's command line, on one line"
-    takes_effect = 'after a reboot, once the boot loader has them'
-    return options.RenderedFile(
-        TEXT_PATH, options.head(
-            layout.name, summary, takes_effect,
-            'Where grubby writes the configuration of the boot loader:',
-            'grubby --update-kernel=ALL '
-            "--args=\"$(grep -v '^#' kernel-command-line.txt)\"",
-            *(f'{flag}: {flag.why}' for flag in command_line),
-            *_notes(layout, command_line),
-        ) + ' '.join(map(str, command_line)) + '\n', summary, takes_effect)
-
-
-def _notes(layout: planned_host.PlannedHost,
-           command_line: tuple[KernelFlag, ...]) -> Iterator[str]:
-    stale = contradictions(layout, command_line)
+def _notes(
+    layout: planned_host.PlannedHost, command_line: tuple[KernelFlag, ...],
+    chosen: options.RenderOptions,
+) -> Iterator[str]:
+    stale = contradictions(layout, command_line, chosen)
     if stale:
         yield ('The kernel that runs has these, which contradict the plan or '
                f'come twice with it; take them away: {" ".join(stale)}')
@@ -206,46 +205,43 @@ def _notes(layout: planned_host.PlannedHost,
                'told that here.')
 
 
-def contradictions(layout: planned_host.PlannedHost,
-                   command_line: tuple[KernelFlag, ...]) -> tuple[str, ...]:
+def contradictions(
+    layout: planned_host.PlannedHost, command_line: tuple[KernelFlag, ...],
+    chosen: options.RenderOptions,
+) -> tuple[str, ...]:
     """What is on the command line that was found, and must go."""
     rendered = {str(flag) for flag in command_line}
     names = {flag.name for flag in command_line} | {
-        'default_hugepagesz', 'hugepagesz', 'hugepages', 'irqaffinity',
-        'isolcpus', 'nohz_full', 'rcu_nocbs'}
+        'default_hugepagesz', 'hugepagesz', 'hugepages', 'irqaffinity'}
+    if chosen.confinement is not options.Confinement.TUNED:
+        # Those of tuned, which changes them by itself.
+        names |= {'isolcpus', 'nohz_full', 'rcu_nocbs'}
     return tuple(dict.fromkeys(
         word for word in layout.host.system.command_line.split()
         if word.partition('=')[0] in names and word not in rendered))
 
 
-def pages(layout: planned_host.PlannedHost) -> Iterator[options.RenderedFile]:
+def _pages(
+    layout: planned_host.PlannedHost,
+) -> Iterator[manifest.RenderedFile]:
     """A unit that sets huge pages aside by node, and its script."""
-    if not needs_pages_unit(layout):
-        return
-    summary = 'huge pages by NUMA node, for pages that boot cannot spread so'
-    takes_effect = f'after systemctl enable --now {PAGES_UNIT}'
-    yield from options.script_with_unit(
-        options.RenderedFile(
-            PAGES_SCRIPT, _pages_script(layout, summary, takes_effect),
-            summary, takes_effect, executable=True),
-        PAGES_UNIT, options.head(
-            layout.name, summary, takes_effect,
-            'It runs early, before memory is in pieces.'),
-        'Description=Huge pages for guests, by NUMA node\n'
-        'DefaultDependencies=no\n'
-        'Before=sysinit.target shutdown.target\n'
-        'Conflicts=shutdown.target', wanted_by='sysinit.target')
-
-
-def _pages_script(layout: planned_host.PlannedHost, summary: str,
-                  takes_effect: str) -> str:
     lines = [
         f'set_aside {node} {size} {count}\n'
         for size in layout.page_sizes_kib
         if _boot_pages(layout, size) is None
         for node, count in sorted(layout.huge_pages(size).items())]
-    return ('#!/bin/sh\n' + options.head(layout.name, summary, takes_effect)
-            + _PAGES_HEAD + ''.join(lines) + 'exit "$status"\n')
+    script = manifest.explained(layout.name, manifest.RenderedFile(
+        PAGES_SCRIPT, _PAGES_HEAD + ''.join(lines) + 'exit "$status"\n',
+        'huge pages by NUMA node, for pages that boot cannot spread so',
+        f'after systemctl enable --now {PAGES_UNIT}', executable=True))
+    yield from manifest.script_with_unit(
+        layout.name, script, PAGES_UNIT,
+        'Description=Huge pages for guests, by NUMA node\n'
+        'DefaultDependencies=no\n'
+        'Before=sysinit.target shutdown.target\n'
+        'Conflicts=shutdown.target',
+        'It runs early, before memory is in pieces.',
+        wanted_by='sysinit.target')
 
 
 _PAGES_HEAD = """\

@@ -7,13 +7,12 @@ import dataclasses
 import json
 
 from nova_pinning import errors
+from nova_pinning.host.render import manifest
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
 from nova_pinning.placement import placement_traits
 
-PATH = f'etc/nova/nova.conf.d/{options.NAME}.conf'
-
-_SUMMARY = 'what nova may use of the CPUs, the memory and the devices'
+PATH = f'etc/nova/nova.conf.d/{manifest.NAME}.conf'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,25 +38,31 @@ def settings(layout: planned_host.PlannedHost,
 
 
 def file(layout: planned_host.PlannedHost,
-         chosen: options.RenderOptions) -> options.RenderedFile:
+         chosen: options.RenderOptions) -> manifest.RenderedFile:
     """The file that nova reads after nova.conf."""
-    takes_effect = 'when nova-compute is restarted'
-    return options.RenderedFile(
-        PATH, options.head(
-            layout.name, _SUMMARY, takes_effect,
-            'Take the options that stand here out of nova.conf. nova reads '
-            'nova.conf.d last, so that it outweighs nova.conf, but where '
-            'nova-compute is started with --config-file (Debian, Ubuntu) it '
-            'reads it first; and options that may be given several times '
-            '(reserved_huge_pages, device_spec, alias) add up.',
-            'vcpu_pin_set and reserved_host_cpus have to go as well: with '
-            'either of them nova-compute does not start, or does not heed '
-            'what is here.',
-        ) + text(layout, chosen), _SUMMARY, takes_effect)
+    return manifest.explained(
+        layout.name, unexplained(layout, chosen),
+        'Take the options that stand here out of nova.conf. nova reads '
+        'nova.conf.d last, so that it outweighs nova.conf, but where '
+        'nova-compute is started with --config-file (Debian, Ubuntu) it reads '
+        'it first; and options that may be given several times '
+        '(reserved_huge_pages, device_spec, alias) add up.',
+        'vcpu_pin_set and reserved_host_cpus have to go as well: with either '
+        'of them nova-compute does not start, or does not heed what is here.')
 
 
-def text(layout: planned_host.PlannedHost,
-         chosen: options.RenderOptions) -> str:
+def unexplained(layout: planned_host.PlannedHost,
+                chosen: options.RenderOptions) -> manifest.RenderedFile:
+    """The same without what is to be known of nova.conf.d."""
+    return manifest.RenderedFile(
+        PATH, _text(layout, chosen),
+        'what nova may use of the CPUs, the memory and the devices',
+        'when nova-compute is restarted',
+        part=manifest.ManifestPart.NOVA_CONF)
+
+
+def _text(layout: planned_host.PlannedHost,
+          chosen: options.RenderOptions) -> str:
     """The sections, each option explained."""
     sections = []
     config_settings = settings(layout, chosen)
@@ -65,11 +70,11 @@ def text(layout: planned_host.PlannedHost,
         lines = [f'\n[{group}]\n']
         for setting in config_settings:
             if setting.group == group:
-                lines.append(options.comment(setting.why))
+                lines.append(manifest.comment(setting.why))
                 lines += (f'{setting.name} = {_escaped(value)}'.rstrip() + '\n'
                           for value in setting.values)
         sections.append(''.join(lines))
-    sections.append('\n[libvirt]\n' + options.comment(
+    sections.append('\n[libvirt]\n' + manifest.comment(
         'Nothing has to be set here: virt_type, cpu_mode and the like are '
         "the site's choice. Two options would undo the plan: with "
         'file_backed_memory set nova refuses guests with huge pages, and '

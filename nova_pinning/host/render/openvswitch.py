@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 
-from nova_pinning.host.render import options
+from nova_pinning.host.render import manifest
 from nova_pinning.host.render import planned_host
 
 SCRIPT = 'usr/local/sbin/nova-pinning-openvswitch'
@@ -38,14 +38,11 @@ def _socket_memory(layout: planned_host.PlannedHost) -> str:
     return ','.join(str(mib.get(node, 0)) for node in range(last + 1))
 
 
-def files(layout: planned_host.PlannedHost) -> Iterator[options.RenderedFile]:
+def files(layout: planned_host.PlannedHost) -> Iterator[manifest.RenderedFile]:
     """A script that hands the settings to ovs-vsctl."""
     other_config = settings(layout)
     if not other_config:
         return
-    summary = 'the CPUs and the memory of Open vSwitch with DPDK'
-    takes_effect = ('when it is run once; Open vSwitch keeps it, and has to '
-                    'be restarted for all but pmd-cpu-mask')
     why = [
         f'Threads that poll run on CPUs {layout.poll_cpus}, all others of '
         f'DPDK on the CPUs for the host, {layout.host_cpus}.',
@@ -58,8 +55,10 @@ def files(layout: planned_host.PlannedHost) -> Iterator[options.RenderedFile]:
                    "left to dpdk-socket-mem's default.")
     pairs = ' \\\n'.join(f"    other_config:{key}='{value}'"
                          for key, value in sorted(other_config.items()))
-    yield options.RenderedFile(
-        SCRIPT, '#!/bin/sh\n' + options.head(
-            layout.name, summary, takes_effect, *why)
-        + f'exec ovs-vsctl --no-wait set Open_vSwitch . \\\n{pairs}\n',
-        summary, takes_effect, executable=True)
+    yield manifest.explained(layout.name, manifest.RenderedFile(
+        SCRIPT, f'exec ovs-vsctl --no-wait set Open_vSwitch . \\\n{pairs}\n',
+        'the CPUs and the memory of Open vSwitch with DPDK',
+        'when it is run once; Open vSwitch keeps it, and has to be restarted '
+        'for all but pmd-cpu-mask', executable=True,
+        after_boot='Run nova-pinning-openvswitch once, and restart Open '
+        'vSwitch.'), *why)

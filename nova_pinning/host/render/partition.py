@@ -9,13 +9,14 @@ cgroup-v2.rst. An isolated partition is there since Linux 6.1.
 from collections.abc import Iterator
 
 from nova_pinning import errors
+from nova_pinning.host.render import manifest
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
 
 UNIT = 'nova-pinning-partition.service'
 SCRIPT = 'usr/local/sbin/nova-pinning-partition'
 #: Has systemd give guests' slice the CPUs.
-DROP_IN = f'etc/systemd/system/machine.slice.d/{options.NAME}.conf'
+DROP_IN = f'etc/systemd/system/machine.slice.d/{manifest.NAME}.conf'
 _SINCE = 6, 1
 
 _COSTS = (
@@ -27,7 +28,7 @@ _COSTS = (
 
 
 def files(layout: planned_host.PlannedHost,
-          chosen: options.RenderOptions) -> Iterator[options.RenderedFile]:
+          chosen: options.RenderOptions) -> Iterator[manifest.RenderedFile]:
     """A unit that makes guests' slice an isolated partition, if asked for.
 
     :raises errors.InputError: if the host cannot have one
@@ -35,27 +36,21 @@ def files(layout: planned_host.PlannedHost,
     if chosen.isolation is not options.Isolation.PARTITION:
         return
     _check(layout)
-    summary = "guests' CPUs: out of load balancing, by a control group"
-    takes_effect = (f'after systemctl enable --now {UNIT}; systemctl stop '
-                    'takes it back')
-    head = options.head(
-        layout.name, summary, takes_effect,
-        'It takes the unified cgroup hierarchy (v2).', _COSTS)
-    yield options.RenderedFile(
-        DROP_IN, options.head(
-            layout.name, "the CPUs of guests' slice",
-            'at once after systemctl daemon-reload')
-        + f'[Slice]\nAllowedCPUs=\nAllowedCPUs={layout.dedicated_cpus}\n',
-        "the CPUs of guests' slice", 'at once after systemctl daemon-reload')
-    for file in options.script_with_unit(
-            options.RenderedFile(
-                SCRIPT, f'#!/bin/sh\n{head}{_SCRIPT}', summary, takes_effect,
-                executable=True),
-            UNIT, head,
-            "Description=Guests' CPUs as an isolated partition\n"
-            'Requires=machine.slice\n'
-            'After=machine.slice'):
-        yield options.with_stop(file, f'/{SCRIPT} member')
+    yield manifest.explained(layout.name, manifest.RenderedFile(
+        DROP_IN, '[Slice]\nAllowedCPUs=\n'
+        f'AllowedCPUs={layout.dedicated_cpus}\n',
+        "the CPUs of guests' slice", 'at once after systemctl daemon-reload'))
+    why = 'It takes the unified cgroup hierarchy (v2).', _COSTS
+    script = manifest.explained(layout.name, manifest.RenderedFile(
+        SCRIPT, _SCRIPT,
+        "guests' CPUs: out of load balancing, by a control group",
+        f'after systemctl enable --now {UNIT}; systemctl stop takes it back',
+        executable=True), *why)
+    yield from manifest.script_with_unit(
+        layout.name, script, UNIT,
+        "Description=Guests' CPUs as an isolated partition\n"
+        'Requires=machine.slice\n'
+        'After=machine.slice', *why, stop='member')
 
 
 def _check(layout: planned_host.PlannedHost) -> None:

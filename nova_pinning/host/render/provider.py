@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 from nova_pinning.host import plan_model
 from nova_pinning.host import provider_config
-from nova_pinning.host.render import options
+from nova_pinning.host.render import manifest
 from nova_pinning.host.render import planned_host
 from nova_pinning.placement import placement_traits
 
-PATH = (f'{provider_config.DIRECTORY.lstrip("/")}/{options.NAME}'
+PATH = (f'{provider_config.DIRECTORY.lstrip("/")}/{manifest.NAME}'
         f'{provider_config.SUFFIX}')
 
 
@@ -27,11 +27,12 @@ def make(
     return provider_config.make(layout.host)
 
 
-def files(layout: planned_host.PlannedHost) -> Iterator[options.RenderedFile]:
+def files(layout: planned_host.PlannedHost) -> Iterator[manifest.RenderedFile]:
     """The file that nova-compute reads, if there is anything to say."""
     made = make(layout)
     if made is not None:
-        yield options.RenderedFile(
+        yield manifest.RenderedFile(
             PATH, provider_config.text(made, layout.name),
             "traits of the host's resource provider",
-            'when nova-compute is restarted')
+            'when nova-compute is restarted',
+            part=manifest.ManifestPart.TRAITS)

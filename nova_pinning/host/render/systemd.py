@@ -4,10 +4,11 @@
 from collections.abc import Iterator
 
 from nova_pinning import cpuset
+from nova_pinning.host.render import manifest
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
 
-MANAGER_PATH = f'etc/systemd/system.conf.d/{options.NAME}.conf'
+MANAGER_PATH = f'etc/systemd/system.conf.d/{manifest.NAME}.conf'
 
 _UNITS = 'etc/systemd/system'
 
@@ -30,20 +31,23 @@ _POLLING = frozenset({'ovs-vswitchd.service', 'openvswitch-switch.service'})
 #: All that is not a guest, by the name of the unit.
 SLICES = ('init.scope', 'system.slice', 'user.slice')
 
+_BY_AFFINITY = options.Confinement.AFFINITY, options.Confinement.BOTH
+_BY_CGROUPS = options.Confinement.CGROUP, options.Confinement.BOTH
+
 _RELOAD = 'after systemctl daemon-reload and a restart of the service'
 
 
 def files(layout: planned_host.PlannedHost,
-          options: options.RenderOptions) -> Iterator[options.RenderedFile]:
+          chosen: options.RenderOptions) -> Iterator[manifest.RenderedFile]:
     """What keeps host services off the CPUs of guests.
 
     :raises errors.InputError: for a service that cannot be one
     """
-    if options.with_affinity:
+    if chosen.confinement in _BY_AFFINITY:
         yield _manager(layout)
-        for unit in services(options):
-            yield _drop_in(layout, unit)
-    if options.with_cgroups:
+    for unit in services(chosen):
+        yield _drop_in(layout, unit)
+    if chosen.confinement in _BY_CGROUPS:
         for unit in SLICES:
             yield _slice(layout, unit)
 
@@ -51,7 +55,8 @@ def files(layout: planned_host.PlannedHost,
 def services(chosen: options.RenderOptions) -> tuple[str, ...]:
     """The units that get a drop-in."""
     return tuple(dict.fromkeys((
-        *SERVICES, *map(options.service_unit, chosen.services))))
+        *(SERVICES if chosen.confinement in _BY_AFFINITY else ()),
+        *map(options.service_unit, chosen.services))))
 
 
 def allowed_cpus(layout: planned_host.PlannedHost, unit: str) -> cpuset.CpuSet:
@@ -72,30 +77,24 @@ def policy_node(layout: planned_host.PlannedHost, unit: str) -> int | None:
     return nodes[0] if len(nodes) == 1 < len(layout.host.nodes) else None
 
 
-def _manager(layout: planned_host.PlannedHost) -> options.RenderedFile:
-    summary = 'the CPUs of all that systemd starts'
-    takes_effect = ('after a reboot; after systemctl daemon-reexec for what '
-                    'is started from then on')
-    return options.RenderedFile(
-        MANAGER_PATH, options.head(
-            layout.name, summary, takes_effect,
-            'Guests do not inherit this: libvirt gives every QEMU an '
-            'affinity of its own once it has put it into machine.slice, be '
-            'it what the domain says or all CPUs that are online. Containers '
-            'do inherit it.',
-            'A service can still ask for other CPUs, as the polling threads '
-            'of OVS-DPDK do. AllowedCPUs= of system.slice (--confine '
-            'cgroup) leaves no such way out.') + f"""\
-[Manager]
-CPUAffinity=
-CPUAffinity={layout.host_cpus}
-""", summary, takes_effect)
+def _manager(layout: planned_host.PlannedHost) -> manifest.RenderedFile:
+    return manifest.explained(
+        layout.name, manifest.RenderedFile(
+            MANAGER_PATH, '[Manager]\nCPUAffinity=\n'
+            f'CPUAffinity={layout.host_cpus}\n',
+            'the CPUs of all that systemd starts',
+            'after a reboot; after systemctl daemon-reexec for what is '
+            'started from then on'),
+        'Guests do not inherit this: libvirt gives every QEMU an affinity of '
+        'its own once it has put it into machine.slice, be it what the domain '
+        'says or all CPUs that are online. Containers do inherit it.',
+        'A service can still ask for other CPUs, as the polling threads of '
+        'OVS-DPDK do. AllowedCPUs= of system.slice (--confine cgroup) leaves '
+        'no such way out.')
 
 
 def _drop_in(layout: planned_host.PlannedHost,
-             unit: str) -> options.RenderedFile:
-    name = unit.removesuffix('.service')
-    summary = f'the CPUs of {name}'
+             unit: str) -> manifest.RenderedFile:
     lines = ['[Service]', '# The empty line drops what the unit itself says.',
              'CPUAffinity=', f'CPUAffinity={layout.host_cpus}']
     why = []
@@ -113,16 +112,15 @@ def _drop_in(layout: planned_host.PlannedHost,
         why.append('Polling threads go to the CPUs of pmd-cpu-mask '
                    'nevertheless: OVS moves them there itself. DPDK chooses '
                    'the nodes of its memory, so there is no NUMA policy.')
-    return options.RenderedFile(
-        f'{_UNITS}/{unit}.d/{options.NAME}.conf',
-        options.head(layout.name, summary, _RELOAD, *why)
-        + '\n'.join(lines) + '\n', summary, _RELOAD)
+    return manifest.explained(layout.name, manifest.RenderedFile(
+        f'{_UNITS}/{unit}.d/{manifest.NAME}.conf', '\n'.join(lines) + '\n',
+        f'the CPUs of {unit.removesuffix(".service")}', _RELOAD,
+        part=manifest.ManifestPart.SERVICE if unit in SERVICES
+        else manifest.ManifestPart.HOST), *why)
 
 
 def _slice(layout: planned_host.PlannedHost,
-           unit: str) -> options.RenderedFile:
-    summary = f'the CPUs of all that is in {unit}'
-    takes_effect = 'at once after systemctl daemon-reload'
+           unit: str) -> manifest.RenderedFile:
     cpus = allowed_cpus(layout, unit)
     why = ['It takes the unified cgroup hierarchy (v2); under v1 systemd '
            'leaves it out. Guests are not in here: libvirt has '
@@ -135,8 +133,8 @@ def _slice(layout: planned_host.PlannedHost,
                    'OVS-DPDK; CPUAffinity= (--confine both) keeps the other '
                    'services off them.')
     kind = 'Scope' if unit.endswith('.scope') else 'Slice'
-    return options.RenderedFile(
-        f'{_UNITS}/{unit}.d/{options.NAME}.conf',
-        options.head(layout.name, summary, takes_effect, *why)
-        + f'[{kind}]\nAllowedCPUs=\nAllowedCPUs={cpus}\n',
-        summary, takes_effect)
+    return manifest.explained(layout.name, manifest.RenderedFile(
+        f'{_UNITS}/{unit}.d/{manifest.NAME}.conf',
+        f'[{kind}]\nAllowedCPUs=\nAllowedCPUs={cpus}\n',
+        f'the CPUs of all that is in {unit}',
+        'at once after systemctl daemon-reload'), *why)

@@ -3,6 +3,8 @@
 
 from collections.abc import Iterator
 
+from nova_pinning import errors
+from nova_pinning.host.render import manifest
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
 
@@ -10,13 +12,19 @@ PATH = 'etc/tuned/cpu-partitioning-variables.conf'
 
 
 def files(layout: planned_host.PlannedHost,
-          chosen: options.RenderOptions) -> Iterator[options.RenderedFile]:
-    """The variables, unless there is nothing to keep quiet."""
+          chosen: options.RenderOptions) -> Iterator[manifest.RenderedFile]:
+    """The variables, if tuned is to do it.
+
+    :raises errors.InputError: if there is nothing to keep quiet
+    """
     cpus = layout.quiet_cpus
-    if not cpus:
+    if chosen.confinement is not options.Confinement.TUNED:
         return
-    summary = "variables of tuned's profile cpu-partitioning"
-    takes_effect = 'after tuned-adm profile cpu-partitioning and a reboot'
+    if not cpus:
+        raise errors.InputError(
+            '--confine tuned has nothing to isolate: the plan has no '
+            'dedicated CPUs and none that poll', layout.host.where,
+            'leave it out')
     lines = [
         '# Services, interrupts and ticks keep off these.\n',
         f'isolated_cores={cpus}\n',
@@ -25,12 +33,17 @@ def files(layout: planned_host.PlannedHost,
     if chosen.isolation is options.Isolation.FULL:
         lines += ['# Over these the scheduler balances no load.\n',
                   f'no_balance_cores={cpus}\n']
-    yield options.RenderedFile(PATH, options.head(
-        layout.name, summary, takes_effect,
-        'Of use only to hosts on which that profile is on. The profile sets '
-        'CPUAffinity= of systemd, the banned CPUs of irqbalance, the CPUs of '
-        'workqueues, and nohz_full on the kernel command line itself: leave '
-        'out the files here for those, and do not mix the two.',
+    yield manifest.explained(
+        layout.name, manifest.RenderedFile(
+            PATH, ''.join(lines),
+            "variables of tuned's profile cpu-partitioning",
+            'after tuned-adm profile cpu-partitioning and a reboot',
+            before_boot='tuned-adm profile cpu-partitioning'),
+        'The profile sets CPUAffinity= of systemd, the banned CPUs of '
+        'irqbalance and the CPUs of workqueues. On the kernel command line it '
+        'writes nohz_full and rcu_nocbs: no timer tick on these CPUs while '
+        'just one thread wants to run, and every entry to the kernel slower, '
+        'so guests with much I/O may lose more than they win. Measure; '
+        '--confine affinity does without.',
         'Not in isolated_cores are the CPUs for floating guests, which the '
-        'profile takes for CPUs of the host.',
-    ) + ''.join(lines), summary, takes_effect)
+        'profile takes for CPUs of the host.')

@@ -161,7 +161,7 @@ class TestRoad(testtools.TestCase):
                 f'--host-cpus 1 --page-size none --output {plan}')
             rendered = self.directory / 'rendered' / host
             self.cloud.run(f'nova-pinning host render {plan} --out {rendered}')
-            self.assertIn('nova-compute.service', self.cloud.run(
+            self.assertIn('nova-pinning-host.service', self.cloud.run(
                 f'ls {rendered}/etc/systemd/system'))
             etc = rendered / 'etc' / 'nova'
             provider, = (etc / 'provider_config').iterdir()

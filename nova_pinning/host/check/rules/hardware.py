@@ -13,7 +13,7 @@ from nova_pinning.host import words
 
 _PLAN_AGAIN = ('use the plan of this kind of host, or discover and plan this '
                'host again')
-_START = ('start the unit nova-pinning-kernel that "nova-pinning host render" '
+_START = ('start the unit nova-pinning-host that "nova-pinning host render" '
           'writes')
 # What the firmware keeps differs a little from boot to boot.
 _LEAST_MEMORY = 0.98

@@ -203,8 +203,8 @@ def not_as_planned(view: facts.CheckedHost) -> check_rule.Violations:
     why='it moves interrupts to CPUs that look idle to it, every ten seconds; '
         'a list of banned CPUs also makes it forget those that are isolated '
         'or nohz_full',
-    advice='install the settings that "nova-pinning host render" writes for '
-           'it, or stop it where interrupts are placed by hand')
+    advice='install the settings that "nova-pinning host render --irqbalance" '
+           'writes for it, or stop it where interrupts are placed by hand')
 def irqbalance_ban(view: facts.CheckedHost) -> check_rule.Violations:
     irqbalance = view.facts.irqbalance
     if irqbalance is None:

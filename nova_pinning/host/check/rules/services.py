@@ -23,7 +23,7 @@ _OF_OTHERS = re.compile(r'irq/\d+-|kvm-pit/|kvm-nx-lpage-re')
 
 _STEALS = ('whatever is done there takes time from a vCPU, which the guest '
            'sees as stolen time and as latency')
-_CONFINE = ('install the drop-ins that "nova-pinning host render" writes and '
+_CONFINE = ('install what "nova-pinning host render" writes and '
             'restart the services; what is not of systemd has to be confined '
             'by whatever starts it')
 
@@ -151,7 +151,7 @@ def misplaced(view: facts.CheckedHost) -> check_rule.Violations:
     'threads of the kernel on dedicated CPUs',
     why='they could run elsewhere; what they do takes time from vCPUs; a note '
         'where the kernel may run them on other CPUs as well',
-    advice='start the unit nova-pinning-kernel that "nova-pinning host '
+    advice='start the unit nova-pinning-host that "nova-pinning host '
            'render" writes, again if they have begun since; some stay on '
            'all CPUs of their node even with nohz_full=')
 def kernel_threads(view: facts.CheckedHost) -> check_rule.Violations:
@@ -179,7 +179,7 @@ def kernel_threads(view: facts.CheckedHost) -> check_rule.Violations:
     "kernel's deferred work on dedicated CPUs",
     why='work that the kernel puts off, such as writing to disks, may be done '
         'on any of these CPUs',
-    advice='start the unit nova-pinning-kernel that "nova-pinning host '
+    advice='start the unit nova-pinning-host that "nova-pinning host '
            'render" writes; nohz_full= and isolcpus= do that as well')
 def workqueues(view: facts.CheckedHost) -> check_rule.Violations:
     there = view.facts.workqueue_cpus

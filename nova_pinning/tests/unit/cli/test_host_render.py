@@ -47,11 +47,12 @@ class TestRender(cli_case.TestCase):
 
     def test_options(self):
         done = self._render(
-            '--confine', 'both', '--isolation', 'full', '--service', 'own',
+            '--confine', 'both', '--isolation', 'full', '--irqbalance',
+            '--service', 'own',
             '--service', 'a@1.service', '--device-type', 'gpu=type-PF')
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertEqual(self._expected(
-            confinement=options.Confinement.BOTH,
+            confinement=options.Confinement.BOTH, irqbalance=True,
             isolation=options.Isolation.FULL,
             services=('own.service', 'a@1.service'),
             device_types={'gpu': options.DeviceType.PF}), self._written())
@@ -75,8 +76,8 @@ class TestRender(cli_case.TestCase):
         self.assertFalse(self.out.exists())
         self._render()
         before = self._written()
-        done = self._render('--dry-run', '--isolation', 'tickless')
-        self.assertIn('nohz_full=1-2,5-6', done.out)
+        done = self._render('--dry-run', '--isolation', 'full')
+        self.assertIn('+no_balance_cores=1-2,5-6', done.out)
         self.assertNotIn('cpu_dedicated_set', done.out)
         self.assertEqual(before, self._written())
 
@@ -98,7 +99,6 @@ class TestRender(cli_case.TestCase):
         (['--device-type', 'gpu=x'], 'type-VF'),
         (['--device-type', 'no=type-PF'], "alias 'no'"),
         (['--device-type', '=type-PF'], '--device-type'),
-        (['--service', 'a', '--confine', 'cgroup'], '--confine both'),
         (['--host', 'a'], '--host'),
         (['--host', '../a', '--format', 'kolla'], 'no host'),
         (['--isolation', 'some'], 'invalid choice'),

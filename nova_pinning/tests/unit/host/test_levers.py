@@ -19,9 +19,9 @@ from nova_pinning.host.plan import plan_request
 from nova_pinning.host.plan import planner
 from nova_pinning.host import plan_model
 from nova_pinning.host import render
+from nova_pinning.host.render import host_unit
 from nova_pinning.host.render import options
 from nova_pinning.host.render import partition
-from nova_pinning.host.render import runtime_settings
 from nova_pinning.tests.unit.host.check import fact_samples
 from nova_pinning.tests.unit.host.plan import test_planner
 from nova_pinning.tests.unit import unit_base
@@ -78,7 +78,7 @@ class TestPlanned(unit_base.TestCase):
         self.assertEqual(set(levers.LEVERS), {
             text.split()[0] for text in texts})
         script = ' '.join(render.files(planned)[
-            runtime_settings.SCRIPT].text.replace('\n#', '').split())
+            host_unit.SCRIPT].text.replace('\n#', '').split())
         for text in texts:
             self.assertIn('; costs: ', text)
             self.assertIn('; not where ', text)
@@ -140,7 +140,8 @@ class TestPulled(unit_base.TestCase):
         self.assertEqual([], self.found())
 
     def test_the_script_does_it(self):
-        done = self.run_script(runtime_settings.SCRIPT)
+        done = self.run_script(
+            host_unit.SCRIPT, chosen=options.RenderOptions(irqbalance=True))
         self.assertEqual('', done.stderr)
         self.assertEqual([], self.found())
         # The CPUs of the host sleep as deep as they like.

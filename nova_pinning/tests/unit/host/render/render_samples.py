@@ -135,9 +135,12 @@ def any_options(draw, host):
         pci_device.alias
         for pci_device in host.pci_devices
         if pci_device.alias})
+    ways = [way for way in (None, *options.Confinement)
+            if quiet or way is not options.Confinement.TUNED]
     return options.RenderOptions(
         services=draw(st.sampled_from([(), ('ceph-osd@1', 'nova-compute')])),
-        confinement=draw(st.sampled_from(options.Confinement)),
+        confinement=draw(st.sampled_from(ways)),
+        irqbalance=draw(st.booleans()),
         isolation=draw(st.sampled_from(isolations)),
         device_types={alias: draw(st.sampled_from(options.DeviceType))
                       for alias in aliases if draw(st.booleans())},

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning.host.render import directory
-from nova_pinning.host.render import options
+from nova_pinning.host.render import manifest
 from nova_pinning.tests.unit import unit_base
 
 
 def files(**texts):
     """Rendered files by path; what begins with 'run' is executable."""
     return {
-        path: options.RenderedFile(path, text, '', '', path.startswith('run'))
+        path: manifest.RenderedFile(path, text, '', '', path.startswith('run'))
         for path, text in texts.items()}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The script that places interrupts, on a tree that looks like /proc."""
+"""Interrupts as the script places them, on a tree that looks like /proc."""
 
 import os
 import pathlib
@@ -12,12 +12,14 @@ import fixtures
 from nova_pinning.host import hardware
 from nova_pinning.host import plan_model
 from nova_pinning.host import render
-from nova_pinning.host.render import interrupts
+from nova_pinning.host.render import host_unit
+from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit.host.render import render_samples
 from nova_pinning.tests.unit import unit_base
 
 # What the kernel refuses to write to: an address at which nothing is.
 _REFUSES = '/proc/self/mem'
+_THREADS = '0 threads of the kernel placed'
 
 
 @ddt.ddt
@@ -28,7 +30,7 @@ class TestScript(unit_base.TestCase):
         self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.script = self.root / 'script'
         self.script.write_text(
-            render.files(render_samples.planned())[interrupts.SCRIPT].text)
+            render.files(render_samples.planned())[host_unit.SCRIPT].text)
         (self.root / 'proc/irq').mkdir(parents=True)
         self.default = self.root / 'proc/irq/default_smp_affinity'
         self.default.write_text('ff\n')
@@ -64,7 +66,7 @@ class TestScript(unit_base.TestCase):
         if shutil.which(shell) is None:
             self.skipTest(f'{shell} is not installed')
         done = self._run(shell)
-        self.assertEqual((0, '8 interrupts placed\n', ''),
+        self.assertEqual((0, f'8 interrupts placed\n{_THREADS}\n', ''),
                          (done.returncode, done.stdout, done.stderr))
         self.assertEqual({
             # Of the NIC, by number: its CPUs take turns.
@@ -83,13 +85,14 @@ class TestScript(unit_base.TestCase):
         self.assertEqual((0, ''), (done.returncode, done.stderr))
         self.assertEqual(
             ['6 interrupts placed',
-             'placed by the kernel itself, or CPUs are offline: 10 0'],
+             'placed by the kernel itself, or CPUs are offline: 10 0',
+             _THREADS],
             done.stdout.splitlines())
 
     def test_one_is_gone(self):
         self._file(9).unlink()
         done = self._run()
-        self.assertEqual((0, '7 interrupts placed\n', ''),
+        self.assertEqual((0, f'7 interrupts placed\n{_THREADS}\n', ''),
                          (done.returncode, done.stdout, done.stderr))
 
     def test_a_device_is_gone(self):
@@ -116,9 +119,13 @@ class TestScript(unit_base.TestCase):
             self.skipTest('no PCI device here has MSI interrupts')
         device = found[0].parent.name
         irqs = sorted(int(path.name) for path in found[0].iterdir())
-        host = render_samples.planned(plan_values={'interrupts': (
-            plan_model.Interrupts(device, 'x', render_samples.PARSE('0,4')),)})
-        self.script.write_text(render.files(host)[interrupts.SCRIPT].text)
+        # Without CPUs to keep quiet: nothing else is written.
+        host = render_samples.planned(
+            plan_values={'interrupts': (plan_model.Interrupts(
+                device, 'x', render_samples.PARSE('0,4')),)},
+            nova=host_samples.settings(shared='1-3,5-7'),
+            traits=frozenset({'CUSTOM_PINNING_SHARED'}))
+        self.script.write_text(render.files(host)[host_unit.SCRIPT].text)
         shutil.rmtree(self.root / 'proc/irq')
         for irq in irqs:
             self._file(irq).parent.mkdir(parents=True)
@@ -132,7 +139,7 @@ class TestScript(unit_base.TestCase):
 
     def test_no_devices(self):
         host = render_samples.planned(plan_values={'interrupts': ()})
-        self.script.write_text(render.files(host)[interrupts.SCRIPT].text)
+        self.script.write_text(render.files(host)[host_unit.SCRIPT].text)
         self._run()
         self.assertEqual({'0,4'}, set(self._placed().values()))
 
@@ -150,7 +157,7 @@ class TestShellcheck(unit_base.TestCase):
             if file.executable or path.endswith('.cfg'):
                 scripts.append(root / pathlib.PurePath(path).name)
                 scripts[-1].write_text(file.text)
-        self.assertEqual(5, len(scripts))
+        self.assertEqual(4, len(scripts))
         done = subprocess.run(
             ['shellcheck', '--shell=sh', '--exclude=SC2034', *scripts],
             capture_output=True, text=True)

@@ -163,12 +163,18 @@ class TestFlags(unit_base.TestCase):
              'intel_iommu=off'), kernel.contradictions(
                  planned_host.planned_host_of(host),
                  kernel.flags(planned_host.planned_host_of(host),
-                              options.RenderOptions())))
+                              options.RenderOptions()),
+                 options.RenderOptions()))
         for path in (kernel.GRUB_PATH, kernel.TEXT_PATH):
-            self.assertIn('hugepages=4', render.files(host)[path].text)
+            text = render.files(host)[path].text
+            self.assertIn('hugepages=4', text)
+            # tuned has written that, and would again.
+            self.assertNotIn('nohz_full', text)
 
     def test_each_flag_is_explained(self):
-        wanted = options.RenderOptions(isolation=options.Isolation.FULL)
+        wanted = options.RenderOptions(
+            isolation=options.Isolation.FULL,
+            confinement=options.Confinement.AFFINITY)
         host = render_samples.planned()
         files = render.files(host, wanted)
         for flag in kernel.flags(planned_host.planned_host_of(host), wanted):

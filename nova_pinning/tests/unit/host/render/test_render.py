@@ -17,9 +17,9 @@ from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host import plan_model
 from nova_pinning.host import render
-from nova_pinning.host.render import deploy
 from nova_pinning.host.render import directory
-from nova_pinning.host.render import interrupts
+from nova_pinning.host.render import forms
+from nova_pinning.host.render import host_unit
 from nova_pinning.host.render import irqbalance
 from nova_pinning.host.render import kernel
 from nova_pinning.host.render import nova_conf
@@ -74,8 +74,9 @@ class TestAnyPlan(unit_base.TestCase):
         quiet = (nova.dedicated_cpus or PARSE('')) | plan.poll_cpus
         self._check_kernel(words(files), plan.host_cpus, quiet, wanted)
         self._check_services(files, host, wanted)
-        text = files[irqbalance.PATH].text
-        if host.cpus - plan.host_cpus:
+        self.assertEqual(wanted.irqbalance, irqbalance.PATH in files)
+        if wanted.irqbalance and host.cpus - plan.host_cpus:
+            text = files[irqbalance.PATH].text
             [banned] = values(text, 'IRQBALANCE_BANNED_CPULIST')
             [mask] = values(text, '#IRQBALANCE_BANNED_CPUS')
             banned = PARSE(banned)
@@ -84,15 +85,18 @@ class TestAnyPlan(unit_base.TestCase):
             isolated = host.system.isolated_cpus - plan.host_cpus
             self.assertTrue(isolated.issubset(banned))
             self.assertTrue(banned.isdisjoint(plan.host_cpus))
-        text = files[interrupts.SCRIPT].text
-        self.assertEqual([f"'{plan.host_cpus}'"], values(text, 'host_cpus'))
-        self.assertEqual(
-            [(interrupt.address, list(interrupt.cpus))
-             for interrupt in plan.interrupts],
-            [(address, [int(cpu) for cpu in cpus.split()])
-             for address, cpus in re.findall(
-                 r'^spread (\S+) ([\d ]+) ', text, re.MULTILINE)])
-        if quiet:
+        if quiet or not wanted.irqbalance:
+            text = files[host_unit.SCRIPT].text
+            self.assertEqual([f"'{plan.host_cpus}'"],
+                             values(text, 'host_cpus'))
+            self.assertEqual(
+                [] if wanted.irqbalance else
+                [(interrupt.address, list(interrupt.cpus))
+                 for interrupt in plan.interrupts],
+                [(address, [int(cpu) for cpu in cpus.split()])
+                 for address, cpus in re.findall(
+                     r'^    spread (\S+) ([\d ]+) ', text, re.MULTILINE)])
+        if quiet and wanted.confinement in (None, options.Confinement.TUNED):
             text = files[tuned.PATH].text
             self.assertEqual([str(quiet)], values(text, 'isolated_cores'))
             full = wanted.isolation is options.Isolation.FULL
@@ -103,9 +107,11 @@ class TestAnyPlan(unit_base.TestCase):
 
     def _check_kernel(self, found, host_cpus, quiet, wanted):
         self.assertEqual([str(host_cpus)], found['irqaffinity'])
-        tickless = wanted.isolation in (options.Isolation.TICKLESS,
-                                        options.Isolation.FULL)
-        full = wanted.isolation is options.Isolation.FULL
+        # Or else tuned writes these.
+        ours = wanted.confinement not in (None, options.Confinement.TUNED)
+        tickless = ours and wanted.isolation in (options.Isolation.TICKLESS,
+                                                 options.Isolation.FULL)
+        full = ours and wanted.isolation is options.Isolation.FULL
         for name, prefix, there in (('nohz_full', '', tickless),
                                     ('rcu_nocbs', '', tickless),
                                     ('isolcpus', 'managed_irq,domain,', full)):
@@ -160,7 +166,8 @@ class TestAnyPlan(unit_base.TestCase):
     @hypothesis.given(render_samples.any_case())
     def test_the_shell_reads_what_it_sources(self, case):
         host, wanted = case
-        files = render.files(host, wanted)
+        files = render.files(host, dataclasses.replace(
+            wanted, irqbalance=True))
         done = subprocess.run(
             ['sh', '-eu'], capture_output=True, text=True, check=True,
             input='GRUB_CMDLINE_LINUX_DEFAULT=quiet\n'
@@ -223,7 +230,7 @@ class TestFiles(unit_base.TestCase):
         self.assertEqual(
             {path for path in files if 'sbin' in path},
             {path for path, file in files.items() if file.executable})
-        self.assertEqual(4, len([path for path in files if 'sbin' in path]))
+        self.assertEqual(3, len([path for path in files if 'sbin' in path]))
 
     def test_device_types(self):
         """What the plan knows, unless somebody says otherwise."""
@@ -261,15 +268,11 @@ class TestFiles(unit_base.TestCase):
                 host.nova, packs_cells=said))
             self.assertIn(f'\n{option} = {text}\n',
                           render.files(host)[nova_conf.PATH].text)
-            found = {form: yaml.load(render.files(host, options.RenderOptions(
-                format=form))[path].text, _Loader) for form in (
-                    options.RenderFormat.ANSIBLE,
-                    options.RenderFormat.OPENSTACK_ANSIBLE)}
-            self.assertIs(said, found[options.RenderFormat.ANSIBLE][
-                'nova_pinning_packs_cells'])
-            self.assertEqual(text, found[
-                options.RenderFormat.OPENSTACK_ANSIBLE][
-                    'nova_nova_conf_overrides']['compute'][option])
+            found = yaml.load(render.files(host, options.RenderOptions(
+                format=options.RenderFormat.OPENSTACK_ANSIBLE))[path].text,
+                _Loader)
+            self.assertEqual(text, found['nova_nova_conf_overrides'][
+                'compute'][option])
 
     def test_openvswitch(self):
         files = render.files(render_samples.polling())
@@ -295,7 +298,8 @@ class TestFiles(unit_base.TestCase):
     def test_irqbalance_says_which_isolated_cpus_it_leaves_in(self):
         host = render_samples.planned(system=_system(
             isolated_cpus=PARSE('4-6'), nohz_full_cpus=PARSE('9')))
-        text = render.files(host)[irqbalance.PATH].text
+        text = render.files(host, options.RenderOptions(
+            irqbalance=True))[irqbalance.PATH].text
         self.assertIn('CPUs 4 are isolated', text)
         self.assertEqual(['1-3,5-7,9'],
                          values(text, 'IRQBALANCE_BANNED_CPULIST'))
@@ -328,13 +332,13 @@ class TestDeployed(unit_base.TestCase):
     def test_ansible(self):
         files = self._render(options.RenderFormat.ANSIBLE)
         self.assertEqual(
-            ['group_vars/nova_compute/nova_pinning.yml', deploy.PLAYBOOK,
-             readme.PATH], list(files))
-        [play] = self._load(files[deploy.PLAYBOOK])
+            ['group_vars/nova_compute/nova_pinning.yml', forms.PLAYBOOK,
+             kernel.TEXT_PATH, readme.PATH], list(files))
+        [play] = self._load(files[forms.PLAYBOOK])
         self.assertEqual('nova_compute', play['hosts'])
         self.assertEqual({'{{ nova_pinning_files }}'},
                          {task['loop'] for task in play['tasks']})
-        self.assertIn(deploy.PLAYBOOK, files[readme.PATH].text)
+        self.assertIn(forms.PLAYBOOK, files[readme.PATH].text)
         found = self._load(next(iter(files.values())))
         self.assertEqual(set(), {key for key in found
                                  if not key.startswith('nova_pinning_')})
@@ -345,11 +349,8 @@ class TestDeployed(unit_base.TestCase):
             {one['dest']: (one['content'], one['mode'])
              for one in found['nova_pinning_files']})
         self.assertEqual(
-            {'0,4', '1,5', '2,6', '3,7'},
-            {found[f'nova_pinning_{name}_cpus']
-             for name in ('host', 'poll', 'dedicated', 'shared')})
-        self.assertEqual('10de',
-                         found['nova_pinning_pci_alias'][0]['vendor_id'])
+            self.plain[kernel.TEXT_PATH].text.splitlines()[-1].split(),
+            found['nova_pinning_kernel_command_line'])
 
     @unit_base.settings(15)
     @hypothesis.given(render_samples.any_case())
@@ -359,43 +360,41 @@ class TestDeployed(unit_base.TestCase):
         files = render.files(host, dataclasses.replace(
             wanted, format=options.RenderFormat.ANSIBLE))
         for path, file in files.items():
-            if path in (readme.PATH, deploy.PLAYBOOK):
+            if not path.endswith('nova_pinning.yml'):
                 continue
-            found = self._load(file)
-            self.assertEqual(
-                {(pci_device.alias, pci_device.vendor_id,
-                  pci_device.product_id)
-                 for pci_device in host.pci_devices
-                 if pci_device.alias},
-                {(one['name'], one['vendor_id'], one['product_id'])
-                 for one in found['nova_pinning_pci_alias']})
-            for one in found['nova_pinning_files']:
+            for one in self._load(file)['nova_pinning_files']:
                 self.assertEqual(plain[one['dest'][1:]].text, one['content'])
 
     def test_what_jinja_would_read_is_marked(self):
         self.host = render_samples.planned(pci_devices=(
             host_model.PciDevice(
                 render_samples.CARD, '10de', '1db6', 1, '{{ x }}'),))
-        [file, _play, _readme] = self._render(
-            options.RenderFormat.ANSIBLE).values()
-        self.assertIn("name: !unsafe '{{ x }}'", file.text)
+        file = next(iter(self._render(
+            options.RenderFormat.OPENSTACK_ANSIBLE).values()))
+        self.assertIn("- !unsafe '{", file.text)
+        [alias] = self._load(file)['nova_pci_alias']
+        self.assertIn('"{{ x }}"', alias)
+        file = next(iter(self._render(
+            options.RenderFormat.ANSIBLE).values()))
         self.assertIn('content: !unsafe |', file.text)
-        self.assertEqual(
-            '{{ x }}', self._load(file)['nova_pinning_pci_alias'][0]['name'])
 
     def test_hosts(self):
         files = self._render(options.RenderFormat.ANSIBLE, hosts=('a', 'b'))
         self.assertEqual(['host_vars/a/nova_pinning.yml',
-                          'host_vars/b/nova_pinning.yml', deploy.PLAYBOOK,
-                          readme.PATH], list(files))
-        self.assertIn('hosts: a:b', files[deploy.PLAYBOOK].text)
+                          'host_vars/b/nova_pinning.yml', forms.PLAYBOOK,
+                          kernel.TEXT_PATH, readme.PATH], list(files))
+        self.assertIn('hosts: a:b', files[forms.PLAYBOOK].text)
         files = self._render(options.RenderFormat.KOLLA, hosts=('a',))
         self.assertIn('config/nova/a/nova.conf', files)
         self.assertNotIn('config/nova/nova-compute.conf', files)
         self.assertIn('host_vars/a/nova_pinning.yml', files)
 
     def test_kolla(self):
-        files = self._render(options.RenderFormat.KOLLA, services=('own',))
+        confinement = options.Confinement.AFFINITY
+        self.plain = render.files(self.host, options.RenderOptions(
+            confinement=confinement))
+        files = self._render(options.RenderFormat.KOLLA, services=('own',),
+                             confinement=confinement)
         conf = files['config/nova/nova-compute.conf'].text
         plain = self.plain[nova_conf.PATH].text
         self.assertEqual(plain[plain.index('\n[DEFAULT]'):],
@@ -413,11 +412,11 @@ class TestDeployed(unit_base.TestCase):
         self.assertNotIn('nova_libvirt_dimensions', found)
         self.assertNotIn('unsafe',
                          files['group_vars/compute/nova_pinning.yml'].text)
-        on_host = {path.removeprefix(f'{deploy.HOST_FILES}/')
-                   for path in files if path.startswith(deploy.HOST_FILES)}
+        self.assertIn('hosts: compute\n', files[forms.PLAYBOOK].text)
+        on_host = {one['dest'][1:] for one in found['nova_pinning_files']}
         left_out = set(self.plain) - on_host
         self.assertEqual(
-            {nova_conf.PATH, readme.PATH,
+            {nova_conf.PATH, readme.PATH, kernel.TEXT_PATH,
              'etc/nova/provider_config/50-nova-pinning.yaml',
              *(f'etc/systemd/system/{unit}.d/50-nova-pinning.conf'
                for unit in systemd.SERVICES)}, left_out)
@@ -427,6 +426,7 @@ class TestDeployed(unit_base.TestCase):
     def test_openstack_ansible(self):
         files = self._render(options.RenderFormat.OPENSTACK_ANSIBLE)
         found = self._load(files['group_vars/nova_compute/nova_pinning.yml'])
+        on_host = {one['dest'] for one in found.pop('nova_pinning_files')}
         self.assertEqual({
             'nova_nova_conf_overrides': {
                 'DEFAULT': {'reserved_huge_pages': {
@@ -441,8 +441,8 @@ class TestDeployed(unit_base.TestCase):
                 '{"name": "gpu", "vendor_id": "10de", "product_id": "1db6", '
                 '"device_type": "type-PCI"}'],
         }, found)
-        self.assertNotIn(f'{deploy.HOST_FILES}/{nova_conf.PATH}', files)
-        self.assertIn(f'{deploy.HOST_FILES}/{kernel.GRUB_PATH}', files)
+        self.assertNotIn(f'/{nova_conf.PATH}', on_host)
+        self.assertIn(f'/{kernel.GRUB_PATH}', on_host)
 
 
 class _Loader(yaml.SafeLoader):

@@ -15,12 +15,15 @@ from nova_pinning.host import render
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
 from nova_pinning.host.render import systemd
+from nova_pinning.host.render import tuned
 from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit.host.render import render_samples
 from nova_pinning.tests.unit import unit_base
 
 _UNITS = 'etc/systemd/system/'
 _ANALYZE = shutil.which('systemd-analyze')
+_BY_AFFINITY = options.RenderOptions(
+    confinement=options.Confinement.AFFINITY)
 
 
 @ddt.ddt
@@ -68,8 +71,7 @@ class TestVerify(unit_base.TestCase):
         host = render_samples.polling(pages=(1024, 512),
                                       system=hardware.System())
         names = self._lay_out(render.files(host, options.RenderOptions(
-            confinement=confinement, services=(
-                'ceph-osd@1',) if confinement != 'cgroup' else ())))
+            confinement=confinement, services=('ceph-osd@1',))))
         for name in names:
             if name.endswith('.service') and not (self.root / name).exists():
                 (self.root / name).write_text(
@@ -83,12 +85,13 @@ class TestVerify(unit_base.TestCase):
             place.parent.mkdir()
             place.write_text(text.replace('[Scope]', '[Slice]'))
             names.add('as.slice')
-        self.assertLess(3, len(names))
+        self.assertLess(1, len(names))
         self.assertEqual((0, ''), self._verify(names))
 
     def test_it_would_be_noticed(self):
         """Or else the test above would say nothing."""
-        names = self._lay_out(render.files(render_samples.planned()))
+        names = self._lay_out(render.files(
+            render_samples.planned(), _BY_AFFINITY))
         for name in names:
             if not (self.root / name).exists():
                 (self.root / name).write_text(
@@ -103,7 +106,7 @@ class TestVerify(unit_base.TestCase):
 class TestServices(unit_base.TestCase):
 
     def _policies(self, host):
-        files = render.files(host)
+        files = render.files(host, _BY_AFFINITY)
         return {
             path.split('/')[3].removesuffix('.service.d'):
             [line for line in file.text.splitlines()
@@ -138,7 +141,8 @@ class TestServices(unit_base.TestCase):
         self.assertEqual({()}, set(map(tuple, self._policies(host).values())))
 
     def test_one_of_ours_twice(self):
-        wanted = options.RenderOptions(services=('own', 'nova-compute', 'own'))
+        wanted = dataclasses.replace(
+            _BY_AFFINITY, services=('own', 'nova-compute', 'own'))
         self.assertEqual((*systemd.SERVICES, 'own.service'),
                          systemd.services(wanted))
 
@@ -149,11 +153,13 @@ class TestServices(unit_base.TestCase):
         slices = {path for path in files for unit in systemd.SLICES
                   if f'/{unit}.d/' in path}
         services = {path for path in files if '.service.d/' in path}
-        self.assertEqual(3 if confinement != 'affinity' else 0, len(slices))
-        self.assertEqual(len(systemd.SERVICES)
-                         if confinement != 'cgroup' else 0, len(services))
-        self.assertEqual(confinement != 'cgroup',
-                         systemd.MANAGER_PATH in files)
+        by_affinity = confinement in ('affinity', 'both')
+        self.assertEqual(3 if confinement in ('cgroup', 'both') else 0,
+                         len(slices))
+        self.assertEqual(len(systemd.SERVICES) if by_affinity else 0,
+                         len(services))
+        self.assertEqual(by_affinity, systemd.MANAGER_PATH in files)
+        self.assertEqual(confinement == 'tuned', tuned.PATH in files)
         self.assertNotIn('machine.slice.d', ' '.join(files))
 
     def test_slices_let_polling_threads_run(self):

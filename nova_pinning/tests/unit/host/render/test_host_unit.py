@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The script that tells the kernel, on a tree that looks like /proc, /sys.
+"""What the script tells the kernel, on a tree that looks like /proc, /sys.
 
 What it writes is read back as the check of hosts reads it.
 """
@@ -17,7 +17,8 @@ from nova_pinning.host.check import processes
 from nova_pinning.host.check.rules import services
 from nova_pinning.host import machine_files
 from nova_pinning.host import render
-from nova_pinning.host.render import runtime_settings
+from nova_pinning.host.render import host_unit
+from nova_pinning.host.render import options
 from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit.host.render import render_samples
 from nova_pinning.tests.unit import unit_base
@@ -25,6 +26,7 @@ from nova_pinning.tests.unit import unit_base
 PARSE = cpuset.CpuSet.parse
 # What the kernel refuses to write to: an address at which nothing is.
 _REFUSES = '/proc/self/mem'
+_KERNEL_ONLY = options.RenderOptions(irqbalance=True)
 # It moves nothing but what may be moved, and says what it was told.
 _TASKSET = """#!/bin/sh
 echo "$*" >>"$TOLD"
@@ -62,9 +64,9 @@ class TestScript(unit_base.TestCase):
         self._file('proc/70/cmdline', '')
 
     def _render(self, host):
-        files = render.files(host)
-        self.assertIn(f'etc/systemd/system/{runtime_settings.UNIT}', files)
-        self.script.write_text(files[runtime_settings.SCRIPT].text)
+        files = render.files(host, _KERNEL_ONLY)
+        self.assertIn(f'etc/systemd/system/{host_unit.UNIT}', files)
+        self.script.write_text(files[host_unit.SCRIPT].text)
 
     def _file(self, path, text):
         place = self.root / path
@@ -136,8 +138,8 @@ class TestScript(unit_base.TestCase):
     def test_nothing_to_keep_off(self):
         files = render.files(render_samples.planned(
             nova=host_samples.settings(shared='1-3,5-7'),
-            traits=frozenset({'CUSTOM_PINNING_SHARED'})))
-        self.assertNotIn(runtime_settings.SCRIPT, files)
+            traits=frozenset({'CUSTOM_PINNING_SHARED'})), _KERNEL_ONLY)
+        self.assertNotIn(host_unit.SCRIPT, files)
 
     def test_this_machine(self):
         """The children of kthreadd are what the check has for the kernel's."""

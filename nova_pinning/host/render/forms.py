@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifest as those take it who deploy with Ansible.
+
+What their tool has variables for is among these, and a playbook copies the
+rest to the hosts.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import json
+from typing import Any
+
+import yaml
+
+from nova_pinning.host import provider_config
+from nova_pinning.host.render import kernel
+from nova_pinning.host.render import manifest
+from nova_pinning.host.render import nova_conf
+from nova_pinning.host.render import options
+from nova_pinning.host.render import planned_host
+from nova_pinning.host.render import provider
+
+#: Copies nova_pinning_files to the hosts.
+PLAYBOOK = 'nova-pinning.yml'
+
+# What Jinja would take for its own.
+_TEMPLATE_MARKS = ('{{', '{%', '{#')
+
+# Containers of Kolla Ansible that are to stay on the CPUs for the host, by
+# the variable of their dimensions.
+_KOLLA_CONTAINERS = (
+    'neutron_l3_agent', 'neutron_openvswitch_agent', 'nova_compute',
+    'openvswitch_db', 'openvswitch_vswitchd')
+
+
+class _Template(str):
+    """Text that Jinja is meant to read."""
+
+    __slots__ = ()
+
+
+class _PlaybookDumper(yaml.SafeDumper):
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text_node(dumper: _PlaybookDumper, text: str) -> yaml.ScalarNode:
+    tag = 'tag:yaml.org,2002:str'
+    if not isinstance(text, _Template) and any(
+            mark in text for mark in _TEMPLATE_MARKS):
+        tag = '!unsafe'
+    # What begins with a digit may be a number to other readers of YAML.
+    style = '|' if '\n' in text else "'" if text[:1].isdigit() else None
+    return dumper.represent_scalar(tag, str(text), style)
+
+
+_PlaybookDumper.add_representer(str, _text_node)
+_PlaybookDumper.add_representer(_Template, _text_node)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeploymentForm:
+    """How a tool that runs Ansible is told.
+
+    :param group: of the compute hosts in its inventory
+    :param variables: of its own
+    :param takes_over: what it puts into its place by itself
+    :param takes_effect: how its variables do
+    :param note: what is to be known of them
+    :param install: what README.txt says is to be done with the files
+    """
+
+    group: str
+    variables: Callable[
+        [planned_host.PlannedHost, options.RenderOptions], dict[str, Any]]
+    takes_over: frozenset[manifest.ManifestPart]
+    takes_effect: str
+    note: str
+    install: str
+
+
+def files(
+    layout: planned_host.PlannedHost, chosen: options.RenderOptions,
+    plain: Sequence[manifest.RenderedFile],
+) -> Iterator[manifest.RenderedFile]:
+    """The same for those who deploy in another form.
+
+    :param plain: the files as they go on a host
+    """
+    form = FORMS[chosen.format]
+    if chosen.format is options.RenderFormat.KOLLA:
+        yield from _kolla_conf(layout, chosen)
+    variables = form.variables(layout, chosen) | {'nova_pinning_files': [
+        {'dest': f'/{file.path}',
+         'mode': '0755' if file.executable else '0644',
+         'content': file.text}
+        for file in plain if file.part not in form.takes_over
+        and file.part is not manifest.ManifestPart.BOOT_LOADER]}
+    text = yaml.dump(variables, Dumper=_PlaybookDumper, sort_keys=False,
+                     width=10**6)
+    for directory in ([f'host_vars/{host}' for host in chosen.hosts]
+                      or [f'group_vars/{form.group}']):
+        yield manifest.explained(
+            layout.name, manifest.RenderedFile(
+                f'{directory}/nova_pinning.yml', f'---\n{text}',
+                'what the plan says, as variables of Ansible',
+                form.takes_effect),
+            f'nova_pinning_files are files for the host; {PLAYBOOK} copies '
+            'them there.', form.note)
+    yield _playbook(layout, ':'.join(chosen.hosts) or form.group)
+    yield from (file for file in plain
+                if file.part is manifest.ManifestPart.BOOT_LOADER)
+
+
+def _playbook(layout: planned_host.PlannedHost,
+              hosts: str) -> manifest.RenderedFile:
+    """Copies the files; what needs a reboot is left to people."""
+    tasks = [
+        {'name': 'Make the directories',
+         'ansible.builtin.file': {
+             'path': _Template('{{ item.dest | dirname }}'),
+             'state': 'directory'}},
+        {'name': 'Copy the files',
+         'ansible.builtin.copy': {
+             'dest': _Template('{{ item.dest }}'),
+             'mode': _Template('{{ item.mode }}'),
+             'content': _Template('{{ item.content }}')}}]
+    for task in tasks:
+        task |= {
+            'loop': _Template('{{ nova_pinning_files }}'),
+            'loop_control': {'label': _Template('{{ item.dest }}')}}
+    play = {'name': 'What a plan of host CPUs needs', 'hosts': hosts,
+            'become': True, 'tasks': tasks}
+    return manifest.explained(layout.name, manifest.RenderedFile(
+        PLAYBOOK, '---\n' + yaml.dump([play], Dumper=_PlaybookDumper,
+                                      sort_keys=False),
+        'a playbook that copies the files to the hosts',
+        f'after ansible-playbook -i INVENTORY {PLAYBOOK}; nothing is '
+        'restarted'))
+
+
+def _command_line(layout: planned_host.PlannedHost,
+                  chosen: options.RenderOptions) -> dict[str, Any]:
+    return {'nova_pinning_kernel_command_line': [
+        str(flag) for flag in kernel.flags(layout, chosen)]}
+
+
+def _kolla_conf(
+    layout: planned_host.PlannedHost, chosen: options.RenderOptions,
+) -> Iterator[manifest.RenderedFile]:
+    """What Kolla Ansible merges into the nova.conf of nova-compute.
+
+    See roles/nova-cell/tasks/config.yml.
+    """
+    for path in ([f'config/nova/{host}/nova.conf' for host in chosen.hosts]
+                 or ['config/nova/nova-compute.conf']):
+        yield manifest.explained(
+            layout.name, dataclasses.replace(
+                nova_conf.unexplained(layout, chosen), path=path,
+                takes_effect='with kolla-ansible reconfigure'),
+            'It belongs into the directory that node_custom_config names, '
+            'from where Kolla Ansible merges it into the nova.conf of '
+            'nova_compute.')
+
+
+def _kolla(layout: planned_host.PlannedHost,
+           chosen: options.RenderOptions) -> dict[str, Any]:
+    """Dimensions of containers, and the provider's configuration.
+
+    See roles/nova-cell/defaults/main.yml.
+    """
+    variables: dict[str, Any] = {
+        f'{container}_dimensions': _dimensions(layout, container)
+        for container in _KOLLA_CONTAINERS}
+    made = provider.make(layout)
+    if made is not None:
+        variables['nova_cell_compute_provider_config'] = yaml.safe_load(
+            provider_config.text(made, layout.name))
+    return variables
+
+
+def _dimensions(layout: planned_host.PlannedHost, container: str) -> _Template:
+    # A cgroup binds polling threads as well.
+    cpus = layout.host_cpus
+    if container == 'openvswitch_vswitchd':
+        cpus |= layout.poll_cpus
+    return _Template('{{ default_container_dimensions | '
+                     f"combine({{'cpuset_cpus': '{cpus}'}}) }}}}")
+
+
+def _openstack_ansible(layout: planned_host.PlannedHost,
+                       chosen: options.RenderOptions) -> dict[str, Any]:
+    """What the role os_nova takes.
+
+    See its defaults/main.yml and templates/nova.conf.j2.
+    """
+    nova = layout.host.nova
+    overrides: dict[str, dict[str, Any]] = {}
+    for setting in nova_conf.settings(layout, chosen):
+        if setting.name == 'reserved_huge_pages':
+            # Several values of one option: the keys of a mapping.
+            overrides.setdefault(setting.group, {})[setting.name] = {
+                value: None for value in setting.values}
+        elif setting.group == 'compute':
+            overrides.setdefault(setting.group, {})[setting.name] = (
+                setting.values[0])
+    variables: dict[str, Any] = {
+        'nova_nova_conf_overrides': overrides,
+        'nova_reserved_host_memory_mb': nova.reserved_memory_mib,
+        'nova_ram_allocation_ratio': nova.ram_allocation_ratio}
+    if layout.shared_cpus:
+        variables['nova_cpu_allocation_ratio'] = nova.cpu_allocation_ratio
+    if layout.devices:
+        variables['nova_device_spec'] = [
+            {'address': device.address} for device in layout.devices]
+        variables['nova_pci_alias'] = [
+            json.dumps(alias).replace('$', '$$')
+            for alias in nova_conf.aliases(layout, chosen)]
+    return variables
+
+
+#: The forms for Ansible.
+FORMS: Mapping[options.RenderFormat, DeploymentForm] = {
+    options.RenderFormat.ANSIBLE: DeploymentForm(
+        'nova_compute', _command_line, frozenset(),
+        f'after ansible-playbook -i INVENTORY {PLAYBOOK}',
+        'nova_pinning_kernel_command_line is for what writes the '
+        'configuration of the boot loader. What else the plan says is in the '
+        'plan, which is YAML and can be read as variables.',
+        'Put group_vars/ or host_vars/ beside the inventory, and run '
+        f'ansible-playbook -i INVENTORY {PLAYBOOK}'),
+    options.RenderFormat.KOLLA: DeploymentForm(
+        'compute', _kolla, frozenset((
+            manifest.ManifestPart.NOVA_CONF, manifest.ManifestPart.TRAITS,
+            manifest.ManifestPart.SERVICE)),
+        'with kolla-ansible reconfigure',
+        'The others are those of the roles neutron, nova-cell and '
+        'openvswitch. nova_libvirt has none here: guests run below it, and '
+        'need all CPUs.',
+        'Put what is below config/ into the directory node_custom_config of '
+        'Kolla Ansible, and group_vars/ or host_vars/ beside its inventory; '
+        f'run ansible-playbook -i INVENTORY {PLAYBOOK}, and kolla-ansible '
+        'reconfigure for the host.'),
+    options.RenderFormat.OPENSTACK_ANSIBLE: DeploymentForm(
+        'nova_compute', _openstack_ansible, frozenset((
+            manifest.ManifestPart.NOVA_CONF,)),
+        'with openstack-ansible os-nova-install.yml',
+        'The others are those of the role os_nova. A variable that is set '
+        'somewhere else too is not merged with this one: what '
+        'nova_nova_conf_overrides and nova_pci_alias have there belongs in '
+        'here. nova-api needs nova_pci_alias as well.',
+        'Put group_vars/ or host_vars/ into /etc/openstack_deploy; run '
+        f'openstack-ansible {PLAYBOOK}, and os-nova-install.yml for the '
+        'host.')}
