@@ -71,12 +71,12 @@ class PciDevice:
     kind: hardware.PciKind = hardware.PciKind.OTHER
     driver: str = ''
     names: tuple[str, ...] = ()
+    physical_function: str = ''
     iommu_group: int | None = None
     queues: int = 0
     interrupts: tuple[int, ...] = ()
     speed_mbps: int = 0
     in_use: str = ''
-    physical_function: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,17 +135,17 @@ class HostDescription:
 
     name: str
     nodes: tuple[NumaNode, ...]
-    pci_devices: tuple[PciDevice, ...] = ()
-    nova: NovaSettings = NovaSettings()
-    cpu_model: CpuModel = CpuModel()
-    traits: frozenset[str] = frozenset()
     description: str = ''
+    cpu_model: CpuModel = CpuModel()
     offline_cpus: cpuset.CpuSet = cpuset.CpuSet()
     dies: tuple[hardware.Die, ...] = ()
     caches: tuple[hardware.Caches, ...] = ()
     core_kinds: tuple[hardware.CoreKind, ...] = ()
+    pci_devices: tuple[PciDevice, ...] = ()
     resctrl: hardware.Resctrl | None = None
     system: hardware.System = hardware.System()
+    nova: NovaSettings = NovaSettings()
+    traits: frozenset[str] = frozenset()
     plan: plan_model.HostPlan | None = None
     where: errors.Location = dataclasses.field(
         default=errors.Location(''), compare=False)

@@ -12,11 +12,9 @@ import re
 from typing import Any
 
 from nova_pinning import cpuset
-from nova_pinning.document import quantities
-from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile
-from nova_pinning.host import plan_document
+from nova_pinning.host import hostfile_keys
 
 # What YAML takes as text wherever it stands, also as other programs read it.
 _PLAIN = re.compile(
@@ -56,38 +54,27 @@ def host_document(description: host_model.HostDescription) -> dict[str, Any]:
     Values are plain, but CPUs are a CpuSet, to be written as text.
     """
     numbering = _numbering(description.nodes)
-    cpu = _cpu(description.cpu_model)
+    written = hostfile_keys.HOST.write(description)
+    cpu = written.pop('cpu', {})
     if numbering and numbering[0] > 1:
         cpu['threads_per_core'], cpu['numbering'] = numbering
+    nodes = [_node(node, numbering is not None) for node in description.nodes]
     cores_per_l3 = _cores_per_l3(description.nodes)
     if cores_per_l3:
         cpu['cores_per_l3'] = cores_per_l3
-    nodes = [_node(node, numbering is not None) for node in description.nodes]
-    if cores_per_l3:
         for node in nodes:
             node.pop('l3_domains', None)
-    return {
-        'version': 1,
-        'name': description.name,
-    } | _unless_default({
-        'description': (description.description, ''),
-        'cpu': (cpu, {}),
-        'nodes': (nodes, []),
-        'offline_cpus': (description.offline_cpus, cpuset.CpuSet()),
-        'dies': ([_die(die) for die in description.dies], []),
-        'caches': ([_caches(caches, description.nodes)
-                    for caches in description.caches], []),
-        'core_kinds': (
-            [_core_kind(kind) for kind in description.core_kinds], []),
-        'pci_devices': (
-            [_device(device) for device in description.pci_devices], []),
-        'resctrl': (description.resctrl and _resctrl(description.resctrl),
-                    None),
-        'system': (_system(description.system), {}),
-        'nova': (_nova(description.nova), {}),
-        'traits': (sorted(description.traits), []),
-        'plan': (description.plan and plan_document.write(description.plan),
-                 None)})
+    for caches, one in zip(written.get('caches', ()), description.caches):
+        for word, domains in hostfile.private_domains(
+                description.nodes).items():
+            if one.domains == domains:
+                caches['domains'] = word
+                break
+    document = {'version': 1, 'name': description.name}
+    if description.description:
+        document['description'] = description.description
+    return document | ({'cpu': cpu} if cpu else {}) | {
+        'nodes': nodes} | written
 
 
 def _numbering(nodes: Sequence[host_model.NumaNode]) -> tuple[int, str] | None:
@@ -117,122 +104,11 @@ def _cores_per_l3(nodes: Sequence[host_model.NumaNode]) -> int | None:
     return None
 
 
-def _cpu(cpu: host_model.CpuModel) -> dict[str, Any]:
-    return _unless_default({
-        'arch': (cpu.arch, 'x86_64'),
-        'model': (cpu.model, ''),
-        'vendor': (cpu.vendor, ''),
-        'features': (list(cpu.features), [])})
-
-
 def _node(node: host_model.NumaNode, short: bool) -> dict[str, Any]:
-    value: dict[str, Any] = {'id': node.id, 'socket': node.socket}
-    if short:
-        value['cpus'] = node.cpus
-    else:
-        value['cores'] = ' '.join(
-            ','.join(map(str, core)) for core in node.cores)
-    value['memory'] = quantities.text(node.memory_mib)
-    return value | _unless_default({
-        'huge_pages': (_pages(node.huge_pages), {}),
-        'l3_domains': (list(node.l3_domains), []),
-        'distances': (list(node.distances), [])})
-
-
-def _device(device: host_model.PciDevice) -> dict[str, Any]:
-    return {
-        'address': device.address,
-        'vendor_id': device.vendor_id,
-        'product_id': device.product_id,
-    } | _unless_default({
-        'numa_node': (device.numa_node, None),
-        'alias': (device.alias, ''),
-        'kind': (str(device.kind), 'other'),
-        'driver': (device.driver, ''),
-        'names': (list(device.names), []),
-        'physical_function': (device.physical_function, ''),
-        'iommu_group': (device.iommu_group, None),
-        'queues': (device.queues, 0),
-        'interrupts': (cpuset.CpuSet(device.interrupts), cpuset.CpuSet()),
-        'speed_mbps': (device.speed_mbps, 0),
-        'in_use': (device.in_use, '')})
-
-
-def _die(die: hardware.Die) -> dict[str, Any]:
-    return {'socket': die.socket, 'id': die.id, 'cpus': die.cpus}
-
-
-def _caches(
-    caches: hardware.Caches, nodes: Sequence[host_model.NumaNode],
-) -> dict[str, Any]:
-    value: dict[str, Any] = {'level': caches.level, 'kind': str(caches.kind)}
-    if caches.size_kib:
-        value['size'] = quantities.page_size_text(caches.size_kib)
-    value['domains'] = next(
-        (name for name, domains in hostfile.private_domains(nodes).items()
-         if caches.domains == domains), list(caches.domains))
-    return value
-
-
-def _core_kind(kind: hardware.CoreKind) -> dict[str, Any]:
-    return {'name': kind.name, 'cpus': kind.cpus} | _unless_default(
-        {'capacity': (kind.capacity, 0)})
-
-
-def _system(system: hardware.System) -> dict[str, Any]:
-    return _unless_default({
-        'kernel': (system.kernel, ''),
-        'command_line': (system.command_line, ''),
-        'isolated_cpus': (system.isolated_cpus, cpuset.CpuSet()),
-        'nohz_full_cpus': (system.nohz_full_cpus, cpuset.CpuSet()),
-        'smt': (system.smt, ''),
-        'cpufreq_driver': (system.cpufreq_driver, ''),
-        'governors': (dict(system.governors), {}),
-        'virtualization': (system.virtualization, ''),
-        'iommu': (system.has_iommu, None),
-        'posted_interrupts': (system.posted_interrupts, None),
-        'mitigations': (dict(system.mitigations), {})})
-
-
-def _resctrl(resctrl: hardware.Resctrl) -> dict[str, Any]:
-    l3, mb = resctrl.l3, resctrl.mb
-    return {'domains': dict(sorted(resctrl.domains.items()))} | ({
-        'l3': {'cbm_mask': f'{l3.cbm_mask:x}'} | _unless_default({
-            'min_cbm_bits': (l3.min_cbm_bits, 1),
-            'shareable_bits': (f'{l3.shareable_bits:x}', '0'),
-            'num_closids': (l3.num_closids, 1),
-            'cdp': (l3.has_cdp, False)})} if l3 else {}) | ({
-                'mb': {'min_bandwidth': mb.min_bandwidth} | _unless_default({
-                    'bandwidth_gran': (mb.bandwidth_gran, 1),
-                    'num_closids': (mb.num_closids, 1)})} if mb else {})
-
-
-def _nova(nova: host_model.NovaSettings) -> dict[str, Any]:
-    reserved: dict[int, dict[int, int]] = {}
-    for (node, size), pages in sorted(nova.reserved_huge_pages.items()):
-        reserved.setdefault(node, {})[size] = pages
-    return _unless_default({
-        'dedicated_cpus': (nova.dedicated_cpus, None),
-        'shared_cpus': (nova.shared_cpus, None),
-        'cpu_allocation_ratio': (nova.cpu_allocation_ratio, 1.0),
-        'ram_allocation_ratio': (nova.ram_allocation_ratio, 1.0),
-        'reserved_memory': (quantities.text(nova.reserved_memory_mib),
-                            quantities.text(0)),
-        'reserved_huge_pages': (
-            {node: _pages(pages) for node, pages in reserved.items()}, {}),
-        'packs_cells': (nova.packs_cells, None)})
-
-
-def _pages(pages: Mapping[int, int]) -> dict[str, int]:
-    return {quantities.page_size_text(size): count
-            for size, count in sorted(pages.items())}
-
-
-def _unless_default(
-    values: Mapping[str, tuple[Any, Any]],
-) -> dict[str, Any]:
-    return {key: value for key, (value, default) in values.items()
-            if value != default}
+    cpus = {'cpus': node.cpus} if short else {'cores': ' '.join(
+        ','.join(map(str, core)) for core in node.cores)}
+    return {'id': node.id, 'socket': node.socket} | cpus | (
+        hostfile_keys.NODE.write(node))
 
 
 def _top(key: str, value: Any) -> Iterator[str]:

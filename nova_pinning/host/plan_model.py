@@ -149,13 +149,13 @@ class HostPlan:
 
     purpose: Purpose
     host_cpus: cpuset.CpuSet
-    offer: Offer
-    sizes: tuple[GuestSize, ...] = ()
     poll_cpus: cpuset.CpuSet = cpuset.CpuSet()
+    sizes: tuple[GuestSize, ...] = ()
     page_size_kib: int = 0
     memory_kept_mib: Mapping[int, int] = dataclasses.field(
         default_factory=dict)
     poll_pages: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    offer: Offer = dataclasses.field(kw_only=True)
     interrupts: tuple[Interrupts, ...] = ()
     levers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     reasons: tuple[PlanReason, ...] = ()

@@ -68,7 +68,7 @@ class HostCheckTestCase(unit_base.TestCase):
             host, nova=host_model.NovaSettings(
                 dedicated_cpus=DEDICATED, shared_cpus=HOST),
             plan=plan_model.HostPlan(plan_model.Purpose.BOTH, HOST,
-                                     plan_model.Offer((), {})))
+                                     offer=plan_model.Offer((), {})))
         self.node = next(node.id for node in host.nodes
                          if DEDICATED.issubset(node.cpus))
         self.tree = machine_files.Tree()

@@ -43,7 +43,7 @@ def planned(**values):
     first, second = host.nodes
     plan = plan_model.HostPlan(
         plan_model.Purpose.BOTH, cpus('0,4'),
-        plan_model.Offer(
+        offer=plan_model.Offer(
             (plan_model.Sale(1, 1, 2, 0, 0), plan_model.Sale(2, 2, 1, 0, 1)),
             {0: 0, 1: 1}, 6),
         sizes=(plan_model.GuestSize(1), plan_model.GuestSize(2, cells=2)),

@@ -142,8 +142,9 @@ def planned(**values):
         host, nodes=nodes, pci_devices=(nic, replace(gpu, alias='t4')),
         nova=host_samples.settings('1,3,5,7', '2,6', reserved_memory_mib=2048),
         plan=plan_model.HostPlan(
-            plan_model.Purpose.BOTH, cpus('0,4'), plan_model.Offer((), {}),
-            page_size_kib=GIB_PAGES, interrupts=(
+            plan_model.Purpose.BOTH, cpus('0,4'),
+            offer=plan_model.Offer((), {}), page_size_kib=GIB_PAGES,
+            interrupts=(
                 plan_model.Interrupts(NIC, 'eth0', cpus('0,4')),),
             levers={'stat_interval': '10'}), **values)
 

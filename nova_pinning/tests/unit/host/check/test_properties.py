@@ -83,7 +83,8 @@ def obedient(draw):
                      shared_cpus=cpus['shared'] or None),
         plan=fact_samples.plan_model.HostPlan(
             fact_samples.plan_model.Purpose.BOTH, cpus['host'],
-            fact_samples.plan_model.Offer((), {}), poll_cpus=cpus['poll']))
+            offer=fact_samples.plan_model.Offer((), {}),
+            poll_cpus=cpus['poll']))
     emulator = cpus['shared'] or cpus['host']
     guests = [fact_samples.guest(
         1000 * number, f'guest-{number}', [str(cpu) for cpu in core],

@@ -7,13 +7,13 @@ from hypothesis import strategies
 from oslotest import base as oslotest
 
 from nova_pinning import cpuset
-from nova_pinning.document import quantities
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
+from nova_pinning.host import file_forms
 from nova_pinning.host import hostfile
+from nova_pinning.host import hostfile_keys
 from nova_pinning.host import hostfile_writer
-from nova_pinning.host import plan_document
 from nova_pinning.host import plan_model
 from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit import unit_base
@@ -23,6 +23,7 @@ _CPUS = strategies.builds(
 _COUNT = strategies.integers(0, 500)
 _POSITIVE = strategies.integers(1, 500)
 _BY_NODE = strategies.dictionaries(strategies.integers(0, 9), _COUNT)
+_FORM = file_forms.derived(plan_model.HostPlan, hostfile_keys.SPECIAL)
 _TEXT = strategies.text('ab0 "\'\\:{}[],#-é\n', max_size=30)
 
 
@@ -37,8 +38,7 @@ _OFFER = strategies.builds(
 #: Whatever a file can hold, sensible or not.
 _PLAN = strategies.builds(
     plan_model.HostPlan, strategies.sampled_from(plan_model.Purpose), _CPUS,
-    _OFFER,
-    sizes=_several(strategies.builds(
+    offer=_OFFER, sizes=_several(strategies.builds(
         plan_model.GuestSize, _POSITIVE, _POSITIVE, _POSITIVE)),
     poll_cpus=_CPUS,
     page_size_kib=strategies.sampled_from(
@@ -55,11 +55,6 @@ _PLAN = strategies.builds(
         plan_model.PlanAlternative, _CPUS, _CPUS, _CPUS, _CPUS, _OFFER,
         _TEXT)),
     choice=_POSITIVE)
-_HERE = errors.Location('a.yaml')
-_READERS = plan_document.ValueReaders(
-    cpus=lambda text, _path: cpuset.CpuSet.parse(str(text)),
-    memory_mib=lambda text, _path: quantities.memory_mib(text, _HERE),
-    page_size_kib=lambda text, _path: quantities.page_size_kib(text, _HERE))
 
 
 @ddt.ddt
@@ -73,8 +68,10 @@ class TestDocument(oslotest.BaseTestCase):
                                    'a.yaml')
             schema.validate(written, schema.shipped(
                 'nova_pinning.host', 'host-1.json'))
-            self.assertEqual(plan, plan_document.read(
-                written.value['plan'], _READERS))
+            reader = file_forms.DocumentReader(written)
+            self.assertEqual(plan, _FORM.read(
+                reader, written.value['plan'], ('plan',)))
+            self.assertEqual([], reader.errors)
 
     @ddt.data(
         ('{class: big, host_cpus: 0}', 'plan.class'),
@@ -125,7 +122,7 @@ class TestDocument(oslotest.BaseTestCase):
             plan=plan_model.HostPlan(
                 plan_model.Purpose.DEDICATED,
                 cpuset.CpuSet.parse(values.pop('host')),
-                plan_model.Offer((), {}), **values))
+                offer=plan_model.Offer((), {}), **values))
         text = source.parse(hostfile_writer.dump(description), 'host.yaml')
         if key is None:
             self.assertEqual(description, hostfile.read(text))
