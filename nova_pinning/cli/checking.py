@@ -10,13 +10,13 @@ import time
 
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
-from nova_pinning.checks import table
 from nova_pinning.checks import waiver
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.document import atomic_file
 from nova_pinning.document import source
 from nova_pinning import errors
+from nova_pinning.presentation import findings_text
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         'collector')
     parser.add_argument('--limit', metavar='N',
                         type=common_options.number(1, 10 ** 6),
-                        default=table.LIMIT,
+                        default=findings_text.LIMIT,
                         help='findings of one code in the table '
                         '(default: %(default)s)')
     parser.add_argument('-o', '--output', metavar='FILE',
@@ -88,7 +88,7 @@ def run(parsed_args: argparse.Namespace,
 def _write(checked: report.CheckReport,
            parsed_args: argparse.Namespace) -> None:
     if parsed_args.format == 'table' and not parsed_args.output:
-        table.show(checked, base_command.console(), parsed_args.limit)
+        findings_text.show(checked, base_command.console(), parsed_args.limit)
         return
     text = _text(checked, parsed_args)
     if parsed_args.output:
@@ -110,5 +110,6 @@ def _text(checked: report.CheckReport,
             from nova_pinning.checks import metrics
             return metrics.exposition(checked)
     stream = io.StringIO()
-    table.show(checked, base_command.console(stream), parsed_args.limit)
+    findings_text.show(
+        checked, base_command.console(stream), parsed_args.limit)
     return stream.getvalue()

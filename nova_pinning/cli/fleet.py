@@ -11,7 +11,6 @@ import rich.console
 
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
-from nova_pinning.checks import table
 from nova_pinning.cli import base_command
 from nova_pinning.cli import checking
 from nova_pinning.cli import common_options
@@ -23,6 +22,7 @@ from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 from nova_pinning.fleet import summary
 from nova_pinning.host import words
+from nova_pinning.presentation import findings_text
 from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import printing
 from nova_pinning import units
@@ -53,7 +53,7 @@ class ShowFleet(display.ShowOne):
         fleets.add_argument(parser)
         parser.add_argument('--limit', metavar='N',
                             type=common_options.number(1, 10 ** 6),
-                            default=table.LIMIT,
+                            default=findings_text.LIMIT,
                             help='kinds of hosts, and flavors, in the table '
                             '(default: %(default)s)')
         return parser

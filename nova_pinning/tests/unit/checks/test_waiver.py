@@ -7,9 +7,9 @@ import json
 import rich.console
 
 from nova_pinning.checks import sarif
-from nova_pinning.checks import table
 from nova_pinning.checks import waiver
 from nova_pinning import errors
+from nova_pinning.presentation import findings_text
 from nova_pinning.tests.unit.checks import samples
 from nova_pinning.tests.unit import unit_base
 
@@ -66,7 +66,8 @@ class TestWaiver(unit_base.TestCase):
         checked = self._report((self.large,), (
             waiver.WaivedFinding(self.odd, 'sold so'),))
         stream = io.StringIO()
-        table.show(checked, rich.console.Console(file=stream, width=80))
+        findings_text.show(
+            checked, rich.console.Console(file=stream, width=80))
         self.assertIn('Left out:\n  - X101, server a: sold so\n',
                       stream.getvalue())
         self.assertIn('; 1 left out\n', stream.getvalue())

@@ -12,20 +12,21 @@ import hypothesis
 from hypothesis import strategies
 
 from nova_pinning.checks import check_rule
-from nova_pinning.checks import table
 from nova_pinning.cli import base_command
 from nova_pinning import errors
+from nova_pinning.presentation import findings_text
 from nova_pinning.tests.unit.checks import samples
 from nova_pinning.tests.unit import unit_base
 
 found = samples.finding
 
 
-def shown(*findings, width=80, limit=table.LIMIT, **values):
+def shown(*findings, width=80, limit=findings_text.LIMIT, **values):
     stream = io.StringIO()
     console = base_command.console(stream)
     console.width = width
-    table.show(samples.check_report(*findings, **values), console, limit)
+    findings_text.show(
+        samples.check_report(*findings, **values), console, limit)
     return stream.getvalue()
 
 

@@ -10,7 +10,6 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Sequence
 import re
-import textwrap
 from typing import TypeVar
 
 import rich.console
@@ -18,6 +17,7 @@ import rich.text
 
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
+from nova_pinning.presentation import printing
 from nova_pinning import spelling
 
 #: Findings, subjects, lines of evidence and commands that are shown of each
@@ -49,18 +49,20 @@ def show(checked: report.CheckReport, console: rich.console.Console,
     for code in shown:
         _show_code(checked.rules[code].title, codes[code], console, limit)
     for heading, *items in checked.notes:
-        wrap(heading, '', console)
+        printing.say(heading, console)
         for item in items:
-            wrap(f'- {item}', '  ', console)
+            printing.say(f'- {item}', console, '  ')
         console.print()
     _show_waived(checked, console, limit)
     if len(shown) > 1:
         # The end is what people see of a long list.
         for code in shown:
-            wrap(f'{code} {len(codes[code]):4,}  '
-                 f'{checked.rules[code].title}', '', console)
+            for line in printing.wrap(
+                    f'{code} {len(codes[code]):4,}  '
+                    f'{checked.rules[code].title}', console.width, '', '  '):
+                console.print(rich.text.Text(line), soft_wrap=True)
         console.print()
-    wrap(checked.totals, '', console)
+    printing.say(checked.totals, console)
 
 
 def _show_waived(checked: report.CheckReport, console: rich.console.Console,
@@ -70,12 +72,11 @@ def _show_waived(checked: report.CheckReport, console: rich.console.Console,
                       lambda one: (one.finding.code, one.reason))
     if not groups:
         return
-    wrap('Left out:', '', console)
+    printing.say('Left out:', console)
     for (code, reason), alike in groups.items():
         subjects = list(dict.fromkeys(one.finding.subject for one in alike))
-        wrap(f'- {code}, {_listed(subjects, limit)}: {reason}'
-             if len(subjects) > 1 else f'- {code}, {subjects[0]}: {reason}',
-             '  ', console)
+        named = _listed(subjects, limit) if len(subjects) > 1 else subjects[0]
+        printing.say(f'- {code}, {named}: {reason}', console, '  ')
     console.print()
 
 
@@ -88,7 +89,7 @@ def _show_code(title: str, findings: Sequence[check_rule.Finding],
         f': {title} ({len(findings):,})'), soft_wrap=True)
     advice = findings[0].advice
     for name, text in (('why', findings[0].why), ('remedy', advice)):
-        wrap(f'{name}: {text}', '  ', console)
+        printing.say(f'{name}: {text}', console, '  ')
     room, hidden = limit, 0
     for alike in _grouped(findings, _remedy).values():
         lines = list(_grouped(alike, _line).values())
@@ -97,12 +98,12 @@ def _show_code(title: str, findings: Sequence[check_rule.Finding],
         covered = sum(map(len, lines[:room]))
         hidden += len(alike) - covered
         if covered and alike[0].advice != advice:
-            wrap(f'remedy: {alike[0].advice}', '    ', console)
+            printing.say(f'remedy: {alike[0].advice}', console, '    ')
         if covered:
             _show_commands(alike, console, limit)
         room = max(room - len(lines), 0)
     if hidden:
-        wrap(f'and {hidden:,} more (--limit)', '  ', console)
+        printing.say(f'and {hidden:,} more (--limit)', console, '  ')
     console.print()
 
 
@@ -137,9 +138,9 @@ def _show_line(findings: Sequence[check_rule.Finding],
             subjects = [subject.removeprefix(kind) for subject in subjects]
             kind = f'{first.kind}s '
         what = (kind if first.kind else '') + _listed(subjects, limit)
-    wrap(f'- {where}{what}: {first.message}', '  ', console)
+    printing.say(f'- {where}{what}: {first.message}', console, '  ')
     for evidence in first.evidence[:limit]:
-        wrap(str(evidence), '    ', console)
+        printing.say(str(evidence), console, '    ')
     _show_more(len(first.evidence) - limit, '    ', console)
 
 
@@ -156,7 +157,7 @@ def _show_commands(findings: Sequence[check_rule.Finding],
     commands = dict.fromkeys(command for finding in findings
                              for command in finding.remediation)
     if commands and len(findings) > 1:
-        wrap(f'for all {len(findings):,} of these:', '    ', console)
+        printing.say(f'for all {len(findings):,} of these:', console, '    ')
     loops = list(_grouped(commands, lambda line: _split(line)[0]).values())
     for alike in loops[:limit]:
         line, hidden = alike[0], 0
@@ -179,7 +180,7 @@ def _split(command: str) -> tuple[str, str]:
 def _show_more(number: int, indent: str,
                console: rich.console.Console) -> None:
     if number > 0:
-        wrap(f'and {number:,} more (--limit)', indent, console)
+        printing.say(f'and {number:,} more (--limit)', console, indent)
 
 
 def _grouped(items: Iterable[_Item],
@@ -189,12 +190,3 @@ def _grouped(items: Iterable[_Item],
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
-
-
-def wrap(text: str, indent: str, console: rich.console.Console) -> None:
-    """Print a text over as many lines as it takes, broken between words."""
-    for line in textwrap.wrap(
-            spelling.printable(text), console.width, initial_indent=indent,
-            subsequent_indent=f'{indent}  ', break_long_words=False,
-            break_on_hyphens=False):
-        console.print(rich.text.Text(line), soft_wrap=True)
