@@ -8,6 +8,7 @@ import math
 from typing import NamedTuple
 
 from nova_pinning.fit import _cells
+from nova_pinning.fit import _matching
 from nova_pinning.fit import _pins
 from nova_pinning.fit import cell_check
 from nova_pinning.fit import claim_walk
@@ -81,7 +82,7 @@ class ClaimBounds(NamedTuple):
 
     max_seconds: float = math.inf
     is_retried: bool = True
-    is_over: _cells.IsOver | None = None
+    is_over: _matching.IsOver | None = None
     is_patient: bool = False
     ask_nova: AskNova | None = None
     forgets_pages: bool = False

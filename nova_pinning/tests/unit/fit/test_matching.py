@@ -8,7 +8,7 @@ import hypothesis
 from hypothesis import strategies
 from oslotest import base as oslotest
 
-from nova_pinning.fit import _cells
+from nova_pinning.fit import _matching
 from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
 from nova_pinning.tests.unit import unit_base
@@ -41,7 +41,7 @@ class TestFirstMatch(oslotest.BaseTestCase):
     def test_against_all_permutations(self, case):
         rows, width = case
         expected = _first_by_trying(rows, width)
-        found = _cells._first_match(rows)
+        found = _matching.first_match(rows)
         if expected is not None:
             self.assertEqual(expected, found)
             return
@@ -68,16 +68,16 @@ class TestFirstMatch(oslotest.BaseTestCase):
         # move them all.
         rows = [0b000011, 0b000110, 0b001100, 0b011000, 0b110000, 0b000001]
         self.assertEqual(
-            [1, 2, 3, 4, 5, 0], _cells._first_match(rows))
+            [1, 2, 3, 4, 5, 0], _matching.first_match(rows))
 
     def test_a_row_without_columns(self):
-        self.assertIsInstance(_cells._first_match([0b1, 0]), Refusal)
+        self.assertIsInstance(_matching.first_match([0b1, 0]), Refusal)
 
     def test_twenty_four_cells_alike(self):
         everything = 2 ** 24 - 1
         self.assertEqual(
-            list(range(8)), _cells._first_match([everything] * 8))
-        found = _cells._first_match([0b1111111] * 8)
+            list(range(8)), _matching.first_match([everything] * 8))
+        found = _matching.first_match([0b1111111] * 8)
         self.assertEqual(
             'guest cells 0, 1, 2, 3, 4, 5, 6, 7 have only 7 host cells with '
             'room for them', found.detail)
@@ -86,9 +86,9 @@ class TestFirstMatch(oslotest.BaseTestCase):
         # Row n allows columns 0 to n, so that each takes the last of its own.
         rows = [2 ** (row + 1) - 1 for row in range(24)]
         self.assertEqual(
-            list(range(24)), _cells._first_match(rows))
+            list(range(24)), _matching.first_match(rows))
         self.assertEqual(
-            list(range(24))[::-1], _cells._first_match(rows[::-1]))
+            list(range(24))[::-1], _matching.first_match(rows[::-1]))
 
 
 @strategies.composite
@@ -132,7 +132,7 @@ class TestFirstMatchOfSets(oslotest.BaseTestCase):
         expected = _first_by_trying(rows, len(labels), accepts)
         hypothesis.assume(
             expected or _first_by_trying(rows, len(labels)))
-        found = _cells._first_match_of_sets(
+        found = _matching.first_match_of_sets(
             rows, ids if by_id else labels, ids, check)
         if expected is None:
             self.assertEqual(Reason.PCI, found.reason)
@@ -150,7 +150,7 @@ class TestFirstMatchOfSets(oslotest.BaseTestCase):
             asked.append(cell_ids)
             return verdict
 
-        outcome = _cells._first_match_of_sets(
+        outcome = _matching.first_match_of_sets(
             rows, labels, range(len(labels)), check)
         return outcome, asked
 
@@ -174,7 +174,7 @@ class TestFirstMatchOfSets(oslotest.BaseTestCase):
     def _asked_until(self, is_over):
         """What comes of a search in which no set will do, and all asked."""
         asked = []
-        outcome = _cells._first_match_of_sets(
+        outcome = _matching.first_match_of_sets(
             [2 ** 6 - 1] * 3, list(range(6)), range(6),
             lambda ids: asked.append(ids) or Reason.PCI,
             lambda: is_over(asked))
@@ -202,19 +202,19 @@ class TestFirstMatchOfSets(oslotest.BaseTestCase):
         """Rather many ways to begin end in few sets that differ."""
         times = []
         rows = [2 ** 12 - 1] * 11
-        _cells._first_match_of_sets(
+        _matching.first_match_of_sets(
             rows, list(range(12)), range(12), lambda ids: Reason.PCI,
             lambda: times.append(0))
         self.assertGreater(len(times), 1000)
 
     def test_failed_sets_are_counted(self):
-        self.assertEqual(([0, 3], 2), _cells._first_match_of_sets(
+        self.assertEqual(([0, 3], 2), _matching.first_match_of_sets(
             [2 ** 6 - 1] * 2, list(range(6)), range(6),
             lambda ids: None if ids == (0, 3) else Reason.PCI))
 
     def test_the_most_frequent_reason_decides(self):
         reasons = {(0,): Reason.NETWORK, (1,): Reason.PCI, (2,): Reason.PCI}
-        outcome = _cells._first_match_of_sets(
+        outcome = _matching.first_match_of_sets(
             [0b111], 'abc', range(3), reasons.get)
         self.assertEqual(Reason.PCI, outcome.reason)
 
@@ -222,9 +222,10 @@ class TestFirstMatchOfSets(oslotest.BaseTestCase):
         """The last row has one column, which all others could take too."""
         rows = [2 ** 24 - 1] * 9 + [1 << 5]
         with mock.patch.object(
-                _cells, '_can_match', wraps=_cells._can_match) as can_match:
+                _matching, '_can_match',
+                wraps=_matching._can_match) as can_match:
             self.assertEqual(
                 ([*range(5), *range(6, 10), 5], 0),
-                _cells._first_match_of_sets(
+                _matching.first_match_of_sets(
                     rows, list(range(24)), range(24), lambda ids: None))
         self.assertLess(can_match.call_count, 30)
