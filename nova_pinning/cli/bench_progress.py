@@ -16,7 +16,6 @@ from nova_pinning.instance_bench import schedule
 
 _NUMBERS = re.compile('[0-9.]+')
 _MINUTE = 60
-_HOUR = 60 * _MINUTE
 
 
 def duration(seconds: float) -> str:

@@ -6,7 +6,6 @@ NUMA cells, and one group. Placement adds up what a host has in all caches;
 that no cache has too few, a trait for each number says, from one on.
 """
 
-from collections.abc import Iterable
 from collections.abc import Mapping
 import re
 
@@ -22,18 +21,11 @@ BANDWIDTH_TRAIT = 'CUSTOM_PINNING_MEMORY_BANDWIDTH'
 
 _ASKED = re.compile(r'resources[\w-]{0,64}:(\w+)', re.ASCII)
 _AMOUNT = re.compile('[0-9]{1,9}')
-_WAYS_TRAIT = re.compile('CUSTOM_PINNING_L3_WAYS_([1-9][0-9]{0,2})')
 
 
 def ways_trait(ways: int) -> str:
     """The trait of hosts each of whose L3 caches has so many for one guest."""
     return f'CUSTOM_PINNING_L3_WAYS_{ways}'
-
-
-def most_ways(traits: Iterable[str]) -> int:
-    """How many ways one guest can have in a cache, by a host's traits."""
-    return max((int(match[1]) for match in map(_WAYS_TRAIT.fullmatch, traits)
-                if match), default=0)
 
 
 def traits(most: int, has_bandwidth: bool) -> frozenset[str]:

@@ -22,7 +22,6 @@ from oslo_log import log as logging
 import prometheus_client
 from prometheus_client import core
 
-from nova_pinning import conf
 from nova_pinning import model
 from nova_pinning.scheduler import census
 from nova_pinning.scheduler import metrics_files
@@ -30,7 +29,6 @@ from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.scheduler import record
 from nova_pinning.scheduler import traits_reader
 
-CONF = conf.CONF
 LOG = logging.getLogger(__name__)
 
 PREFIX = 'nova_pinning_scheduler_'

@@ -29,7 +29,6 @@ from nova_pinning.upgrade import register
 
 # Names in a note.
 _SHOWN = 5
-_GROUP = 'U9'
 
 
 class UpgradePhase(enum.StrEnum):
