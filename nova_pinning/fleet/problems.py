@@ -7,19 +7,15 @@ or is two guests in each other's way. A warning may be meant.
 """
 
 import collections
-from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Sequence
-import dataclasses
-import functools
 import sys
-from typing import NamedTuple
 
 from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.checks import report
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
+from nova_pinning.fleet import host_view
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
@@ -27,139 +23,9 @@ from nova_pinning import model
 from nova_pinning.placement import inventory
 from nova_pinning import units
 
-# Guests or CPUs named in a message.
-_SHOWN = 4
 _REREAD = ('import the snapshot again; if it is still so, look at the host '
            'with nova-pinning host check')
 _SOURCE = 'correct what the snapshot was made from'
-
-
-class _Layout:
-    """What is odd about the cells of a host; very many hosts share them."""
-
-    def __init__(self, cells: tuple[model.HostCell, ...]) -> None:
-        self._cells = cells
-        self.by_id = {cell.id: cell for cell in cells}
-
-    @functools.cached_property
-    def odd_cores(self) -> tuple[str, ...]:
-        return tuple(self._odd_cores())
-
-    def _odd_cores(self) -> Iterator[str]:
-        for cell in self._cells:
-            listed = [cpu for core in cell.cores for cpu in core]
-            cores = cpuset.CpuSet(listed)
-            if len(cores) < len(listed):
-                yield f'cell {cell.id} has a CPU in two cores'
-            left_out = cell.dedicated_cpus - cores
-            if left_out:
-                yield (f'{_are(left_out, f"of cell {cell.id}")} in no core')
-
-    @functools.cached_property
-    def overlaps(self) -> tuple[str, ...]:
-        return tuple(self._overlaps())
-
-    def _overlaps(self) -> Iterator[str]:
-        seen = cpuset.CpuSet()
-        for cell in self._cells:
-            cpus = cell.dedicated_cpus | cell.shared_cpus
-            if not cpus.isdisjoint(seen):
-                yield (f'{_are(cpus & seen, f"of cell {cell.id}")} also in '
-                       'a cell before it')
-            seen |= cpus
-
-
-def _are(cpus: cpuset.CpuSet, where: str) -> str:
-    return f'{words.cpus(cpus)} {where} {"is" if len(cpus) == 1 else "are"}'
-
-
-class _CheckedGuestCell(NamedTuple):
-    """A cell of a guest, and where the snapshot has it.
-
-    :param cell: None if the host has no such cell
-    :param strays: its CPUs if any is not a dedicated one of the cell
-    """
-
-    guest: snapshot.FleetGuest
-    topology: model.GuestCell
-    fit: model.CellFit
-    is_pinned: bool
-    cell: model.HostCell | None
-    strays: cpuset.CpuSet | None
-
-
-# No slots: what is worked out of it is kept.
-@dataclasses.dataclass(frozen=True)
-class FleetHostGuests:
-    """A host of a fleet with its guests.
-
-    :param aggregates: the names of those that the fleet lists
-    :param server_groups: the ids of those that it lists
-    """
-
-    host: snapshot.FleetHost
-    guests: Sequence[snapshot.FleetGuest]
-    layout: _Layout
-    aggregates: frozenset[str]
-    server_groups: frozenset[str]
-
-    @functools.cached_property
-    def guest_cells(self) -> tuple[_CheckedGuestCell, ...]:
-        """The cells of the guests whose place is known."""
-        return tuple(
-            self._guest_cell(guest, topology, fit, guest.topology.is_pinned)
-            for guest in self.guests
-            if guest.topology is not None and guest.fit is not None
-            for topology, fit in zip(guest.topology.cells, guest.fit.cells))
-
-    def _guest_cell(
-        self, guest: snapshot.FleetGuest, topology: model.GuestCell,
-        fit: model.CellFit, is_pinned: bool,
-    ) -> _CheckedGuestCell:
-        cell = self.layout.by_id.get(fit.host_cell)
-        cpus = cpuset.CpuSet([
-            *(cpu for _vcpu, cpu in fit.pins), *fit.emulator_cpus])
-        is_astray = cell and not cpus.issubset(cell.dedicated_cpus)
-        return _CheckedGuestCell(guest, topology, fit, is_pinned, cell,
-                                 cpus if is_astray else None)
-
-    def gap_texts(self, *kinds: snapshot.GapKind) -> list[str]:
-        """What is not known of the host, as far as it is of these kinds."""
-        return [gap.text for gap in self.host.gaps if gap.kind in kinds]
-
-    def violation(
-        self, message: str, guests: Iterable[snapshot.FleetGuest] = (),
-    ) -> check_rule.Violation:
-        """What a rule sees in the host, or in all of these guests."""
-        return _violation(self.host.name, message, guests)
-
-    def guest_violation(self, message: str,
-                        guest: snapshot.FleetGuest) -> check_rule.Violation:
-        """What a rule sees in one guest."""
-        return dataclasses.replace(
-            self.violation(message, (guest,)),
-            subject=f'guest {_name(guest)} on host {self.host.name}',
-            kind='guest', id=guest.uuid, name=guest.name)
-
-
-def _violation(
-    host: str, message: str,
-    guests: Iterable[snapshot.FleetGuest] = (),
-) -> check_rule.Violation:
-    return check_rule.Violation(
-        subject=f'host {host}', kind='host', name=host, host=host,
-        message=message,
-        details={'guests': [guest.uuid for guest in guests]})
-
-
-def _name(guest: snapshot.FleetGuest) -> str:
-    return f'{guest.uuid} ({guest.name})' if guest.name else guest.uuid
-
-
-def _names(guests: Sequence[snapshot.FleetGuest]) -> str:
-    shown = ', '.join(map(_name, guests[:_SHOWN]))
-    left = len(guests) - _SHOWN
-    return f'{shown} and {left:,} more' if left > 0 else shown
 
 
 @check_rule.rule(
@@ -168,7 +34,7 @@ def _names(guests: Sequence[snapshot.FleetGuest]) -> str:
         'cells, huge pages or a thread policy',
     advice='start nova-compute on it, with libvirt as its driver, and import '
            'the snapshot again')
-def no_topology(view: FleetHostGuests) -> check_rule.Violations:
+def no_topology(view: host_view.HostView) -> check_rule.Violations:
     if not view.host.cells and not view.gap_texts(snapshot.GapKind.CELLS):
         yield view.violation('nova knows of no NUMA cells')
 
@@ -179,14 +45,14 @@ def no_topology(view: FleetHostGuests) -> check_rule.Violations:
         'with a thread policy is placed rightly',
     advice='import the snapshot again once nova-compute has run there, or '
            'correct the file that it was imported from')
-def odd_cores(view: FleetHostGuests) -> check_rule.Violations:
+def odd_cores(view: host_view.HostView) -> check_rule.Violations:
     return map(view.violation, view.layout.odd_cores)
 
 
 @check_rule.rule(
     'F103', Severity.ERROR, 'CPUs that stand in two cells',
     why='they are counted twice', advice=_SOURCE)
-def in_two_cells(view: FleetHostGuests) -> check_rule.Violations:
+def in_two_cells(view: host_view.HostView) -> check_rule.Violations:
     return map(view.violation, view.layout.overlaps)
 
 
@@ -194,7 +60,7 @@ def in_two_cells(view: FleetHostGuests) -> check_rule.Violations:
     'F104', Severity.WARNING, 'last-level caches that overlap',
     why='how many of them a guest is spread over comes out wrong',
     advice=_SOURCE)
-def overlapping_caches(view: FleetHostGuests) -> check_rule.Violations:
+def overlapping_caches(view: host_view.HostView) -> check_rule.Violations:
     seen = cpuset.CpuSet()
     for domain in view.host.l3_domains:
         if not domain.isdisjoint(seen):
@@ -206,7 +72,7 @@ def overlapping_caches(view: FleetHostGuests) -> check_rule.Violations:
 @check_rule.rule(
     'F105', Severity.WARNING, 'a host in an aggregate that is not listed',
     why='what the aggregate keeps off the host is not known', advice=_SOURCE)
-def unlisted_aggregate(view: FleetHostGuests) -> check_rule.Violations:
+def unlisted_aggregate(view: host_view.HostView) -> check_rule.Violations:
     unlisted = [name for name in view.host.aggregates
                 if name not in view.aggregates]
     if unlisted:
@@ -217,7 +83,7 @@ def unlisted_aggregate(view: FleetHostGuests) -> check_rule.Violations:
     'F106', Severity.NOTE, 'a host whose class cannot be told',
     why='it is not known whether it is for dedicated or for shared guests',
     advice='mark it with openstack pinning host set')
-def no_class(view: FleetHostGuests) -> check_rule.Violations:
+def no_class(view: host_view.HostView) -> check_rule.Violations:
     if view.host.host_class is None:
         yield view.violation('neither dedicated nor shared')
 
@@ -229,7 +95,7 @@ def no_class(view: FleetHostGuests) -> check_rule.Violations:
         'no more will fit, less may',
     advice="import the snapshot from nova's database, or give openstack "
            'pinning fleet import a host file of the host')
-def unknown_cells(view: FleetHostGuests) -> check_rule.Violations:
+def unknown_cells(view: host_view.HostView) -> check_rule.Violations:
     yield from map(view.violation, view.gap_texts(
         snapshot.GapKind.CELLS, snapshot.GapKind.EMULATOR_CPUS,
         snapshot.GapKind.HELD))
@@ -242,12 +108,12 @@ def unknown_cells(view: FleetHostGuests) -> check_rule.Violations:
     advice='write the file again with nova-pinning host discover or host plan '
            'and import again, or start nova-compute again if it is nova.conf '
            'that was changed')
-def contradicted(view: FleetHostGuests) -> check_rule.Violations:
+def contradicted(view: host_view.HostView) -> check_rule.Violations:
     yield from map(view.violation, view.gap_texts(
         snapshot.GapKind.CONTRADICTION))
 
 
-UNLISTED_HOST = check_rule.Rule[FleetHostGuests](
+UNLISTED_HOST = check_rule.Rule[host_view.HostView](
     'F201', Severity.ERROR, 'guests on a host that is not in the fleet',
     why='they are left out of everything',
     advice='import all hosts, or delete guests whose host is gone')
@@ -256,7 +122,7 @@ UNLISTED_HOST = check_rule.Rule[FleetHostGuests](
 @check_rule.rule(
     'F202', Severity.ERROR, 'a guest on cells that its host has not',
     why='what it uses there is not counted', advice=_REREAD)
-def no_such_cell(view: FleetHostGuests) -> check_rule.Violations:
+def no_such_cell(view: host_view.HostView) -> check_rule.Violations:
     if view.host.is_opaque:
         # Placement has counted what it uses.
         return
@@ -270,7 +136,7 @@ def no_such_cell(view: FleetHostGuests) -> check_rule.Violations:
     'F203', Severity.WARNING, 'a guest with two cells on one host cell',
     why='nova puts each cell of a guest on its own host cell, and '
         'counts wrongly otherwise', advice=_REREAD)
-def two_on_one_cell(view: FleetHostGuests) -> check_rule.Violations:
+def two_on_one_cell(view: host_view.HostView) -> check_rule.Violations:
     seen: set[tuple[int, int]] = set()
     for placed in view.guest_cells:
         key = id(placed.guest), placed.fit.host_cell
@@ -284,7 +150,7 @@ def two_on_one_cell(view: FleetHostGuests) -> check_rule.Violations:
     'F204', Severity.ERROR, 'a guest with vCPUs that are not pinned',
     why='it has fewer CPUs than were sold, and others may get them',
     advice='migrate it, which pins it again')
-def not_pinned(view: FleetHostGuests) -> check_rule.Violations:
+def not_pinned(view: host_view.HostView) -> check_rule.Violations:
     for placed in view.guest_cells:
         vcpus, pins = placed.topology.dedicated_vcpus, placed.fit.pins
         if placed.cell and placed.is_pinned and len(pins) < len(vcpus):
@@ -298,29 +164,30 @@ def not_pinned(view: FleetHostGuests) -> check_rule.Violations:
     'F205', Severity.NOTE, 'guests of the other class than their host',
     why='the host is not for them',
     advice='migrate them, or see openstack pinning segregation check')
-def other_class(view: FleetHostGuests) -> check_rule.Violations:
+def other_class(view: host_view.HostView) -> check_rule.Violations:
     others = [guest for guest in view.guests
               if view.host.host_class is not None
               and guest.guest_class is not view.host.host_class]
     if others:
         yield view.violation(
             f'{words.count(len(others), f"{others[0].guest_class} guest")}: '
-            f'{_names(others)}', others)
+            f'{host_view.names(others)}', others)
 
 
 @check_rule.rule(
     'F206', Severity.WARNING, 'guests in a server group that is not listed',
     why='where the group keeps them from being moved to is not known',
     advice=_SOURCE)
-def unlisted_group(view: FleetHostGuests) -> check_rule.Violations:
+def unlisted_group(view: host_view.HostView) -> check_rule.Violations:
     guests = [guest for guest in view.guests if guest.server_group
               and guest.server_group not in view.server_groups]
     if guests:
         yield view.violation(
-            f'{words.count(len(guests), "guest")}: {_names(guests)}', guests)
+            f'{words.count(len(guests), "guest")}: '
+            f'{host_view.names(guests)}', guests)
 
 
-def _strays(view: FleetHostGuests) -> Iterator[tuple[
+def _strays(view: host_view.HostView) -> Iterator[tuple[
         snapshot.FleetGuest, model.HostCell, cpuset.CpuSet,
         cpuset.CpuSet]]:
     """Guests with CPUs that are not dedicated: cell, CPUs, all that it has."""
@@ -338,7 +205,7 @@ def _strays(view: FleetHostGuests) -> Iterator[tuple[
     why='nova-compute cannot count it (CPUPinningUnknown), so no further '
         'pinned guest is placed in the cell until it is gone',
     advice=_REREAD)
-def unknown_cpus(view: FleetHostGuests) -> check_rule.Violations:
+def unknown_cpus(view: host_view.HostView) -> check_rule.Violations:
     for guest, cell, cpus, there in _strays(view):
         if not cpus.issubset(there):
             yield view.guest_violation(
@@ -351,7 +218,7 @@ def unknown_cpus(view: FleetHostGuests) -> check_rule.Violations:
     why='other guests may run there, and nova places no further pinned guest '
         'in the cell',
     advice='migrate it, or put the CPUs into cpu_dedicated_set again')
-def not_dedicated(view: FleetHostGuests) -> check_rule.Violations:
+def not_dedicated(view: host_view.HostView) -> check_rule.Violations:
     for guest, cell, cpus, there in _strays(view):
         inside = (cpus & there) - cell.dedicated_cpus
         if inside:
@@ -363,7 +230,7 @@ def not_dedicated(view: FleetHostGuests) -> check_rule.Violations:
     'F303', Severity.ERROR, 'two guests on one CPU',
     why='each slows down the other, and the CPU is free only when both are '
         'gone', advice='migrate one of them')
-def shared_pins(view: FleetHostGuests) -> check_rule.Violations:
+def shared_pins(view: host_view.HostView) -> check_rule.Violations:
     taken = twice = 0
     for _guest, cpus in _pins(view):
         for cpu in cpus:
@@ -383,12 +250,13 @@ def shared_pins(view: FleetHostGuests) -> check_rule.Violations:
     for group, shared in groups.items():
         sharing = [guests[uuid] for uuid in group]
         yield view.violation(
-            f'{words.cpus(cpuset.CpuSet(shared))} taken by {_names(sharing)}'
+            f'{words.cpus(cpuset.CpuSet(shared))} taken by '
+            f'{host_view.names(sharing)}'
             + ('' if len(sharing) > 1 else ' twice'), sharing)
 
 
 def _pins(
-    view: FleetHostGuests,
+    view: host_view.HostView,
 ) -> Iterator[tuple[snapshot.FleetGuest, list[int]]]:
     """The CPUs that each cell of each guest has for itself."""
     for guest in view.guests:
@@ -403,7 +271,7 @@ def _pins(
     'F304', Severity.WARNING, 'floating guests where no CPU is shared',
     why='their vCPUs have no CPUs to run on but those of others',
     advice='migrate them, or set cpu_shared_set on the host')
-def floating(view: FleetHostGuests) -> check_rule.Violations:
+def floating(view: host_view.HostView) -> check_rule.Violations:
     if view.host.shared_cpus or not view.host.cells:
         return
     guests = [
@@ -412,14 +280,15 @@ def floating(view: FleetHostGuests) -> check_rule.Violations:
         or any(cell.shared_vcpus for cell in guest.topology.cells)]
     if guests:
         yield view.violation(
-            f'{words.count(len(guests), "guest")}: {_names(guests)}', guests)
+            f'{words.count(len(guests), "guest")}: '
+            f'{host_view.names(guests)}', guests)
 
 
 @check_rule.rule(
     'F401', Severity.WARNING, 'more huge pages in use than there are',
     why='what is free is taken to be nothing',
     advice='give the host as many pages as guests were promised')
-def too_many_pages(view: FleetHostGuests) -> check_rule.Violations:
+def too_many_pages(view: host_view.HostView) -> check_rule.Violations:
     # What is in use of the smallest may be swapped.
     used_kib: dict[tuple[int, int], int] = collections.Counter()
     for placed in view.guest_cells:
@@ -445,7 +314,7 @@ def too_many_pages(view: FleetHostGuests) -> check_rule.Violations:
     'F402', Severity.WARNING, 'more memory in use than there is',
     why='what is free is taken to be nothing',
     advice='migrate guests, or see whether the allocation ratio was lowered')
-def too_much_memory(view: FleetHostGuests) -> check_rule.Violations:
+def too_much_memory(view: host_view.HostView) -> check_rule.Violations:
     host = view.host
     if not host.cells:
         return
@@ -463,7 +332,7 @@ def too_much_memory(view: FleetHostGuests) -> check_rule.Violations:
     'F501', Severity.ERROR, 'more PCI devices in use than there are',
     why='what is free is taken to be nothing',
     advice='see whether [pci] device_spec was changed under the guests')
-def too_many_devices(view: FleetHostGuests) -> check_rule.Violations:
+def too_many_devices(view: host_view.HostView) -> check_rule.Violations:
     used: dict[tuple[snapshot.DeviceKind, int | None], int] = (
         collections.Counter())
     for guest in view.guests:
@@ -487,7 +356,7 @@ def too_many_devices(view: FleetHostGuests) -> check_rule.Violations:
 
 
 #: All rules, by code.
-RULES: check_rule.Registry[FleetHostGuests] = check_rule.Registry(
+RULES: check_rule.Registry[host_view.HostView] = check_rule.Registry(
     sys.modules[__name__], groups={
         'F1': 'Hosts',
         'F2': 'Where guests are',
@@ -504,18 +373,18 @@ def find(fleet: snapshot.Fleet) -> tuple[check_rule.Finding, ...]:
     aggregates = frozenset(aggregate.name for aggregate in fleet.aggregates)
     server_groups = frozenset(group.id for group in fleet.server_groups)
     # By the object: very many hosts are of one layout.
-    layouts: dict[int, _Layout] = {}
+    layouts: dict[int, host_view.CellLayout] = {}
     findings: list[check_rule.Finding] = []
     for host in fleet.hosts:
         if id(host.cells) not in layouts:
-            layouts[id(host.cells)] = _Layout(host.cells)
-        findings += RULES.run(FleetHostGuests(
+            layouts[id(host.cells)] = host_view.CellLayout(host.cells)
+        findings += RULES.run(host_view.HostView(
             host, guests.pop(host.name, ()), layouts[id(host.cells)],
             aggregates, server_groups))
     findings += (
-        UNLISTED_HOST.finding(_violation(
+        UNLISTED_HOST.finding(host_view.violation(
             name, f'{words.count(len(homeless), "guest")}: '
-                  f'{_names(homeless)}', homeless))
+                  f'{host_view.names(homeless)}', homeless))
         for name, homeless in guests.items())
     return tuple(sorted(findings, key=lambda finding: finding.code))
 
