@@ -18,13 +18,13 @@ import os
 from typing import Any
 from typing import Self
 
+from nova_pinning.document import codec
 from nova_pinning.document import json_text
 from nova_pinning.document import line_log
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench import codec
 from nova_pinning.instance_bench import sessions
 
 VERSION = 2

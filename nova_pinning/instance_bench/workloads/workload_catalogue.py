@@ -15,12 +15,12 @@ import re
 import types
 from typing import Any
 
+from nova_pinning.document import codec
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench import codec
 from nova_pinning.instance_bench.workloads import command
 from nova_pinning.instance_bench.workloads import figures
 from nova_pinning.instance_bench.workloads import programs

@@ -12,12 +12,12 @@ import hypothesis
 from hypothesis import strategies as st
 
 from nova_pinning import cpuset
+from nova_pinning.document import codec
 from nova_pinning.document import json_text
 from nova_pinning.document import line_log
 from nova_pinning.document import schema
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench import codec
 from nova_pinning.instance_bench import results_file
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
