@@ -211,7 +211,7 @@ def _parse(path: _Path, content: bytes) -> bench_model.Results:
             head = _head(line)
             continue
         kind = _kind(line)
-        value = _decode(line, kind, _KINDS[kind])
+        value = codec.read(Mapping[str, _KINDS[kind]], line)[kind]
         if isinstance(value, bench_model.Measurement):
             _check(line, value, seen)
         values[kind].append(value)
@@ -272,7 +272,7 @@ def _head(line: _Line) -> _Head:
         raise line.error(
             f'version {value["version"]!r} is not supported',
             ('head', 'version'), f'this release reads version {VERSION}')
-    head: _Head = _decode(line, 'head', _Head)
+    head: _Head = codec.read(Mapping[str, _Head], line)['head']
     return head
 
 
@@ -286,19 +286,3 @@ def _kind(line: _Line) -> str:
             'additionalProperties': False,
             'properties': dict.fromkeys(_KINDS, {})})
     return str(next(iter(line.value)))
-
-
-def _decode(line: _Line, key: str, kind: Any) -> Any:
-    """What a line holds."""
-    _schema(key, kind).validate(line)
-    try:
-        return codec.decode(kind, line.value[key])
-    except ValueError as error:
-        raise line.error(str(error), (key,)) from None
-
-
-@functools.cache
-def _schema(key: str, kind: Any) -> schema.FastSchema:
-    return schema.FastSchema({
-        'type': 'object', 'additionalProperties': False, 'required': [key],
-        'properties': {key: codec.schema(kind)}})

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from collections.abc import Mapping
+import copy
+import dataclasses
+import enum
+import json
+import subprocess
+import sys
+from typing import Annotated
+from typing import Literal
+from typing import NamedTuple
+
+import ddt
+import hypothesis
+from hypothesis import strategies as st
+from oslotest import base
+
+from nova_pinning import cpuset
+from nova_pinning.document import codec
+from nova_pinning.document import json_text
+from nova_pinning.document import schema
+from nova_pinning.document import source
+from nova_pinning import errors
+from nova_pinning.tests.unit import unit_base
+
+
+class Colour(enum.StrEnum):
+    RED = 'red'
+    BLUE = 'blue'
+
+
+class Point(NamedTuple):
+    x: int
+    y: int = 0
+
+
+def _pair(text):
+    first, comma, second = text.partition(',')
+    if not comma:
+        raise ValueError(f'{text!r} has no comma')
+    return first, second
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """A leaf.
+
+    :param size: in
+        millimetres
+    """
+
+    size: Annotated[int, codec.Rule(title='a size', minimum=1)]
+    cpus: cpuset.CpuSet = cpuset.CpuSet()
+    pair: Annotated[tuple[str, str], codec.Form(
+        str, ','.join, _pair)] = ('a', 'b')
+    label: Annotated[str, codec.Rule(pattern='^[a-z]*$')] | None = None
+    seen: bool = dataclasses.field(default=False, compare=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Bare:
+    leaves: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    name: str
+    colour: Colour = Colour.RED
+    kind: Literal['oak', 'elm'] = 'oak'
+    height: float = 1.0
+    is_old: bool = False
+    years: int | None = None
+    at: Point = Point(1)
+    leaves: tuple[Leaf, ...] = ()
+    span: tuple[int, str] = (0, '')
+    tags: frozenset[str] = frozenset()
+    by_name: Mapping[str, Leaf | Bare] = dataclasses.field(
+        default_factory=dict)
+    odd: int | float | str | None = None
+
+
+_LEAVES = st.builds(
+    Leaf, size=st.integers(1, 9),
+    cpus=st.lists(st.integers(0, 99)).map(cpuset.CpuSet),
+    pair=st.sampled_from([('a', 'b'), ('x', '')]),
+    label=st.none() | st.text('az', max_size=2))
+_TREES = st.builds(
+    Tree, leaves=st.lists(_LEAVES, max_size=2).map(tuple),
+    height=st.floats(allow_nan=False, allow_infinity=False),
+    odd=st.none() | st.integers() | st.text() | st.floats(-1, 1),
+    by_name=st.dictionaries(st.text(max_size=2), _LEAVES | st.builds(Bare),
+                            max_size=2))
+_ODD = st.sampled_from([None, True, 0, -1, 2.5, '', 'red\n', [], {}, [1, 2],
+                        {'size': 2}, '3-1', 'a,b'])
+
+
+def _places(value, path=()):
+    """Where something could be changed."""
+    yield path
+    if isinstance(value, (dict, list)):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from _places(value[key], (*path, key))
+
+
+def _document(value):
+    return source.YamlDocument(value, 'x', lambda _path, _key: (0, 0))
+
+
+@ddt.ddt
+class TestCodec(base.BaseTestCase):
+
+    @unit_base.settings(150)
+    @hypothesis.given(_TREES, st.booleans())
+    def test_what_is_written_is_read(self, tree, sparse):
+        text = json.dumps(codec.encode(tree, sparse=sparse))
+        found = codec.read(Tree, json_text.parse(text, 'x'))
+        self.assertEqual(tree, found)
+        self.assertIs(float, type(found.height))
+        schema.validate(json_text.parse(text, 'x'), codec.schema(Tree))
+
+    @unit_base.settings(150)
+    @hypothesis.given(_TREES, st.data())
+    def test_as_strict_as_the_schema(self, tree, data):
+        value = json.loads(json.dumps(codec.encode(tree)))
+        path = data.draw(st.sampled_from(list(_places(value))[1:]))
+        changed = copy.deepcopy(value)
+        place = changed
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = data.draw(_ODD)
+        try:
+            schema.validate(_document(changed), codec.schema(Tree))
+            is_right = True
+        except errors.InputErrors:
+            is_right = False
+        try:
+            codec.decode(Tree, changed)
+        except codec.MisfitError as error:
+            # What a schema cannot tell.
+            if is_right:
+                self.assertRegex(str(error), 'comma|backwards')
+        else:
+            self.assertTrue(is_right)
+
+    def test_sparse(self):
+        tree = Tree('x', leaves=(Leaf(2),), height=1)
+        self.assertEqual({'name': 'x', 'leaves': [{'size': 2}]},
+                         codec.encode(tree, sparse=True))
+        self.assertEqual({'size': 2, 'cpus': '', 'pair': 'a,b',
+                          'label': None}, codec.encode(Leaf(2, seen=True)))
+
+    @ddt.data(
+        ({}, 'name is missing', ''),
+        ({'nome': 'x', 'name': ''}, 'nome is not known here; did you mean '
+                                    'name?', 'nome'),
+        ({'name': 1}, '1 is not text', 'name'),
+        ({'leaves': [{'size': 0}]}, '0 is not a size', 'leaves[0].size'),
+        ({'leaves': [{'size': 1, 'pair': 'a'}]}, "'a' has no comma",
+         'leaves[0].pair'),
+        ({'by_name': {'a': {'size': 1, 'cpus': '3-1'}}}, 'runs backwards',
+         'by_name.a.cpus'),
+        ({'colour': 'rad'}, 'did you mean red?', 'colour'),
+        ({'tags': ['a', 'a']}, 'nothing stands twice', 'tags'),
+        ({'span': [1]}, 'span', 'span'),
+        ({'version': 2}, '2 is not a version', 'version'))
+    @ddt.unpack
+    def test_errors(self, change, message, key):
+        value = {'version': 1, **({'name': 'x'} if change else {}), **change}
+        text = json.dumps(value, indent=1)
+        error = self.assertRaises(
+            errors.InputErrors if 'comma' not in message
+            and 'backwards' not in message else errors.InputError,
+            codec.read, Tree, json_text.parse(text, 'file'),
+            version=Literal[1])
+        self.assertIn(message, str(error))
+        self.assertEqual(key, error.where.key)
+        self.assertLess(0, error.where.line)
+
+    def test_descriptions(self):
+        found = codec.schema(Tree)['properties']['leaves']['items']
+        self.assertEqual(
+            {'type': 'integer', 'title': 'a size', 'minimum': 1,
+             'description': 'in millimetres'}, found['properties']['size'])
+        self.assertEqual(['size'], found['required'])
+
+    def test_import_is_cheap(self):
+        done = subprocess.run(
+            [sys.executable, '-c', 'import sys; '
+             'from nova_pinning.document import codec; '
+             'print({"yaml", "jsonschema", "fastjsonschema"} '
+             '& {*sys.modules})'], capture_output=True, text=True)
+        self.assertEqual('set()', done.stdout.strip())
