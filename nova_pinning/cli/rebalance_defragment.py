@@ -4,14 +4,12 @@
 import argparse
 import dataclasses
 
-from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.cli import rebalance_options
 from nova_pinning.cli import rebalance_output
-from nova_pinning.cli import rebalance_wishes
-from nova_pinning import errors
+from nova_pinning.rebalance import plan_request
 
 
 class Defragment(display.Lister):
@@ -53,40 +51,15 @@ class Defragment(display.Lister):
         return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
-        from nova_pinning.rebalance import defragment
-        from nova_pinning.rebalance import move_cost
-        from nova_pinning.rebalance import move_rules
-
         rebalance_output.check(parsed_args)
-        cost = rebalance_options.cost_settings(parsed_args)
-        operator = rebalance_options.rule_settings(parsed_args, cost)
+        goal = plan_request.MakeRoom(sizes=(), until=parsed_args.until)
+        request = rebalance_options.request_of(parsed_args, goal)
         fleet = fleets.load(parsed_args)
-        if not fleet.hosts:
-            raise errors.InputError('has no hosts', fleet.where)
-        limits = rebalance_options.limits(parsed_args, fleet)
-        planned = rebalance_options.planned_fleet(parsed_args, fleet)
-        rules = move_rules.MoveRules(planned, operator)
+        rebalance_options.check_names(request, fleet)
         with fleets.progress('asking nova what the flavors are'):
             sizes = rebalance_options.sizes(parsed_args, fleet)
-        settings = rebalance_options.solver_settings_of(parsed_args)
-        with fleets.progress('planning') as tell, fleets.without_collector():
-            plan = defragment.plan_defragmentation(
-                planned, sizes, limits, until=parsed_args.until,
-                rules=rules,
-                settings=settings, tell=tell)
-            plan = dataclasses.replace(
-                rebalance_output.made_for(
-                    move_cost.priced(plan, cost, fleet), fleet, rules,
-                    rebalance_wishes.request_of(parsed_args)),
-                until=parsed_args.until)
-        if parsed_args.check_claims and not rebalance_output.claims_agree(
-                plan, planned, rules, settings.ask_nova):
-            self.status = base_command.FINDINGS
-        if parsed_args.until is not None and (
-                not plan.gains or plan.gains[0].after < parsed_args.until):
-            self.status = base_command.FINDINGS
-        self.status = max(self.status, fleets.status(fleet))
-        return fleets.with_gaps(rebalance_output.answer(
-            parsed_args, plan, fleet,
-            move_cost.total_seconds(plan, cost) if cost.parallel > 1
-            else None), fleet)
+        request = dataclasses.replace(
+            request, goal=dataclasses.replace(goal, sizes=tuple(sizes)))
+        answer, self.status = rebalance_output.planned(
+            parsed_args, request, fleet)
+        return answer

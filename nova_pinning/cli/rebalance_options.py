@@ -4,13 +4,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-import dataclasses
 import math
 import re
-import typing
 
-from nova_pinning.bridge import deferred_claim
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
@@ -20,13 +16,9 @@ from nova_pinning.cli import select
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
+from nova_pinning.rebalance import plan_request
+from nova_pinning.rebalance import slot_size
 from nova_pinning.simulation import spec
-
-if typing.TYPE_CHECKING:
-    from nova_pinning.rebalance import move_cost
-    from nova_pinning.rebalance import move_rules
-    from nova_pinning.rebalance import slot_size
-    from nova_pinning.rebalance import solver_settings
 
 _MOST_MOVES = 1_000_000
 _MOST_VCPUS = 65536
@@ -105,19 +97,6 @@ def add_cloud(parser: argparse._ActionsContainer) -> None:
              'that no bug hits them that is about those that were not')
 
 
-def override_cloud(parsed_args: argparse.Namespace,
-                   given: argparse.Namespace) -> None:
-    """Set what one has of the options of :func:`add_cloud` by another.
-
-    :param given: what is not at its default counts
-    """
-    parser = argparse.ArgumentParser()
-    add_cloud(parser)
-    for name, value in vars(parser.parse_args([])).items():
-        if getattr(given, name) != value:
-            setattr(parsed_args, name, getattr(given, name))
-
-
 def add_cost(parser: argparse.ArgumentParser) -> None:
     """Add what the time that moves take is reckoned with."""
     group = parser.add_argument_group('what moves cost')
@@ -152,7 +131,12 @@ def add_solver(parser: argparse.ArgumentParser) -> None:
         '--seconds', metavar='N', type=positive, default=60.0,
         help='after which the best plan so far is taken, with the bound that '
              'is proved by then (default: 60)')
-    group.add_argument(
+    add_claims(group)
+
+
+def add_claims(parser: argparse._ActionsContainer) -> None:
+    """Add --check-claims."""
+    parser.add_argument(
         '--check-claims', action='store_true',
         help="have nova's own claim make every move of the plan as well, not "
              'only those of guests that its fit is known to get wrong; the '
@@ -199,90 +183,76 @@ def positive(text: str) -> float:
     return value
 
 
-def planned_fleet(parsed_args: argparse.Namespace,
-                  fleet: snapshot.Fleet) -> snapshot.Fleet:
-    """The fleet without the hosts that --exclude names, and their guests.
+def request_of(
+    parsed_args: argparse.Namespace,
+    goal: plan_request.MakeRoom | plan_request.DrainHosts,
+) -> plan_request.PlanRequest:
+    """What the options ask for, but for the goal.
 
-    :raises errors.InputError: for a host that there is not, or if none is
-        left
+    :raises errors.InputError: for a limit that allows nothing, a release that
+        is not known, ages that no guest has, and a bandwidth that is none
     """
-    left_out = set(fleets.named_hosts(parsed_args.exclude, fleet,
-                                      '--exclude'))
-    if not left_out:
-        return fleet
-    if len(left_out) == len(fleet.hosts):
-        raise errors.InputError('leaves no hosts',
-                                errors.Location('--exclude'))
-    return dataclasses.replace(
-        fleet,
-        hosts=tuple(host for host in fleet.hosts
-                    if host.name not in left_out),
-        guests=tuple(guest for guest in fleet.guests
-                     if guest.host not in left_out))
+    moves, is_share = parsed_args.moves or (None, False)
+    return plan_request.PlanRequest(
+        goal=goal, moves=None if is_share else moves,
+        share_percent=moves if is_share else None,
+        memory_mib=_memory_mib(parsed_args.memory),
+        fixed=tuple(dict.fromkeys(parsed_args.fixed)),
+        excluded=tuple(dict.fromkeys(parsed_args.exclude)),
+        rules=rule_settings(parsed_args),
+        cost=plan_request.CostSettings(
+            bandwidth_mib=_bandwidth_mib(parsed_args.bandwidth),
+            parallel=parsed_args.parallel,
+            window_seconds=parsed_args.window,
+            shared_storage=not parsed_args.local_disks,
+            post_copy=parsed_args.post_copy,
+            auto_converge=parsed_args.auto_converge),
+        seconds=parsed_args.seconds)
 
 
-def limits(parsed_args: argparse.Namespace,
-           fleet: snapshot.Fleet) -> move_rules.MoveLimits:
-    """What --moves, --memory and --fixed say.
+def check_names(request: plan_request.PlanRequest,
+                fleet: snapshot.Fleet) -> None:
+    """Make sure that a fleet has the hosts and guests of a request.
 
-    :param fleet: whose guests a share of moves is of
-    :raises errors.InputError: for a guest that there is not, or a limit that
-        allows nothing
+    :raises errors.InputError: naming one that it has not
     """
-    from nova_pinning.rebalance import move_rules
-
-    moves = None
-    if parsed_args.moves is not None:
-        value, is_share = parsed_args.moves
-        # Of 2,089 guests 3% are 63 moves: what is asked for, if not more.
-        moves = math.ceil(len(fleet.guests) * value / 100 - 1e-9
-                          if is_share else value)
-    memory_mib = None
-    if parsed_args.memory is not None:
-        where = errors.Location('--memory')
-        memory_mib = quantities.memory_mib(parsed_args.memory, where)
-        if not memory_mib:
-            raise errors.InputError('allows no move', where,
-                                    'write it like 512GiB')
-    return move_rules.MoveLimits(
-        moves=moves, memory_mib=memory_mib,
-        fixed=frozenset(_fixed(parsed_args.fixed, fleet)))
-
-
-def _fixed(names: list[str], fleet: snapshot.Fleet) -> Iterator[str]:
-    """The UUIDs of guests, of which some are named otherwise."""
-    if not names:
-        return
-    uuids = {guest.uuid for guest in fleet.guests}
-    by_name: dict[str, list[str]] = {}
-    for guest in fleet.guests:
-        by_name.setdefault(guest.name, []).append(guest.uuid)
-    for name in names:
-        if name in uuids:
-            yield name
-        elif name and name in by_name:
-            # All of them: to move one by mistake is worse than not to.
-            yield from by_name[name]
-        else:
+    excluded = fleets.named_hosts(request.excluded, fleet, '--exclude')
+    if isinstance(request.goal, plan_request.DrainHosts):
+        both = set(excluded).intersection(
+            fleets.named_hosts(request.goal.hosts, fleet))
+        if both:
+            raise errors.InputError(
+                f'{min(both)} is to be emptied (--host), and no guest may '
+                'leave it', errors.Location('--exclude'))
+    known = {name for guest in fleet.guests
+             for name in (guest.uuid, guest.name) if name}
+    for name in request.fixed:
+        if name not in known:
             raise errors.InputError(
                 f'the fleet has no guest called {name!r}',
                 errors.Location('--fixed'),
                 'name it as openstack server list --all-projects does')
 
 
+def _memory_mib(text: str | None) -> int | None:
+    if text is None:
+        return None
+    where = errors.Location('--memory')
+    memory_mib = quantities.memory_mib(text, where)
+    if not memory_mib:
+        raise errors.InputError('allows no move', where,
+                                'write it like 512GiB')
+    return memory_mib
+
+
 def rule_settings(
-    parsed_args: argparse.Namespace,
-    cost: move_cost.CostSettings | None = None,
-) -> move_rules.RuleSettings:
+        parsed_args: argparse.Namespace) -> plan_request.RuleSettings:
     """What the options of :func:`add_limits` or :func:`add_cloud` say.
 
-    :param cost: says which live migrations end, None for all
     :raises errors.InputError: for a release that is not known, and for ages
         that no guest has
     """
-    from nova_pinning.rebalance import move_rules
-
-    known = host_release.defects(parsed_args)
+    host_release.defects(parsed_args)
     least = getattr(parsed_args, 'min_age', None)
     most = getattr(parsed_args, 'max_age', None)
     if least is not None and most is not None and least >= most:
@@ -290,32 +260,15 @@ def rule_settings(
             'leaves no guest to move together with --min-age',
             errors.Location('--max-age'), 'it has to be the larger')
     is_live = getattr(parsed_args, 'live_only', False)
-    return move_rules.RuleSettings(
-        allows_cold=not is_live, moves_devices=not is_live, defects=known,
+    return plan_request.RuleSettings(
+        allows_cold=not is_live, moves_devices=not is_live,
+        release=parsed_args.release,
         fixed_tags=frozenset(getattr(parsed_args, 'tag', ())),
         least_age_days=least, most_age_days=most,
-        dirty_limit_mib=cost.dirty_limit_mib if cost else None,
         crosses_zones=parsed_args.cross_zones,
         is_restarted=parsed_args.restarted,
         default_zone=parsed_args.default_zone,
         isolates=parsed_args.isolated_aggregates)
-
-
-def cost_settings(
-        parsed_args: argparse.Namespace) -> move_cost.CostSettings:
-    """What the options of :func:`add_cost` say.
-
-    :raises errors.InputError: for a bandwidth that is none
-    """
-    from nova_pinning.rebalance import move_cost
-
-    return move_cost.CostSettings(
-        bandwidth_mib=_bandwidth_mib(parsed_args.bandwidth),
-        parallel=parsed_args.parallel,
-        window_seconds=parsed_args.window,
-        shared_storage=not parsed_args.local_disks,
-        post_copy=parsed_args.post_copy,
-        auto_converge=parsed_args.auto_converge)
 
 
 def _bandwidth_mib(text: str) -> float:
@@ -329,15 +282,6 @@ def _bandwidth_mib(text: str) -> float:
     return float(match[1]) * float(unit) / 2 ** 20
 
 
-def solver_settings_of(
-        parsed_args: argparse.Namespace) -> solver_settings.SolverSettings:
-    """What the options of :func:`add_solver` say."""
-    from nova_pinning.rebalance import solver_settings
-
-    return solver_settings.SolverSettings(
-        seconds=parsed_args.seconds, ask_nova=deferred_claim.predict_claim)
-
-
 def sizes(parsed_args: argparse.Namespace,
           fleet: snapshot.Fleet) -> list[slot_size.SlotSize]:
     """What --for says.
@@ -346,8 +290,6 @@ def sizes(parsed_args: argparse.Namespace,
 
     :raises errors.InputError: for what is not a size, nor a flavor
     """
-    from nova_pinning.rebalance import slot_size
-
     where = errors.Location(_FOR)
     text = parsed_args.sizes
     # A flavor that is written out may have commas of its own.
@@ -378,8 +320,6 @@ def sizes(parsed_args: argparse.Namespace,
 
 def _flavor_slot(parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
                  name: str, weight: float) -> slot_size.SlotSize:
-    from nova_pinning.rebalance import slot_size
-
     try:
         flavor = select.named_flavor(
             name, fleet.flavors, fleet.where.source or 'the snapshot')

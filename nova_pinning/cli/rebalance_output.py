@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commands do with a plan of moves once they have one."""
 
-from __future__ import annotations
-
 import argparse
-import dataclasses
 import sys
-import typing
 
 import rich.console
 
 from nova_pinning.bridge import deferred_claim
+from nova_pinning.cli import base_command
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
 from nova_pinning import errors
-from nova_pinning import fit
 from nova_pinning.fleet import document
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import drawing
@@ -25,13 +21,11 @@ from nova_pinning.presentation import rebalance_report
 from nova_pinning.presentation import rebalance_text
 from nova_pinning.presentation import svg_drawing
 from nova_pinning.rebalance import fleet_digest
+from nova_pinning.rebalance import move_cost
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
 from nova_pinning import spelling
-
-if typing.TYPE_CHECKING:
-    from nova_pinning.rebalance import move_rules
 
 # Hosts that are drawn unless all are asked for.
 _DRAWN = 6
@@ -75,48 +69,59 @@ def check(parsed_args: argparse.Namespace) -> None:
                           getattr(parsed_args, 'fleet_after', None))
 
 
-def made_for(
-    plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
-    rules: move_rules.MoveRules, request: plan_request.PlanRequest,
-) -> plan_model.RebalancePlan:
-    """The plan with what tells that it is for this fleet, and why so.
+def planned(
+    parsed_args: argparse.Namespace, request: plan_request.PlanRequest,
+    fleet: snapshot.Fleet,
+) -> tuple[display.Answer, int]:
+    """Make the plan that is asked for, and the files that go with it.
 
-    :param fleet: all of it, even if the plan was made with some hosts left
-        out
-    :param rules: that the plan was made with
-    :param request: what was asked for
+    :returns: what there is to say, and the exit status
     """
-    hosts = {host.name: host for host in fleet.hosts}
-    guests = {guest.uuid: guest for guest in fleet.guests}
+    # The solver takes a while to import.
+    from nova_pinning.rebalance import planning
 
-    def explained(move: plan_model.PlannedMove) -> plan_model.PlannedMove:
-        if move.kind is plan_model.MigrationKind.LIVE:
-            return move
-        guest = dataclasses.replace(guests[move.guest], host=move.source)
-        return dataclasses.replace(move, cold_reason=rules.live_refusal(
-            guest, hosts[move.target]))
-
-    return dataclasses.replace(
-        plan, moves=tuple(map(explained, plan.moves)),
-        fleet_digest=fleet_digest.of_fleet(fleet), taken_at=fleet.taken_at,
-        request=request)
+    with fleets.progress('planning') as tell, fleets.without_collector():
+        plan = planning.make_plan(request, fleet,
+                                  deferred_claim.predict_claim, tell)
+    is_fine = _is_reached(plan, request, fleet)
+    if parsed_args.check_claims:
+        is_fine = _claims_agree(plan, request, fleet) and is_fine
+    return (
+        fleets.with_gaps(answer(parsed_args, plan, fleet), fleet),
+        fleets.status(fleet) if is_fine else base_command.FINDINGS)
 
 
-def claims_agree(
-    plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
-    rules: move_rules.MoveRules, ask_nova: fit.AskNova | None,
+def _is_reached(
+    plan: plan_model.RebalancePlan, request: plan_request.PlanRequest,
+    fleet: snapshot.Fleet,
+) -> bool:
+    """Whether a plan does all that was asked for."""
+    goal = request.goal
+    if isinstance(goal, plan_request.MakeRoom):
+        return goal.until is None or bool(
+            plan.gains and plan.gains[0].after >= goal.until)
+    leaving = {move.guest for move in plan.moves}
+    return not plan.stuck and all(
+        guest.host not in goal.hosts or guest.uuid in leaving
+        for guest in fleet.guests)
+
+
+def _claims_agree(
+    plan: plan_model.RebalancePlan, request: plan_request.PlanRequest,
+    fleet: snapshot.Fleet,
 ) -> bool:
     """Whether nova's own claim makes every move as planned.
 
     What does not agree is told on the error output.
-
-    :param fleet: that the plan was made with
     """
     from nova_pinning.rebalance import plan_check
+    from nova_pinning.rebalance import planning
 
     with fleets.progress("asking nova's claim"), fleets.without_collector():
-        checked = plan_check.check_plan(plan, fleet, rules, ask_nova,
-                                        deferred_claim.claimed_fit)
+        used = planning.without_excluded(fleet, request)
+        checked = plan_check.check_plan(
+            plan, used, planning.rules_of(used, request),
+            deferred_claim.predict_claim, deferred_claim.claimed_fit)
     for check in checked.moves:
         if not check.is_sound:
             move = check.move
@@ -128,19 +133,19 @@ def claims_agree(
 
 def answer(
     parsed_args: argparse.Namespace, plan: plan_model.RebalancePlan,
-    fleet: snapshot.Fleet | None, seconds: float | None = None,
+    fleet: snapshot.Fleet | None,
 ) -> display.Answer:
     """Write the files that are asked for; what there is to say.
 
     :param fleet: that the plan is made for, None if it is not at hand
-    :param seconds: that all of it takes with so many moves at a time as
-        --parallel says, None for one
     """
     remarks = list(rebalance_report.remarks(plan))
-    if seconds is not None:
+    cost = plan.request.cost if plan.request else plan_request.CostSettings()
+    seconds = move_cost.total_seconds(plan, cost)
+    if cost.parallel > 1 and seconds is not None:
         remarks.append(
             f'About {rebalance_report.span(seconds)} with '
-            f'{parsed_args.parallel} moves at a time at most.')
+            f'{cost.parallel} moves at a time at most.')
     drawn = drawing.Drawing(rebalance_report.title(plan), tuple(remarks))
     if fleet is not None and plan.moves:
         drawn = moves_drawing.draw(plan, fleet, drawn.title, remarks)
@@ -170,9 +175,9 @@ def check_state(plan: plan_model.RebalancePlan,
     :raises errors.InputError: if it is not
     """
     with fleets.without_collector():
-        if plan.fleet_digest == fleet_digest.of_fleet(fleet):
+        if plan.fleet.digest == fleet_digest.of_fleet(fleet):
             return
-    made = f' of {plan.taken_at}' if plan.taken_at else ''
+    made = f' of {plan.fleet.taken_at}' if plan.fleet.taken_at else ''
     now = f' of {fleet.taken_at}' if fleet.taken_at else ''
     raise errors.InputError(
         f'is for another state of the fleet{made} than the snapshot{now}',

@@ -1,28 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova-pinning rebalance verify: whether a plan of moves still holds."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
+import dataclasses
+import shlex
 import sys
-import typing
 
 from nova_pinning.bridge import deferred_claim
 from nova_pinning.cli import base_command
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.cli import rebalance_options
-from nova_pinning.cli import rebalance_wishes
-from nova_pinning import errors
-from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import plan_check_report
 from nova_pinning.rebalance import plan_document
-from nova_pinning.rebalance import plan_model
-from nova_pinning import spelling
-
-if typing.TYPE_CHECKING:
-    from nova_pinning.rebalance import slot_size
+from nova_pinning.rebalance import plan_request
+from nova_pinning.rebalance import slot_size
 
 
 class VerifyPlan(display.Lister):
@@ -63,22 +56,35 @@ class VerifyPlan(display.Lister):
         from nova_pinning.rebalance import plan_check
 
         plan = plan_document.read_plan(parsed_args.plan)
-        wishes = rebalance_wishes.parsed(plan, parsed_args.plan)
-        rebalance_options.override_cloud(wishes, parsed_args)
-        rules = rebalance_options.rule_settings(
-            wishes, rebalance_options.cost_settings(wishes))
+        given = rebalance_options.rule_settings(parsed_args)
+        sizes: Sequence[slot_size.SlotSize] = ()
+        rules, excluded, dirty_limit_mib = given, frozenset[str](), None
+        if plan.request is None:
+            print('warning: the plan was made by an older release: it is '
+                  'verified by the usual rules and the options that are given '
+                  'here, and the room is not counted', file=sys.stderr)
+        else:
+            request = plan.request
+            rules = _overridden(request.rules, given)
+            excluded = frozenset(request.excluded)
+            dirty_limit_mib = request.cost.dirty_limit_mib
+            if isinstance(request.goal, plan_request.MakeRoom):
+                sizes = request.goal.sizes
         fleet = fleets.load(parsed_args, warn=False)
-        rebalance_wishes.still_there(wishes, fleet)
         with fleets.progress('making the moves'), fleets.without_collector():
             checked = plan_check.check_plan(
-                plan, fleet, move_rules.MoveRules(fleet, rules),
+                plan, fleet, move_rules.MoveRules(
+                    fleet, rules, dirty_limit_mib),
                 deferred_claim.predict_claim,
                 deferred_claim.claimed_fit if parsed_args.claims else None,
-                self._sizes(plan, wishes, fleet), wishes.exclude)
+                sizes, excluded)
         again = ''
         if not checked.holds:
             self.status = base_command.FINDINGS
-            again = rebalance_wishes.command(plan, parsed_args.fleet)
+            if plan.request is not None:
+                again = shlex.join((
+                    'nova-pinning', 'rebalance', 'plan', parsed_args.fleet,
+                    '--request', parsed_args.plan))
         self.status = max(self.status, fleets.status(fleet))
         return fleets.with_gaps(display.Answer(
             plan_check_report.COLUMNS, plan_check_report.rows(checked),
@@ -86,19 +92,13 @@ class VerifyPlan(display.Lister):
                 checked, plan, console, again),
             lambda: plan_check_report.as_dict(checked)), fleet)
 
-    @staticmethod
-    def _sizes(
-        plan: plan_model.RebalancePlan, wishes: argparse.Namespace,
-        fleet: snapshot.Fleet,
-    ) -> Sequence[slot_size.SlotSize]:
-        """Of the guests that the plan makes room for."""
-        if not plan.gains:
-            return ()
-        try:
-            return rebalance_options.sizes(wishes, fleet)
-        except errors.InputError as error:
-            # A flavor that is gone does not keep guests from being moved.
-            print(spelling.printable(
-                f'warning: the room is not counted: {error}'),
-                file=sys.stderr)
-            return ()
+
+def _overridden(
+    settings: plan_request.RuleSettings, given: plan_request.RuleSettings,
+) -> plan_request.RuleSettings:
+    """Settings, but for those that are given otherwise than by default."""
+    usual = plan_request.RuleSettings()
+    return dataclasses.replace(settings, **{
+        field.name: value for field in dataclasses.fields(given)
+        if (value := getattr(given, field.name))
+        != getattr(usual, field.name)})

@@ -15,6 +15,7 @@ thing that is wrong; :func:`read` then has the schema tell all of it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
@@ -122,30 +123,33 @@ def decode(kind: Any, value: Any) -> Any:
     return _reader(kind)(value)
 
 
-def read(kind: Any, document: source.YamlDocument, **others: Any) -> Any:
+def read(kind: Any, document: source.YamlDocument,
+         version: int | None = None, ignored: Collection[str] = ()) -> Any:
     """The value of a type that a document holds.
 
-    :param others: types of keys of the document that are no attributes, such
-        as its version; they are only looked at
+    :param kind: a dataclass or a named tuple, or a mapping
+    :param version: that the document has to have, beside what it holds; None
+        if such documents have none
+    :param ignored: keys of the document that are nobody's concern
     :raises errors.InputErrors: if it holds none, with the places
     """
+    value = document.value
     try:
-        value = document.value
-        if others and isinstance(value, dict):
-            for key, hint in others.items():
-                if key in value:
-                    _below(key, _reader(hint), value[key])
+        if isinstance(value, dict) and (version is not None or ignored):
             value = {key: item for key, item in value.items()
-                     if key not in others}
+                     if key not in ignored}
+            if version is not None:
+                _member(value.pop('version', None), {version: version})
         return decode(kind, value)
     except MisfitError as error:
         # It takes longer to import than most commands take otherwise.
         from nova_pinning.document import schema as json_schema
 
         expected = schema(kind)
-        if others:
-            expected['properties'] |= {
-                key: schema(hint) for key, hint in others.items()}
+        if version is not None:
+            expected['properties']['version'] = {'const': version}
+        for key in ignored:
+            expected['properties'][key] = {}
         json_schema.validate(document, expected)
         raise document.error(str(error), error.path) from None
 

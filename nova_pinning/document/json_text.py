@@ -8,6 +8,7 @@ for when an error needs it, with the same module for all that is passed over.
 """
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 import json
 import re
 from typing import Any
@@ -64,6 +65,22 @@ def parse(text: str, source_name: str) -> source.YamlDocument:
             'is nested too deep', errors.Location(source_name)) from None
     return source.YamlDocument(value, source_name,
                                lambda path, key: _find(text, path, key))
+
+
+def lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """The text of a document, with a line for each thing in a list of it."""
+    write = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+    opening = '{'
+    for key, value in document.items():
+        yield f'{opening}\n{json.dumps(key)}: '
+        if isinstance(value, list) and value:
+            yield '[\n'
+            yield ',\n'.join(map(write, value))
+            yield '\n]'
+        else:
+            yield write(value)
+        opening = ','
+    yield '\n}\n'
 
 
 def _read(text: str, source_name: str) -> Any:

@@ -5,10 +5,8 @@ A file whose name ends in ``.zst`` is packed with Zstandard, ``-`` stands for
 the standard input or output. Each host and each guest is one line.
 """
 
-from collections.abc import Iterator
 import dataclasses
 import functools
-import json
 import os
 from typing import Any
 
@@ -87,26 +85,10 @@ def dumps(fleet: snapshot.Fleet) -> str:
         that of its topology
     """
     value = encode.encode_fleet(fleet)
-    text = ''.join(_lines(value))
+    text = ''.join(json_text.lines(value))
     if not _is_sound(value):
         loads(text, fleet.where.source or 'snapshot')
     return text
-
-
-def _lines(document: dict[str, Any]) -> Iterator[str]:
-    """JSON with a line for each thing in a list."""
-    write = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-    opening = '{'
-    for key, value in document.items():
-        yield f'{opening}\n{json.dumps(key)}: '
-        if isinstance(value, list) and value:
-            yield '[\n'
-            yield ',\n'.join(map(write, value))
-            yield '\n]'
-        else:
-            yield write(value)
-        opening = ','
-    yield '\n}\n'
 
 
 def _is_sound(value: dict[str, Any]) -> bool:

@@ -133,13 +133,16 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
 
         :returns: the exit status, and the plan to go on with, None for none
         """
-        plan = plan_document.read_plan(path)
+        text = packed.read(path)
+        plan = plan_document.loads(text, path)
+        if parsed_args.replan:
+            plan.known_request()
         with contextlib.ExitStack() as stack:
             journal = None
             journal_path = path + apply_journal.SUFFIX
             if not parsed_args.dry_run or os.path.exists(journal_path):
                 journal = stack.enter_context(apply_journal.ApplyJournal(
-                    journal_path, _digest(plan)))
+                    journal_path, _digest(text)))
                 replacing = journal.replaced_by()
                 if replacing:
                     print(f'{path} was replaced by {replacing}',
@@ -264,38 +267,17 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
         parsed_args: argparse.Namespace,
     ) -> plan_model.RebalancePlan:
         # Only here, for the solver takes a while to import.
-        from nova_pinning.cli import rebalance_options
-        from nova_pinning.cli import rebalance_output
-        from nova_pinning.cli import rebalance_wishes
-        from nova_pinning.rebalance import move_cost
-        from nova_pinning.rebalance import move_rules
         from nova_pinning.rebalance import replanning
-        from nova_pinning.rebalance import solver_settings
-        plan = execution.plan
-        wishes = rebalance_wishes.parsed(plan, parsed_args.plan)
-        cost = rebalance_options.cost_settings(wishes)
+        plan, still_left = execution.plan, set(execution.left)
         fleet, notes = compute_run.read(
             self.fleet_cloud,
             fleet_import_nova.load_hosts(parsed_args.hosts),
             applying.with_progress, parsed_args.jobs)
         fleet_import_nova.warn(notes)
-        rebalance_wishes.still_there(wishes, fleet)
-        left = set(execution.left)
-        limits = replanning.limits_left(
-            plan, [move for position, move in enumerate(plan.moves)
-                   if position not in left],
-            rebalance_options.limits(wishes, fleet))
-        planned = rebalance_options.planned_fleet(wishes, fleet)
-        rules = move_rules.MoveRules(
-            planned, rebalance_options.rule_settings(wishes, cost))
-        made = replanning.again(
-            plan, planned, rebalance_options.sizes(wishes, fleet)
-            if plan.gains else [], limits, rules,
-            solver_settings.SolverSettings(
-                ask_nova=deferred_claim.predict_claim))
-        return rebalance_output.made_for(
-            move_cost.priced(made, cost, fleet), fleet, rules,
-            rebalance_wishes.within(plan, limits))
+        return replanning.again(
+            plan, fleet, [move for position, move in enumerate(plan.moves)
+                          if position not in still_left],
+            deferred_claim.predict_claim)
 
 
 def _may_replan(execution: plan_execution.PlanExecution) -> bool:
@@ -321,8 +303,7 @@ def _next_path(path: str) -> str:
     return made
 
 
-def _digest(plan: plan_model.RebalancePlan) -> str:
-    text = plan_document.dumps(plan)
+def _digest(text: str) -> str:
     return f'sha256:{hashlib.sha256(text.encode()).hexdigest()}'
 
 

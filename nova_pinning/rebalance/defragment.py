@@ -408,5 +408,4 @@ class _Defragmentation:
                 plan_model.SlotGain(size=size.name, before=had, after=has,
                                     bound=most)
                 for size, had, has in zip(sizes, before, after)),
-            is_optimal=is_optimal, stopped=stopped,
-            taken_at=search.fleet.taken_at)
+            is_optimal=is_optimal, stopped=stopped)

@@ -213,16 +213,14 @@ class _Drain:
             goal=plan_model.PlanGoal.DRAIN, moves=(), drained=self._hosts,
             stuck=tuple(stuck), is_optimal=is_proved,
             stopped=f'{said}: {len(stuck):,} of {len(self._guests):,} guests '
-                    f'are stuck',
-            taken_at=self._search.fleet.taken_at)
+                    f'are stuck')
 
     def _made(self, done: replay.MoveReplay,
               is_optimal: bool) -> plan_model.RebalancePlan:
         return plan_model.RebalancePlan(
             goal=plan_model.PlanGoal.DRAIN, moves=self._search.moves(done),
             drained=self._hosts, is_optimal=is_optimal,
-            stopped='the hosts have no guests then',
-            taken_at=self._search.fleet.taken_at)
+            stopped='the hosts have no guests then')
 
 
 def _stuck_guest(guest: snapshot.FleetGuest,

@@ -19,6 +19,7 @@ from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import dirty_rates
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 from nova_pinning import units
 
 # QEMU slows a guest down by 20%, then by 10% more after each round of which
@@ -30,48 +31,6 @@ _THROTTLED_FROM = 0.5
 # (nova.virt.libvirt.migration.should_switch_to_postcopy).
 _SWITCHED_FROM = 0.9
 _MOST_ROUNDS = 1000
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CostSettings:
-    """What the time that moves take is reckoned with.
-
-    :param bandwidth_mib: per second, of one migration; 1,000 MiB/s are a
-        link of 10 Gbit/s that has nothing else to do
-    :param parallel: migrations at once at most
-    :param window_seconds: in which moves may be made at a time, None for any
-    :param shared_storage: whether disks are where both hosts reach them, so
-        that none is copied
-    :param post_copy: whether nova may switch a guest over before all its
-        memory has come ([libvirt] live_migration_permit_post_copy)
-    :param auto_converge: whether QEMU slows a guest down that writes faster
-        than is copied ([libvirt] live_migration_permit_auto_converge)
-    :param downtime_seconds: that a guest may stand still at the end
-        ([libvirt] live_migration_downtime)
-    :param overhead_seconds: of each migration, beside what is copied
-    :param stop_seconds: that a guest takes to stop before it moves cold; at
-        most nova's shutdown_timeout
-    """
-
-    bandwidth_mib: float = 1000.0
-    parallel: int = 1
-    window_seconds: float | None = None
-    shared_storage: bool = True
-    post_copy: bool = False
-    auto_converge: bool = False
-    downtime_seconds: float = 0.5
-    overhead_seconds: float = 10.0
-    stop_seconds: float = 60.0
-
-    @property
-    def dirty_limit_mib(self) -> float | None:
-        """From what dirty rate on live migrations do not end; None if all do.
-
-        For ``move_rules.RuleSettings``.
-        """
-        if self.post_copy or self.auto_converge:
-            return None
-        return self.bandwidth_mib
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +49,7 @@ class MoveEstimate:
     note: str = ''
 
 
-def estimate(move: plan_model.PlannedMove, settings: CostSettings,
+def estimate(move: plan_model.PlannedMove, settings: plan_request.CostSettings,
              dirty_rate_mib: float | None = None) -> MoveEstimate:
     """What a move takes.
 
@@ -116,7 +75,7 @@ def estimate(move: plan_model.PlannedMove, settings: CostSettings,
 
 
 def _pre_copy(memory_mib: float, rate_mib: float,
-              settings: CostSettings) -> MoveEstimate:
+              settings: plan_request.CostSettings) -> MoveEstimate:
     """Memory alone, round by round."""
     bandwidth = settings.bandwidth_mib
     left, copied, throttle, note = float(memory_mib), 0.0, 0.0, ''
@@ -146,7 +105,7 @@ def _pre_copy(memory_mib: float, rate_mib: float,
         f'{bandwidth:,.0f} MiB/s are copied, so its migration does not end')
 
 
-def priced(plan: plan_model.RebalancePlan, settings: CostSettings,
+def priced(plan: plan_model.RebalancePlan, settings: plan_request.CostSettings,
            fleet: snapshot.Fleet | None = None) -> plan_model.RebalancePlan:
     """The plan with the seconds of each move.
 
@@ -175,7 +134,7 @@ def _dirty_rates(fleet: snapshot.Fleet) -> Mapping[str, float]:
 
 
 def total_seconds(plan: plan_model.RebalancePlan,
-                  settings: CostSettings) -> float | None:
+                  settings: plan_request.CostSettings) -> float | None:
     """How long all moves take, as many at once as may be.
 
     :param plan: priced
@@ -186,7 +145,7 @@ def total_seconds(plan: plan_model.RebalancePlan,
 
 
 def windows(plan: plan_model.RebalancePlan,
-            settings: CostSettings) -> tuple[range, ...]:
+            settings: plan_request.CostSettings) -> tuple[range, ...]:
     """The positions of the moves that are made in each window.
 
     :param plan: priced
@@ -215,7 +174,7 @@ def windows(plan: plan_model.RebalancePlan,
     return tuple(split)
 
 
-def _ends(moves: tuple[plan_model.PlannedMove, ...], settings: CostSettings,
+def _ends(moves: tuple[plan_model.PlannedMove, ...], settings: plan_request.CostSettings,
           first: int = 0) -> list[float]:
     """When each move is over, started in the plan's order; inf for never.
 

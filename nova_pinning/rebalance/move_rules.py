@@ -12,10 +12,12 @@ from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import dirty_rates
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 from nova_pinning import units
 from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import hits
 from nova_pinning.upgrade import known_hits
+from nova_pinning.upgrade import register
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,42 +34,6 @@ class MoveLimits:
     fixed: frozenset[str] = frozenset()
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class RuleSettings:
-    """What the operator decides of the rules.
-
-    :param allows_cold: whether guests that cannot move live are moved cold,
-        which stops them meanwhile; without, they stay
-    :param moves_devices: whether guests with PCI devices are moved, which is
-        cold; without, they stay
-    :param defects: nova's known ones; None if they are not to be minded
-    :param is_restarted: whether all guests were restarted since the last
-        upgrade of nova, so that no defect of those that were not hits them
-    :param fixed_tags: guests with one of these server tags stay
-    :param least_age_days: guests that nova built later stay
-    :param most_age_days: guests that nova built earlier stay
-    :param dirty_limit_mib: per second; guests that are known to write faster
-        do not move live. None for no limit
-    :param crosses_zones: whether guests that were asked for in no
-        availability zone may leave that of their host, as nova lets them
-    :param default_zone: of hosts that no aggregate puts in a zone
-        (default_availability_zone)
-    :param isolates: [scheduler] enable_isolated_aggregate_filtering
-    """
-
-    allows_cold: bool = True
-    moves_devices: bool = True
-    defects: known_hits.KnownDefects | None = known_hits.KnownDefects()
-    is_restarted: bool = False
-    fixed_tags: frozenset[str] = frozenset()
-    least_age_days: float | None = None
-    most_age_days: float | None = None
-    dirty_limit_mib: float | None = None
-    crosses_zones: bool = False
-    default_zone: str = 'nova'
-    isolates: bool = False
-
-
 class MoveRules:
     """Says of any guest whether and how it may move to a host.
 
@@ -75,13 +41,22 @@ class MoveRules:
     are hosts of equal :meth:`host_key`, but for what depends on where other
     guests are, which is :meth:`group_refusal`, and for the guest's own host.
 
+    :param dirty_limit_mib: per second; guests that are known to write faster
+        do not move live. None for no limit
     :raises errors.InputError: if ages are to be minded, and it is not known
-        when the snapshot was taken
+        when the snapshot was taken, or for a release that there is not
     """
 
-    def __init__(self, fleet: snapshot.Fleet,
-                 settings: RuleSettings = RuleSettings()) -> None:
+    def __init__(
+        self, fleet: snapshot.Fleet,
+        settings: plan_request.RuleSettings = plan_request.RuleSettings(),
+        dirty_limit_mib: float | None = None,
+    ) -> None:
         self.settings = settings
+        self._dirty_limit_mib = dirty_limit_mib
+        self._known = known_hits.KnownDefects(
+            register.shipped().version(settings.release, 'release')
+            if settings.release else None)
         self._nova = migration.MigrationRules(
             fleet, placement.PlacementScope(
                 default_zone=settings.default_zone,
@@ -207,7 +182,7 @@ class MoveRules:
             guest, defect_model.Operation.COLD_MIGRATION)
 
     def _too_dirty(self, guest: snapshot.FleetGuest) -> str:
-        limit, rate = self.settings.dirty_limit_mib, self.dirty_rate_mib(guest)
+        limit, rate = self._dirty_limit_mib, self.dirty_rate_mib(guest)
         if limit is None or rate is None or rate < limit:
             return ''
         return (f'writes {rate:,.0f} MiB/s, and no more than {limit:,.0f} '
@@ -220,14 +195,13 @@ class MoveRules:
         Those of its host count, since a live migration is its work; what a
         claim on the target gets wrong the planner finds by predicting it.
         """
-        defects = self.settings.defects
         host = self._nova.source(guest)
-        if defects is None or host is None:
+        if host is None:
             return ''
         key = guest.uuid, guest.host, operation
         if key not in self._defects:
             self._defects[key] = known_hits.told(
-                hit for hit in defects.hitting(
+                hit for hit in self._known.hitting(
                     operation, hits.GuestOnHost(guest, host))
                 if hit.is_sure or not self.settings.is_restarted)
         return self._defects[key]

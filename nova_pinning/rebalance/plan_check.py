@@ -124,7 +124,7 @@ def check_plan(
     promised = min(plan.until or 0,
                    plan.gains[0].after if plan.gains else 0)
     return PlanCheck(
-        is_same_state=plan.fleet_digest == fleet_digest.of_fleet(fleet),
+        is_same_state=plan.fleet.digest == fleet_digest.of_fleet(fleet),
         moves=checks,
         staying=() if plan.stuck else tuple(
             guest for name in plan.drained if name in hosts

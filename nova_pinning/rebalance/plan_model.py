@@ -8,9 +8,14 @@ moment it is made, and lies where nova-compute's claim puts it.
 
 import dataclasses
 import enum
+from typing import Annotated
 
+from nova_pinning.document import codec
+from nova_pinning.document import terms
+from nova_pinning import errors
 from nova_pinning import model
 from nova_pinning.rebalance import plan_request
+from nova_pinning.rebalance import written_fit
 
 
 class PlanGoal(enum.StrEnum):
@@ -50,21 +55,21 @@ class PlannedMove:
         before this one; with all others it may run at the same time
     """
 
-    guest: str
-    source: str
-    target: str
+    guest: terms.Word
+    name: terms.Line = ''
+    flavor: terms.Line = ''
+    source: terms.HostName
+    target: terms.HostName
     kind: MigrationKind
-    vcpus: int
-    memory_mib: int
-    name: str = ''
-    flavor: str = ''
-    disk_gib: int = 0
-    source_fit: model.Fit | None = None
-    target_fit: model.Fit | None = None
-    seconds: float | None = None
+    vcpus: terms.Vcpus
+    memory_mib: terms.Amount
+    disk_gib: terms.Amount = 0
+    source_fit: Annotated[model.Fit, written_fit.FORM] | None = None
+    target_fit: Annotated[model.Fit, written_fit.FORM] | None = None
+    seconds: terms.Duration | None = None
     is_parking: bool = False
-    cold_reason: str = ''
-    after: tuple[int, ...] = ()
+    cold_reason: terms.Prose = ''
+    after: tuple[terms.Amount, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +81,10 @@ class SlotGain:
         none is known
     """
 
-    size: str
-    before: int
-    after: int
-    bound: int | None = None
+    size: terms.Word
+    before: terms.Amount
+    after: terms.Amount
+    bound: terms.Amount | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,43 +94,66 @@ class StuckGuest:
     :param reason: for people, with the figures
     """
 
-    guest: str
-    host: str
-    reason: str
-    name: str = ''
+    guest: terms.Word
+    name: terms.Line = ''
+    host: terms.HostName
+    reason: terms.Prose
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FleetState:
+    """The state of a fleet that a plan is for.
+
+    :param digest: ``fleet_digest.of_fleet``; '' if it is not known
+    :param taken_at: when, ISO 8601; '' if that is not known
+    """
+
+    digest: Annotated[str, codec.Rule(
+        title='a digest such as sha256: with 64 hexadecimal digits',
+        pattern='^sha256:[0-9a-f]{64}$')]
+    taken_at: terms.Time = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RebalancePlan:
     """Moves in an order in which each fits at the moment it is made.
 
-    :param drained: hosts that are empty afterwards, or were asked to be
-    :param stuck: what stands in the way, () if nothing does
+    :param request: what it was asked for with; None if that is not known, as
+        of plans that an older release made
     :param is_optimal: whether it is proved that no other plan gains more
         with as many moves; with ``until``, that fewer will not do, or that
         so much room cannot be made within the limits
-    :param stopped: why there are not more moves, for people
-    :param fleet_digest: of the fleet's state that the plan is made for
-        (``fleet_digest.of_fleet``)
-    :param taken_at: of that fleet, ISO 8601
     :param until: how much room was asked for of the first size, None for as
         much as can be made
-    :param request: what else was asked for, None if that is not known
+    :param stopped: why there are not more moves, for people
+    :param drained: hosts that are empty afterwards, or were asked to be
+    :param stuck: what stands in the way, () if nothing does
     """
 
     goal: PlanGoal
-    moves: tuple[PlannedMove, ...]
-    gains: tuple[SlotGain, ...] = ()
-    drained: tuple[str, ...] = ()
-    stuck: tuple[StuckGuest, ...] = ()
-    is_optimal: bool = False
-    stopped: str = ''
-    fleet_digest: str = ''
-    taken_at: str = ''
-    until: int | None = None
+    fleet: FleetState = FleetState(digest='')
     request: plan_request.PlanRequest | None = None
+    is_optimal: bool = False
+    until: terms.Count | None = None
+    stopped: terms.Prose = ''
+    gains: tuple[SlotGain, ...] = ()
+    drained: tuple[terms.HostName, ...] = ()
+    stuck: tuple[StuckGuest, ...] = ()
+    moves: tuple[PlannedMove, ...]
 
     @property
     def memory_mib(self) -> int:
         """That all moves copy."""
         return sum(move.memory_mib for move in self.moves)
+
+    def known_request(self) -> plan_request.PlanRequest:
+        """What it was asked for with.
+
+        :raises errors.InputError: if the plan does not say
+        """
+        if self.request is None:
+            raise errors.InputError(
+                'the plan was made by an older release, and what it was asked '
+                'for with cannot be read', advice='make a new one with '
+                f'nova-pinning rebalance {self.goal}')
+        return self.request

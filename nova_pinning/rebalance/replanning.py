@@ -5,30 +5,44 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning import errors
+from nova_pinning import fit
 from nova_pinning.fleet import snapshot
-from nova_pinning.rebalance import defragment
-from nova_pinning.rebalance import drain
-from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
-from nova_pinning.rebalance import slot_size
-from nova_pinning.rebalance import solver_settings
+from nova_pinning.rebalance import plan_request
+from nova_pinning.rebalance import planning
 
 
-def limits_left(
-    plan: plan_model.RebalancePlan, done: Sequence[plan_model.PlannedMove],
-    limits: move_rules.MoveLimits,
-) -> move_rules.MoveLimits:
-    """What may still be moved, so that it is no more than was agreed to.
+def again(
+    plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
+    done: Sequence[plan_model.PlannedMove] = (),
+    ask_nova: fit.AskNova | None = None,
+) -> plan_model.RebalancePlan:
+    """A plan with the goal of another one, for the fleet as it is now.
+
+    :param done: moves of the other, by which less may be moved now
+    :param ask_nova: decides the claims of guests that only nova can tell
+    :raises errors.InputError: if the plan does not say what it was asked for
+        with, nothing is left of its limits, or a host that was drained is
+        gone
+    """
+    return planning.make_plan(left(plan, fleet, done), fleet, ask_nova)
+
+
+def left(plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
+         done: Sequence[plan_model.PlannedMove]) -> plan_request.PlanRequest:
+    """What may still be asked for, so that it is no more than was agreed to.
 
     A drain without a limit may take as many moves as it needs; room is made
     with no more than the plan had.
 
     :param done: moves of the plan
-    :param limits: that it was made with
-    :raises errors.InputError: if that is nothing
+    :raises errors.InputError: if that is nothing, or the plan does not
+        say what it was asked for with
     """
+    request = plan.known_request()
+    limits = planning.limits_of(request, fleet)
     moves, memory_mib = limits.moves, limits.memory_mib
-    if plan.goal is plan_model.PlanGoal.DEFRAGMENT:
+    if isinstance(request.goal, plan_request.MakeRoom):
         moves = len(plan.moves)
     if moves is not None:
         moves -= len(done)
@@ -39,24 +53,5 @@ def limits_left(
         raise errors.InputError(
             'nothing is left of the limits of the plan for a new one',
             advice='plan anew with higher ones')
-    return dataclasses.replace(limits, moves=moves, memory_mib=memory_mib)
-
-
-def again(plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
-          sizes: Sequence[slot_size.SlotSize],
-          limits: move_rules.MoveLimits, rules: move_rules.MoveRules,
-          settings: solver_settings.SolverSettings,
-          ) -> plan_model.RebalancePlan:
-    """A plan with the goal of another one, for the fleet as it is now.
-
-    :param sizes: that the other plan makes room for; not used for a drain
-    :raises errors.InputError: if there is nothing to make room for, or a
-        host that was drained is gone
-    """
-    if plan.goal is plan_model.PlanGoal.DRAIN:
-        return drain.plan_drain(fleet, plan.drained, limits, rules=rules,
-                                settings=settings)
-    return dataclasses.replace(
-        defragment.plan_defragmentation(
-            fleet, sizes, limits, until=plan.until, rules=rules,
-            settings=settings), until=plan.until)
+    return dataclasses.replace(request, moves=moves, share_percent=None,
+                               memory_mib=memory_mib)

@@ -52,7 +52,7 @@ class TestRebalance(testtools.TestCase):
             path.unlink()
         plan_document.write_plan(plan_model.RebalancePlan(
             goal=plan_model.PlanGoal.DEFRAGMENT,
-            fleet_digest=f'sha256:{"0" * 64}',
+            fleet=plan_model.FleetState(digest=f'sha256:{"0" * 64}'),
             moves=tuple(plan_model.PlannedMove(
                 guest=guest, source=source, target=target, kind=kind,
                 vcpus=1, memory_mib=MEMORY_MIB, source_fit=_fit(cpu),

@@ -72,7 +72,7 @@ class RebalanceTestCase(marked_cloud.SegregationTestCase):
     def write(self, *moves):
         plan = plan_model.RebalancePlan(
             goal=plan_model.PlanGoal.DEFRAGMENT, moves=moves,
-            fleet_digest=f'sha256:{"0" * 64}')
+            fleet=plan_model.FleetState(digest=f'sha256:{"0" * 64}'))
         plan_document.write_plan(plan, self.path)
         return plan
 

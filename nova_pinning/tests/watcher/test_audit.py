@@ -102,7 +102,8 @@ class AuditTestCase(base.DbTestCase):
     def planned(self, *moves, **values):
         return plan_model.RebalancePlan(**{
             'goal': plan_model.PlanGoal.DEFRAGMENT, 'moves': moves,
-            'fleet_digest': f'sha256:{0:064x}', **values})
+            'fleet': plan_model.FleetState(digest=f'sha256:{0:064x}'),
+            **values})
 
     def make_audit(self, name='pinning_defragmentation', **values):
         strategy = objects.Strategy.get_by_name(self.context, name)

@@ -65,7 +65,8 @@ class TestReportFleet(cli_case.TestCase):
                     kind=plan_model.MigrationKind.LIVE, vcpus=guest.vcpus,
                     memory_mib=guest.memory_mib, source_fit=guest.fit,
                     target_fit=guest.fit),),
-            fleet_digest=fleet_digest.of_fleet(self.fleet))
+            fleet=plan_model.FleetState(
+                digest=fleet_digest.of_fleet(self.fleet)))
         path = str(self.dir / 'plan.json')
         plan_document.write_plan(plan, path)
         done = self._run('-o', str(self.page), '--plan', path)

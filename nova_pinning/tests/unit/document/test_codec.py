@@ -172,7 +172,7 @@ class TestCodec(base.BaseTestCase):
             errors.InputErrors if 'comma' not in message
             and 'backwards' not in message else errors.InputError,
             codec.read, Tree, json_text.parse(text, 'file'),
-            version=Literal[1])
+            version=1)
         self.assertIn(message, str(error))
         self.assertEqual(key, error.where.key)
         self.assertLess(0, error.where.line)

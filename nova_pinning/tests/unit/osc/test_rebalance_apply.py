@@ -22,11 +22,14 @@ from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_execution
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
+from nova_pinning.rebalance import slot_size
 from nova_pinning.tests.unit.rebalance import fake_nova
 from nova_pinning.tests.unit.rebalance import small_fleets
 from nova_pinning.tests.unit.rebalance import test_plan_execution
 
-DIGEST = f'sha256:{"0" * 64}'
+#: Room for a guest of four vCPUs.
+SIZE_4 = plan_request.MakeRoom(sizes=(slot_size.dedicated_slot(4),))
+STATE = plan_model.FleetState(digest=f'sha256:{"0" * 64}')
 
 
 class Terminal(io.StringIO):
@@ -60,7 +63,8 @@ class TestApply(oslotest.BaseTestCase):
     def write(self, moves, **fields):
         plan_document.write_plan(plan_model.RebalancePlan(
             goal=plan_model.PlanGoal.DEFRAGMENT, moves=tuple(moves),
-            fleet_digest=DIGEST, **fields), self.path)
+            fleet=STATE, request=plan_request.PlanRequest(goal=SIZE_4),
+            **fields), self.path)
 
     def run_apply(self, *options, answer=None, path=None):
         """Run the command.
@@ -239,7 +243,8 @@ move  guest        from                    to                      how   memory 
         def replanned(command, execution, parsed_args):
             made.append(execution.plan)
             return plan_model.RebalancePlan(
-                goal=plan_model.PlanGoal.DEFRAGMENT, fleet_digest=DIGEST,
+                goal=plan_model.PlanGoal.DEFRAGMENT, fleet=STATE,
+                request=execution.plan.request,
                 moves=(test_plan_execution.move(
                     'g1', 'c', (2, 3), 'd', (2, 3)),))
 
@@ -283,7 +288,7 @@ move  guest        from                    to                      how   memory 
         plan = plan_model.RebalancePlan(
             goal=plan_model.PlanGoal.DEFRAGMENT,
             moves=test_plan_execution.MOVES,
-            gains=(plan_model.SlotGain(size='4', before=0, after=1),))
+            request=plan_request.PlanRequest(goal=SIZE_4))
         execution = mock.Mock(plan=plan, left=(3,))
         with (mock.patch.object(
                 rebalance_apply.compute_run, 'read',
@@ -294,8 +299,8 @@ move  guest        from                    to                      how   memory 
             made = command._replanned(execution, argparse.Namespace(
                 hosts=None, jobs=1, plan='plan.json'))
         self.assertEqual(1, len(made.moves))
-        self.assertEqual((fleet_digest.of_fleet(fleet), '1'),
-                         (made.fleet_digest, made.request.moves))
+        self.assertEqual((fleet_digest.of_fleet(fleet), 1),
+                         (made.fleet.digest, made.request.moves))
         self.assertIn('odd', error.getvalue())
 
     def _replanned(self, fleet, plan, left):
@@ -320,11 +325,12 @@ move  guest        from                    to                      how   memory 
         moves = test_plan_execution.MOVES
         plan = plan_model.RebalancePlan(
             goal=plan_model.PlanGoal.DEFRAGMENT, moves=moves,
-            gains=(plan_model.SlotGain(size='4', before=0, after=3),),
             request=plan_request.PlanRequest(
-                sizes='4:2', moves='50%', fixed=(fixed, 'long-gone'),
-                tag=('keep',), exclude=('host2', 'gone'),
-                memory=f'{moves[0].memory_mib + memory_mib}MiB'))
+                goal=SIZE_4, share_percent=50, fixed=(fixed, 'long-gone'),
+                rules=plan_request.RuleSettings(
+                    fixed_tags=frozenset(('keep',))),
+                excluded=('host2', 'gone'),
+                memory_mib=moves[0].memory_mib + memory_mib))
         made = self._replanned(fleet, plan, range(len(moves)))
         self.assertEqual(
             set(), {move.guest for move in made.moves} & {
@@ -335,7 +341,20 @@ move  guest        from                    to                      how   memory 
         made = self._replanned(fleet, plan, range(1, len(moves)))
         self.assertEqual([memory_mib],
                          [move.memory_mib for move in made.moves])
-        self.assertEqual(f'{memory_mib}MiB', made.request.memory)
+        self.assertEqual(memory_mib, made.request.memory_mib)
+
+    def test_old_plan(self):
+        """One of version 1 can be carried out, but not be made anew."""
+        with open(self.path) as file:
+            old = json.load(file)
+        with open(self.path, 'w') as file:
+            json.dump({**old, 'version': 1, 'request': {'sizes': '4'}}, file)
+        status, _output, error = self.run_apply(
+            '--yes', '--replan', '--hosts', os.path.dirname(self.path))
+        self.assertEqual(2, status)
+        self.assertIn('make a new one', error)
+        self.assertEqual([], self.posts())
+        self.assertEqual(0, self.run_apply('--yes')[0])
 
     def test_a_plan_of_no_moves(self):
         self.write(())

@@ -6,6 +6,7 @@ import random
 
 from hypothesis import strategies
 
+from nova_pinning.fit import devices
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
@@ -13,6 +14,7 @@ from nova_pinning import model
 from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
+from nova_pinning.rebalance import slot_size
 
 _WORDS = strategies.text(strategies.characters(
     codec='utf-8', exclude_categories=('Cc', 'Cf', 'Cs', 'Zl', 'Zp', 'Zs',
@@ -63,6 +65,43 @@ def _tuples(values):
     return strategies.lists(values, max_size=3).map(tuple)
 
 
+_DURATIONS = strategies.floats(0, 1e9)
+_RATES = strategies.floats(1, 1e9)
+_COUNTS = strategies.integers(1, 2 ** 53 - 1)
+_SIZES = strategies.builds(
+    slot_size.SlotSize, name=_WORDS, weight=_RATES,
+    request=strategies.builds(
+        dataclasses.replace, strategies.builds(
+            slot_size.dedicated_slot, strategies.integers(1, 9)).map(
+                lambda size: size.request),
+        topology=strategies.none() | strategies.builds(
+            model.Guest, _tuples(strategies.just(
+                model.GuestCell((0, 1), (2,), 64, model.PAGES_LARGE))),
+            physnets=strategies.frozensets(_WORDS, max_size=2)),
+        devices=_tuples(strategies.just(devices.PciRequest(
+            'nic', (devices.DeviceKind('8086', '1572'),), 2)))))
+#: Whatever a plan can be asked for with.
+ANY_REQUEST = strategies.builds(
+    plan_request.PlanRequest,
+    goal=strategies.builds(
+        plan_request.DrainHosts,
+        hosts=_tuples(strategies.sampled_from(_HOSTS)))
+    | strategies.builds(plan_request.MakeRoom, sizes=_tuples(_SIZES),
+                        until=strategies.none() | _COUNTS),
+    moves=strategies.none() | _COUNTS,
+    share_percent=strategies.none() | strategies.floats(0.01, 100),
+    memory_mib=strategies.none() | _COUNTS, fixed=_tuples(_WORDS),
+    excluded=_tuples(strategies.sampled_from(_HOSTS)),
+    rules=strategies.builds(
+        plan_request.RuleSettings, release=_LINES, default_zone=_LINES,
+        allows_cold=strategies.booleans(), isolates=strategies.booleans(),
+        fixed_tags=strategies.frozensets(_WORDS, max_size=2),
+        least_age_days=strategies.none() | _DURATIONS),
+    cost=strategies.builds(
+        plan_request.CostSettings, bandwidth_mib=_RATES, parallel=_COUNTS,
+        window_seconds=strategies.none() | _RATES),
+    seconds=_RATES)
+
 #: Whatever a document of a plan can tell.
 ANY_PLAN = strategies.builds(
     plan_model.RebalancePlan,
@@ -75,16 +114,14 @@ ANY_PLAN = strategies.builds(
         plan_model.StuckGuest, guest=_WORDS,
         host=strategies.sampled_from(_HOSTS), reason=_LINES, name=_LINES)),
     is_optimal=strategies.booleans(), stopped=_LINES,
-    fleet_digest=strategies.integers(0, 2 ** 256 - 1).map(
-        'sha256:{:064x}'.format),
-    taken_at=strategies.sampled_from(
-        ['', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+00:00']),
-    until=strategies.none() | strategies.integers(1, 2 ** 53 - 1),
-    request=strategies.none() | strategies.builds(
-        plan_request.PlanRequest, **{
-            field.name: {str: _LINES, bool: strategies.booleans()}.get(
-                field.type, _tuples(_WORDS))
-            for field in dataclasses.fields(plan_request.PlanRequest)}))
+    fleet=strategies.builds(
+        plan_model.FleetState,
+        digest=strategies.integers(0, 2 ** 256 - 1).map(
+            'sha256:{:064x}'.format),
+        taken_at=strategies.sampled_from(
+            ['', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+00:00'])),
+    until=strategies.none() | _COUNTS,
+    request=strategies.none() | ANY_REQUEST)
 
 
 def moving(fleet, *moves, **values):
@@ -117,8 +154,9 @@ def moving(fleet, *moves, **values):
         occupancies[target] = occupancies[target].adding(guests[uuid])
     return plan_model.RebalancePlan(**{
         'goal': plan_model.PlanGoal.DEFRAGMENT, 'moves': tuple(planned),
-        'fleet_digest': fleet_digest.of_fleet(fleet),
-        'taken_at': fleet.taken_at, **values})
+        'fleet': plan_model.FleetState(
+            digest=fleet_digest.of_fleet(fleet), taken_at=fleet.taken_at),
+        **values})
 
 
 def some_moves(fleet, count, seed=0):

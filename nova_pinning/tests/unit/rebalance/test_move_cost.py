@@ -13,6 +13,7 @@ from nova_pinning.model import hostclass
 from nova_pinning.rebalance import dirty_rates
 from nova_pinning.rebalance import move_cost
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 from nova_pinning.tests.unit import unit_base
 
 COLD = plan_model.MigrationKind.COLD
@@ -41,7 +42,7 @@ def guest(metadata=None, flavor=''):
 class EstimateTestCase(base.BaseTestCase):
 
     def test_memory_once(self):
-        found = move_cost.estimate(move(), move_cost.CostSettings())
+        found = move_cost.estimate(move(), plan_request.CostSettings())
         self.assertEqual(10.0 + 16.0, found.seconds)
         self.assertEqual(16000, found.copied_mib)
         self.assertEqual('', found.note)
@@ -49,7 +50,7 @@ class EstimateTestCase(base.BaseTestCase):
     @ddt.data((True, 0.0), (False, 20 * 1.024))
     @ddt.unpack
     def test_disks(self, shared, more):
-        settings = move_cost.CostSettings(shared_storage=shared)
+        settings = plan_request.CostSettings(shared_storage=shared)
         found = move_cost.estimate(move(disk_gib=20), settings)
         self.assertAlmostEqual(26.0 + more, found.seconds)
         cold = move_cost.estimate(move(disk_gib=20, kind=COLD), settings)
@@ -62,7 +63,7 @@ class EstimateTestCase(base.BaseTestCase):
     def test_geometric_series(self, memory_mib, rate_mib):
         """The sum of Clark et al., in closed form."""
         found = move_cost.estimate(
-            move(memory_mib=memory_mib), move_cost.CostSettings(**BARE),
+            move(memory_mib=memory_mib), plan_request.CostSettings(**BARE),
             rate_mib)
         ratio = rate_mib / 1000
         rounds = max(1, math.ceil(
@@ -74,12 +75,12 @@ class EstimateTestCase(base.BaseTestCase):
     @ddt.data(1000, 5000)
     def test_does_not_end(self, rate_mib):
         found = move_cost.estimate(
-            move(), move_cost.CostSettings(), rate_mib)
+            move(), plan_request.CostSettings(), rate_mib)
         self.assertIsNone(found.seconds)
         self.assertIn('does not end', found.note)
 
     def test_post_copy(self):
-        settings = move_cost.CostSettings(post_copy=True, **BARE)
+        settings = plan_request.CostSettings(post_copy=True, **BARE)
         found = move_cost.estimate(move(), settings, 5000)
         self.assertEqual('by post-copy', found.note)
         # Two rounds of all memory, and what was written meanwhile.
@@ -87,7 +88,7 @@ class EstimateTestCase(base.BaseTestCase):
         self.assertIsNone(settings.dirty_limit_mib)
 
     def test_auto_converge(self):
-        settings = move_cost.CostSettings(auto_converge=True, **BARE)
+        settings = plan_request.CostSettings(auto_converge=True, **BARE)
         found = move_cost.estimate(move(), settings, 1500)
         self.assertIn('slowed down by ', found.note)
         self.assertGreater(found.seconds, 16.0)
@@ -111,7 +112,7 @@ class EstimateTestCase(base.BaseTestCase):
 class PricedTestCase(base.BaseTestCase):
 
     def settings(self, **values):
-        return move_cost.CostSettings(**BARE | values)
+        return plan_request.CostSettings(**BARE | values)
 
     def seconds(self, *each, after=None, **values):
         """How long moves of so many seconds take."""

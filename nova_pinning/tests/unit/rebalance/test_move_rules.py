@@ -11,6 +11,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 from nova_pinning.tests.unit import builders
 
 LIVE, COLD = plan_model.MigrationKind.LIVE, plan_model.MigrationKind.COLD
@@ -37,7 +38,7 @@ class TestCase(base.BaseTestCase):
 
     def rules(self, moved, target=None, source=None, others=(), specs=None,
               aggregates=(), groups=(), settings=None, taken_at='',
-              more_hosts=()):
+              more_hosts=(), dirty_limit_mib=None):
         self.guest = moved
         self.target = host('h1', **target or {})
         fleet = snapshot.Fleet(
@@ -47,8 +48,8 @@ class TestCase(base.BaseTestCase):
             flavors=(flavor_model.Flavor(
                 name='f', vcpus=4, memory_mib=1024,
                 extra_specs=specs or {}),))
-        return move_rules.MoveRules(fleet, move_rules.RuleSettings(
-            **settings or {}))
+        return move_rules.MoveRules(fleet, plan_request.RuleSettings(
+            **settings or {}), dirty_limit_mib)
 
     def refused(self, text, *arguments, **values):
         rules = self.rules(*arguments, **values)
@@ -173,7 +174,7 @@ class GuestTestCase(TestCase):
     @ddt.unpack
     def test_dirty(self, limit, kind):
         self.moves(kind, guest(metadata={'pinning:dirty_rate': 'high'}),
-                   settings={'dirty_limit_mib': limit})
+                   dirty_limit_mib=limit)
 
     def test_defect(self):
         """A bug of 2026.1 in live migrations of guests that it did not start.
@@ -188,7 +189,6 @@ class GuestTestCase(TestCase):
         self.assertIn('bug 2152697', rules.live_refusal(
             self.guest, self.target))
         self.moves(LIVE, pinned, **values, settings={'is_restarted': True})
-        self.moves(LIVE, pinned, **values, settings={'defects': None})
 
 
 @ddt.ddt

@@ -4,6 +4,7 @@
 import dataclasses
 import json
 import os
+import pathlib
 
 import ddt
 import fixtures
@@ -11,14 +12,14 @@ import hypothesis
 import jsonschema
 from oslotest import base
 
-from nova_pinning.document import schema
+from nova_pinning.document import codec
 from nova_pinning import errors
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
 from nova_pinning.tests.unit.rebalance import plan_samples
 from nova_pinning.tests.unit import unit_base
 
-_SCHEMA = schema.shipped('nova_pinning.rebalance', 'rebalance-plan-1.json')
+_PLAN_1 = pathlib.Path(__file__).parent / 'plan-1.json'
 
 
 def _moves(*hosts):
@@ -29,7 +30,7 @@ def _moves(*hosts):
 
 
 def _document(**values):
-    return {'version': 1, 'goal': 'defragment',
+    return {'version': 2, 'goal': 'defragment',
             'fleet': {'digest': 'sha256:' + '0' * 64},
             'moves': _moves('a', 'b'), **values}
 
@@ -44,11 +45,21 @@ class TestRoundTrip(base.BaseTestCase):
         self.assertEqual(plan, found)
         self.assertEqual(text, plan_document.dumps(found))
         self.assertEqual(plan_document.plan_to_json(plan), json.loads(text))
-        # By a validator of the schema's own draft.
-        jsonschema.Draft202012Validator(_SCHEMA).validate(json.loads(text))
 
     def test_schema(self):
-        jsonschema.Draft202012Validator.check_schema(_SCHEMA)
+        jsonschema.Draft202012Validator.check_schema(
+            codec.schema(plan_model.RebalancePlan))
+
+    def test_version_1(self):
+        """All but what it was asked for with is as it is now."""
+        old = json.loads(_PLAN_1.read_text())
+        plan = plan_document.read_plan(_PLAN_1)
+        del old['request']
+        self.assertEqual({**old, 'version': 2},
+                         plan_document.plan_to_json(plan))
+        error = self.assertRaises(errors.InputError, plan.known_request)
+        self.assertIn('make a new one with nova-pinning rebalance defragment',
+                      str(error))
 
     def test_files(self):
         directory = self.useFixture(fixtures.TempDir()).path
@@ -99,14 +110,21 @@ class TestErrors(base.BaseTestCase):
         self.assertIn('plan.json:1:', self._fails(text))
 
     @ddt.data(
-        (_document(version=2), '2 is not a version', 'version'),
+        (_document(version=3), '3 is not a version', 'version'),
+        (_document(version=True), 'true is not a version', 'version'),
+        (_document(version=1, more=1), 'more is not known', 'more'),
+        (_document(request={}), 'goal is missing', 'request'),
+        (_document(request={'goal': {'hosts': ['a b']}}),
+         "'a b' is not a host's name", 'request.goal.hosts[0]'),
+        (_document(request={'goal': {'hosts': []}, 'moves': 0}),
+         '0 is not a whole number, 1 or more', 'request.moves'),
         (_document(goal='drian'), 'did you mean drain?', 'goal'),
         (_document(fleet={'digest': 'md5:0'}), 'is not a digest',
          'fleet.digest'),
         (_document(fleet={}), 'digest is missing', 'fleet'),
         (_document(more=1), 'more is not known here', 'more'),
         (_changed(vcpus=0), '0 is not a number of vCPUs', 'moves[0].vcpus'),
-        (_changed(kind='warm'), 'warm is not live or cold', 'moves[0].kind'),
+        (_changed(kind='warm'), 'warm is not one of live, cold', 'moves[0].kind'),
         (_changed(source='a b'), "'a b' is not a host's name",
          'moves[0].source'),
         (_changed(target='a'), 'a is the host that the guest is on',
@@ -116,7 +134,7 @@ class TestErrors(base.BaseTestCase):
         (_changed(is_parking=True), 'the guest does not move on later',
          'moves[0].is_parking'),
         (_changed(target_fit=[{'cell': 0, 'cpus': '4-7'}]),
-         'cpus goes only together with vcpus', 'moves[0].target_fit[0].cpus'),
+         'has 4 CPUs for 0 vCPUs', 'moves[0].target_fit[0].cpus'),
         (_changed(target_fit=[{'cell': 0, 'vcpus': '0-3', 'cpus': '4-6'}]),
          'has 3 CPUs for 4 vCPUs', 'moves[0].target_fit[0].cpus'),
         (_changed(source_fit=[{'cell': 0, 'vcpus': '3-0', 'cpus': '4-7'}]),

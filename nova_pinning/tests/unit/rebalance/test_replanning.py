@@ -6,14 +6,13 @@ import dataclasses
 from oslotest import base as oslotest
 
 from nova_pinning import errors
-from nova_pinning.rebalance import move_rules
+from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
+from nova_pinning.rebalance import planning
 from nova_pinning.rebalance import replanning
 from nova_pinning.rebalance import slot_size
-from nova_pinning.rebalance import solver_settings
 from nova_pinning.tests.unit.rebalance import small_fleets
-
-SETTINGS = solver_settings.SolverSettings()
 
 
 class TestAgain(oslotest.BaseTestCase):
@@ -24,48 +23,65 @@ class TestAgain(oslotest.BaseTestCase):
         self.fleet = small_fleets.fleet_of(
             hosts, [(number, (0,), 2) for number in range(4)])
 
-    def plan(self, goal, **fields):
-        return plan_model.RebalancePlan(goal=goal, moves=(), **fields)
-
-    def again(self, plan, moves_left):
-        return replanning.again(
-            plan, self.fleet,
-            [slot_size.dedicated_slot(4, guests=self.fleet.guests)],
-            move_rules.MoveLimits(moves=moves_left),
-            move_rules.MoveRules(self.fleet), SETTINGS)
-
     def test_room(self):
         """Two moves make room for two; of those agreed to, one is left."""
-        plan = self.plan(plan_model.PlanGoal.DEFRAGMENT)
-        for left in (1, 2):
-            made = self.again(plan, left)
-            self.assertEqual(left, len(made.moves))
-            self.assertEqual([(0, left)], [
+        size = slot_size.dedicated_slot(4, guests=self.fleet.guests)
+        plan = planning.make_plan(plan_request.PlanRequest(
+            goal=plan_request.MakeRoom(sizes=(size,))), self.fleet)
+        self.assertEqual(2, len(plan.moves))
+        for done in (0, 1):
+            made = replanning.again(plan, self.fleet, plan.moves[:done])
+            self.assertEqual(2 - done, len(made.moves))
+            self.assertEqual([(0, 2 - done)], [
                 (gain.before, gain.after) for gain in made.gains])
+            self.assertEqual(2 - done, made.request.moves)
 
     def test_drain(self):
-        plan = self.plan(plan_model.PlanGoal.DRAIN, drained=('host0',))
-        made = self.again(plan, None)
+        request = plan_request.PlanRequest(
+            goal=plan_request.DrainHosts(hosts=('host0',)))
+        plan = planning.make_plan(request, self.fleet)
+        made = replanning.again(plan, self.fleet)
+        self.assertEqual(plan, made)
         self.assertEqual(['host0'], [move.source for move in made.moves])
-        plan = dataclasses.replace(plan, drained=('gone',))
-        self.assertRaises(errors.InputError, self.again, plan, 1)
+        plan = dataclasses.replace(plan, request=dataclasses.replace(
+            request, goal=plan_request.DrainHosts(hosts=('gone',))))
+        self.assertRaises(errors.InputError, replanning.again, plan,
+                          self.fleet)
+
+    def test_excluded(self):
+        """The wishes count again, those for what is gone do not matter."""
+        fixed = self.fleet.guests[1]
+        request = plan_request.PlanRequest(
+            goal=plan_request.DrainHosts(hosts=('host0',)),
+            fixed=(fixed.uuid, 'gone'), excluded=('host2', 'gone'),
+            share_percent=25)
+        plan = planning.make_plan(request, self.fleet)
+        (move,) = plan.moves
+        self.assertNotEqual('host2', move.target)
+        self.assertEqual(request, plan.request)
+        self.assertEqual(1, planning.limits_of(request, self.fleet).moves)
+        everything = dataclasses.replace(request, excluded=tuple(
+            host.name for host in self.fleet.hosts))
+        self.assertRaises(errors.InputError, planning.make_plan, everything,
+                          self.fleet)
 
 
 class TestLimitsLeft(oslotest.BaseTestCase):
 
     def left(self, goal, done, **limits):
+        request = plan_request.PlanRequest(goal=goal, **limits)
         moves = [plan_model.PlannedMove(
             guest=str(number), source='a', target='b',
             kind=plan_model.MigrationKind.LIVE, vcpus=1, memory_mib=10)
             for number in range(4)]
-        left = replanning.limits_left(
-            plan_model.RebalancePlan(goal=goal, moves=tuple(moves)),
-            moves[:done], move_rules.MoveLimits(**limits))
+        left = replanning.left(plan_model.RebalancePlan(
+            goal=plan_model.PlanGoal.DEFRAGMENT, moves=tuple(moves),
+            request=request), snapshot.Fleet(hosts=()), moves[:done])
         return left.moves, left.memory_mib
 
     def test_room(self):
         """No more than the plan had, whatever it was allowed to have."""
-        goal = plan_model.PlanGoal.DEFRAGMENT
+        goal = plan_request.MakeRoom(sizes=())
         self.assertEqual((1, None), self.left(goal, 3))
         self.assertEqual((3, 35), self.left(goal, 1, moves=9, memory_mib=45))
         self.assertRaises(errors.InputError, self.left, goal, 4)
@@ -74,7 +90,7 @@ class TestLimitsLeft(oslotest.BaseTestCase):
 
     def test_drain(self):
         """As many as it takes, unless there was a limit."""
-        goal = plan_model.PlanGoal.DRAIN
+        goal = plan_request.DrainHosts(hosts=('a',))
         self.assertEqual((None, None), self.left(goal, 4))
         self.assertEqual((3, None), self.left(goal, 2, moves=5))
         self.assertRaises(errors.InputError, self.left, goal, 2, moves=2)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nova-pinning rebalance plan: moves for a request that is a file."""
+
+import argparse
+
+from nova_pinning.cli import display
+from nova_pinning.cli import fleets
+from nova_pinning.cli import rebalance_options
+from nova_pinning.cli import rebalance_output
+from nova_pinning.rebalance import plan_document
+
+
+class Plan(display.Lister):
+    """Plan moves by the wishes of another plan.
+
+    The goal, limits, rules and costs are those of PLAN, which is one that
+    rebalance defragment or drain has made; guests and hosts that it names and
+    that are gone do not matter. Nothing is moved.
+
+    The exit status is 1 if the goal is not reached.
+    """
+
+    epilog = """
+        Examples::
+
+          nova-pinning rebalance plan fleet.json.zst --request plan.json \\
+              -o plan-2.json
+        """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        fleets.add_argument(parser)
+        parser.add_argument(
+            '--request', metavar='PLAN', required=True,
+            help='the plan whose wishes count')
+        rebalance_output.add_plan(parser)
+        rebalance_output.add_options(parser)
+        rebalance_options.add_claims(parser)
+        return parser
+
+    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
+        rebalance_output.check(parsed_args)
+        request = plan_document.read_plan(parsed_args.request).known_request()
+        answer, self.status = rebalance_output.planned(
+            parsed_args, request, fleets.load(parsed_args))
+        return answer
