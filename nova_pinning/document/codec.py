@@ -111,7 +111,8 @@ def encode(value: Any, sparse: bool = False) -> dict[str, Any]:
 
     :param sparse: whether attributes that have their defaults are left out
     """
-    written: dict[str, Any] = _writer(type(value), sparse)(value)
+    kind: Any = type(value)
+    written: dict[str, Any] = _writer(kind, sparse)(value)
     return written
 
 
@@ -295,10 +296,14 @@ def _list_writer(origin: Any, kinds: tuple[Any, ...],
 
 
 def _union_writer(kinds: tuple[Any, ...], sparse: bool) -> _Convert | None:
-    writers = {_class_of(kind): write for kind in kinds
-               if (write := _writer(kind, sparse))}
+    writers = {_class_of(kind): convert for kind in kinds
+               if (convert := _writer(kind, sparse))}
     if not writers:
         return None
+    if len(kinds) == 2 and types.NoneType in kinds:
+        (only,) = writers.values()
+        return lambda value: None if value is None else only(value)
+
     def write(value: Any) -> Any:
         convert = writers.get(type(value))
         return value if convert is None else convert(value)
@@ -473,7 +478,10 @@ def _mapping_reader(convert: _Convert) -> _Convert:
 
 
 def _union_reader(kinds: tuple[Any, ...]) -> _Convert:
-    readers = [_reader(kind) for kind in kinds if kind is not types.NoneType]
+    # A whole number is read as one, if it may be.
+    readers = [_reader(kind) for kind in sorted(
+        kinds, key=lambda kind: bool(kind is float))
+        if kind is not types.NoneType]
     has_none = types.NoneType in kinds
 
     def read(value: Any) -> Any:

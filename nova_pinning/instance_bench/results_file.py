@@ -31,6 +31,8 @@ VERSION = 2
 #: More is not read: no run makes files of this size.
 MAX_BYTES = 512 * 1024 * 1024
 
+# For mypy, to which a type is known beforehand.
+_MAPPING: Any = Mapping
 _Path = str | os.PathLike[str]
 _KINDS = {
     'conditions': bench_model.Conditions,
@@ -211,7 +213,7 @@ def _parse(path: _Path, content: bytes) -> bench_model.Results:
             head = _head(line)
             continue
         kind = _kind(line)
-        value = codec.read(Mapping[str, _KINDS[kind]], line)[kind]
+        value = codec.read(_MAPPING[str, _KINDS[kind]], line)[kind]
         if isinstance(value, bench_model.Measurement):
             _check(line, value, seen)
         values[kind].append(value)

@@ -174,8 +174,10 @@ def windows(plan: plan_model.RebalancePlan,
     return tuple(split)
 
 
-def _ends(moves: tuple[plan_model.PlannedMove, ...], settings: plan_request.CostSettings,
-          first: int = 0) -> list[float]:
+def _ends(
+    moves: tuple[plan_model.PlannedMove, ...],
+    settings: plan_request.CostSettings, first: int = 0,
+) -> list[float]:
     """When each move is over, started in the plan's order; inf for never.
 
     :param first: position of the first of them; those before are over

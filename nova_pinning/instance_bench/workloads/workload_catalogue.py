@@ -118,11 +118,13 @@ def _workload(name: str, value: Mapping[str, Any]) -> bench_model.Workload:
     """A workload of a file; its keys are the attributes, but for the class."""
     fields = {key: item.strip() if key in ('about', 'command', 'peer')
               else item for key, item in value.items()}
-    return codec.decode(bench_model.Workload, fields | {
-        'name': name, 'workload_class': fields.pop('class'),
-        'figures': [{'pattern': None, **figure}
-                    for figure in value['figures']],
-        'prepare': [text.strip() for text in value.get('prepare', ())]})
+    workload: bench_model.Workload = codec.decode(
+        bench_model.Workload, fields | {
+            'name': name, 'workload_class': fields.pop('class'),
+            'figures': [{'pattern': None, **figure}
+                        for figure in value['figures']],
+            'prepare': [text.strip() for text in value.get('prepare', ())]})
+    return workload
 
 
 def _taken(document: source.YamlDocument, workload_names: Iterable[str],
