@@ -266,14 +266,15 @@ def _formed(form: Form, sparse: bool) -> _Convert:
 
 
 def _record_writer(kind: Any, sparse: bool) -> _Convert:
-    parts = [(one.name, _writer(one.hint, sparse),
+    parts = [(one.name, operator.attrgetter(one.name),
+              _writer(one.hint, sparse),
               one.default if sparse else _NO_DEFAULT)
              for one in _attributes(kind)]
 
     def write(value: Any) -> dict[str, Any]:
         found = {}
-        for name, convert, default in parts:
-            item = getattr(value, name)
+        for name, get, convert, default in parts:
+            item = get(value)
             if item is not default and item != default:
                 found[name] = item if convert is None else convert(item)
         return found

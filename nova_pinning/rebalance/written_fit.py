@@ -16,7 +16,7 @@ _Sequence = Annotated[tuple[int, ...], codec.Form(
     cpu_sequence.text_of, cpu_sequence.parse)]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class WrittenCell:
     """A cell of a guest.
 
@@ -40,10 +40,13 @@ class WrittenCell:
 
 
 def _written(fit: model.Fit) -> tuple[WrittenCell, ...]:
-    return tuple(WrittenCell(
-        cell.host_cell, tuple(vcpu for vcpu, _cpu in cell.pins),
-        tuple(cpu for _vcpu, cpu in cell.pins), cell.emulator_cpus,
-        cell.page_size_kib) for cell in fit.cells)
+    return tuple(map(_written_cell, fit.cells))
+
+
+def _written_cell(cell: model.CellFit) -> WrittenCell:
+    vcpus, cpus = zip(*cell.pins) if cell.pins else ((), ())
+    return WrittenCell(cell.host_cell, vcpus, cpus, cell.emulator_cpus,
+                       cell.page_size_kib)
 
 
 def _read(cells: tuple[WrittenCell, ...]) -> model.Fit:
