@@ -41,6 +41,7 @@ _LISTS = (
     ('rebalance defragment {racks} --for 16', 'guest'),
     ('rebalance drain {racks} --host cmp-2', 'guest'),
     ('rebalance failover {racks}', 'name'),
+    ('rebalance plan {racks} --request {wishes}', 'guest'),
     ('rebalance show {plan}', 'guest'),
     ('rebalance verify {plan} {moving}', 'guest'),
 )
@@ -73,12 +74,16 @@ class TestCommands(displaychecks.Checks, cli_case.TestCase):
             planned_fleet, made = plan_samples.example()
             plan_document.write_plan(made, plan)
             document.write(moving, planned_fleet)
+        wishes = str(self.dir / 'wishes.json')
+        if '{wishes}' in argv:
+            self.run_command('rebalance', 'drain', str(_RACKS), '--host',
+                             'cmp-2', '-o', wishes)
         if '{racks}' in argv and not _RACKS.exists():
             self.skipTest('not run from a checkout')
         text = pathlib.Path(cli_case.CATALOGUE).read_text()
         words = shlex.split(argv.format(
             catalogue=cli_case.CATALOGUE, host=cli_case.HOST, fleet=fleet,
-            racks=_RACKS, plan=plan, moving=moving,
+            racks=_RACKS, plan=plan, moving=moving, wishes=wishes,
             changed=self.write('changed.yaml', text.replace(
                 'max 40000', 'max 30000'))))
 
