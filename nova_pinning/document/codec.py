@@ -4,7 +4,7 @@
 Understood are texts, numbers, enumerations, sets of CPUs, tuples, frozen sets,
 mappings, unions of these, and dataclasses and named tuples of them. So a class
 and its form in a file cannot disagree. What a type does not say stands in an
-``Annotated``: a :class:`Rule` for what JSON Schema calls keywords, a
+``Annotated``: a :class:`Limit` for what JSON Schema calls keywords, a
 :class:`Form` for values that are written as those of another type. Attributes
 of which equality takes no notice are not written.
 
@@ -69,7 +69,7 @@ class MisfitError(ValueError):
         return MisfitError(str(self), key, *self.path)
 
 
-class Rule:
+class Limit:
     """What a value has to be besides being of its type.
 
     :param keywords: of JSON Schema; a ``title`` says it in words
@@ -94,7 +94,7 @@ class Form:
     read: _Convert
 
 
-_CPUS = Form(Annotated[str, Rule(
+_CPUS = Form(Annotated[str, Limit(
     title='a list of CPUs such as 0-3,8',
     pattern='^[0-9]*([-,][0-9]+)*$')], str, cpuset.CpuSet.parse)
 
@@ -167,13 +167,13 @@ def schema(kind: Any) -> dict[str, Any]:
     if kind is Any:
         return {}
     if origin is Annotated:
-        rules: dict[str, Any] = {}
+        keywords: dict[str, Any] = {}
         for note in kind.__metadata__:
             if isinstance(note, Form):
                 arguments = (note.kind,)
-            elif isinstance(note, Rule):
-                rules |= note.keywords
-        return schema(arguments[0]) | rules
+            elif isinstance(note, Limit):
+                keywords |= note.keywords
+        return schema(arguments[0]) | keywords
     if kind is cpuset.CpuSet:
         return schema(_CPUS.kind)
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
@@ -373,15 +373,15 @@ def _annotated_reader(kind: Any, notes: tuple[Any, ...]) -> _Convert:
     for note in notes:
         if isinstance(note, Form):
             read = _form_reader(note)
-        elif isinstance(note, Rule):
-            read = _rule_reader(note, read)
+        elif isinstance(note, Limit):
+            read = _limit_reader(note, read)
     return read
 
 
-def _rule_reader(rule: Rule, inner: _Convert) -> _Convert:
-    checks = [_CHECKS[key](limit) for key, limit in rule.keywords.items()
+def _limit_reader(limit: Limit, inner: _Convert) -> _Convert:
+    checks = [_CHECKS[key](bound) for key, bound in limit.keywords.items()
               if key in _CHECKS]
-    expected = rule.keywords.get('title', 'within its limits')
+    expected = limit.keywords.get('title', 'within its limits')
 
     def read(value: Any) -> Any:
         found = inner(value)

@@ -108,7 +108,7 @@ class FleetState:
     :param taken_at: when, ISO 8601; '' if that is not known
     """
 
-    digest: Annotated[str, codec.Rule(
+    digest: Annotated[str, codec.Limit(
         title='a digest such as sha256: with 64 hexadecimal digits',
         pattern='^sha256:[0-9a-f]{64}$')]
     taken_at: terms.Time = ''

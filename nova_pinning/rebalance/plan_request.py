@@ -125,7 +125,7 @@ class PlanRequest:
 
     goal: MakeRoom | DrainHosts
     moves: terms.Count | None = None
-    share_percent: Annotated[float, codec.Rule(
+    share_percent: Annotated[float, codec.Limit(
         title='a share of at most 100', exclusiveMinimum=0,
         maximum=100)] | None = None
     memory_mib: terms.Count | None = None

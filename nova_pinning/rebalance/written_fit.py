@@ -10,7 +10,7 @@ from nova_pinning.fleet import cpu_sequence
 from nova_pinning import model
 
 _Sequence = Annotated[tuple[int, ...], codec.Form(
-    Annotated[str, codec.Rule(
+    Annotated[str, codec.Limit(
         title='a sequence of CPUs such as 4-7,44-47', maxLength=262144,
         pattern='^[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*$')],
     cpu_sequence.text_of, cpu_sequence.parse)]
@@ -29,7 +29,7 @@ class WrittenCell:
     vcpus: _Sequence = ()
     cpus: _Sequence = ()
     emulator_cpus: _Sequence = ()
-    page_size_kib: Annotated[int, codec.Rule(
+    page_size_kib: Annotated[int, codec.Limit(
         title='a page size in KiB', minimum=1)] | None = None
 
     def __post_init__(self) -> None:
@@ -58,5 +58,5 @@ def _read(cells: tuple[WrittenCell, ...]) -> model.Fit:
 
 #: How a ``model.Fit`` is written.
 FORM = codec.Form(
-    Annotated[tuple[WrittenCell, ...], codec.Rule(minItems=1, maxItems=1024)],
+    Annotated[tuple[WrittenCell, ...], codec.Limit(minItems=1, maxItems=1024)],
     _written, _read)

@@ -50,11 +50,11 @@ class Leaf:
         millimetres
     """
 
-    size: Annotated[int, codec.Rule(title='a size', minimum=1)]
+    size: Annotated[int, codec.Limit(title='a size', minimum=1)]
     cpus: cpuset.CpuSet = cpuset.CpuSet()
     pair: Annotated[tuple[str, str], codec.Form(
         str, ','.join, _pair)] = ('a', 'b')
-    label: Annotated[str, codec.Rule(pattern='^[a-z]*$')] | None = None
+    label: Annotated[str, codec.Limit(pattern='^[a-z]*$')] | None = None
     seen: bool = dataclasses.field(default=False, compare=False)
 
 
