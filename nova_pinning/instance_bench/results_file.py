@@ -12,7 +12,6 @@ more is written.
 
 from collections.abc import Mapping
 import dataclasses
-import functools
 import json
 import os
 from typing import Any
