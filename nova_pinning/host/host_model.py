@@ -135,6 +135,7 @@ class HostDescription:
 
     name: str
     nodes: tuple[NumaNode, ...]
+    _: dataclasses.KW_ONLY
     description: str = ''
     cpu_model: CpuModel = CpuModel()
     offline_cpus: cpuset.CpuSet = cpuset.CpuSet()

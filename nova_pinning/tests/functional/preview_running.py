@@ -46,7 +46,8 @@ def describe(name, shape, devices=(), traits=()):
         reserved_memory_mib=shape.reserved_memory_mib,
         reserved_huge_pages=reserved)
     return host_model.HostDescription(
-        name, nodes, tuple(devices), settings, traits=frozenset(traits))
+        name, nodes, pci_devices=tuple(devices), nova=settings,
+        traits=frozenset(traits))
 
 
 def _cpus(text):

@@ -76,11 +76,11 @@ def host(case: Case) -> host_model.HostDescription:
         if told['kinds'] == 'shared':
             shared.update(cpu for core in made[kept:] for cpu in core)
     return host_model.HostDescription(
-        'host', tuple(nodes), tuple(
+        'host', tuple(nodes), pci_devices=tuple(
             host_model.PciDevice(f'0000:{number + 16:02x}:00.0', '8086',
                                  '0a54', node, 'nvme')
             for number, node in enumerate(told['nvme'])),
-        host_model.NovaSettings(
+        nova=host_model.NovaSettings(
             cpuset.CpuSet(dedicated) if dedicated else None,
             cpuset.CpuSet(shared) if shared else None,
             cpu_allocation_ratio=told['ratio'],

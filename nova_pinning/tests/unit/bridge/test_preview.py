@@ -59,8 +59,9 @@ def host(threads=2, devices=(), arch='x86_64', traits=(), **settings):
     settings = {'dedicated_cpus': cpus('2-15,18-31') if threads == 2 else
                 cpus('2-15'), 'shared_cpus': cpus('0-1')} | settings
     return host_model.HostDescription(
-        'host', nodes, tuple(devices), host_model.NovaSettings(**settings),
-        host_model.CpuModel(arch=arch), frozenset(traits), where=HOST_WHERE)
+        'host', nodes, cpu_model=host_model.CpuModel(arch=arch),
+        pci_devices=tuple(devices), nova=host_model.NovaSettings(**settings),
+        traits=frozenset(traits), where=HOST_WHERE)
 
 
 def flavor(vcpus=4, memory_mib=4 * GIB, origins=None, **extra_specs):
