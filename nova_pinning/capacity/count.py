@@ -17,10 +17,10 @@ from collections.abc import Mapping
 import enum
 from typing import NamedTuple
 
+from nova_pinning.admission import devices
 from nova_pinning.capacity import search
 from nova_pinning.fit import capacity
 from nova_pinning.fit import counting
-from nova_pinning.fit import devices
 from nova_pinning.fleet import gaps
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy

@@ -11,8 +11,8 @@ import dataclasses
 import enum
 from typing import NamedTuple
 
+from nova_pinning.admission import devices
 from nova_pinning import fit
-from nova_pinning.fit import devices
 from nova_pinning.fleet import gaps
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy

@@ -17,9 +17,9 @@ import itertools
 import random
 import uuid
 
+from nova_pinning.admission import devices
 from nova_pinning import errors
 from nova_pinning import fit
-from nova_pinning.fit import devices
 from nova_pinning.fit import usage
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import shapes

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 
+from nova_pinning.admission import devices
 from nova_pinning import fit
-from nova_pinning.fit import devices
 from nova_pinning.fit import usage
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import occupancy

@@ -12,10 +12,10 @@ import dataclasses
 import enum
 from typing import NamedTuple
 
+from nova_pinning.admission import devices
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning import errors
-from nova_pinning.fit import devices
 from nova_pinning.flavors import flavor_model
 from nova_pinning import model
 from nova_pinning.model import cell_order

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import dataclasses
 import math
 
-from nova_pinning.fit import devices
+from nova_pinning.admission import devices
 from nova_pinning import model
 from nova_pinning.placement import inventory
 from nova_pinning.rebalance import evacuation

@@ -18,9 +18,9 @@ from typing import TypeAlias
 
 import numpy
 
+from nova_pinning.admission import devices
 from nova_pinning.bridge import standalone
 from nova_pinning import fit
-from nova_pinning.fit import devices
 from nova_pinning.fit import score
 from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot

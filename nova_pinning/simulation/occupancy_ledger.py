@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy
 
-from nova_pinning.fit import devices
+from nova_pinning.admission import devices
 from nova_pinning.fit import threads
 from nova_pinning.fit import usage
 from nova_pinning.fleet import guest_request

@@ -9,9 +9,9 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 import dataclasses
 
+from nova_pinning.admission import devices
 from nova_pinning import cpuset
 from nova_pinning import fit
-from nova_pinning.fit import devices
 from nova_pinning.fit import usage
 from nova_pinning.host import cache_capacity
 from nova_pinning.host import engine

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import dataclasses
 from typing import Any
 
+from nova_pinning.admission import devices
 from nova_pinning import cpuset
-from nova_pinning.fit import devices
 from nova_pinning.fit import usage
 from nova_pinning.fleet import cpu_sequence
 from nova_pinning.fleet import host_occupancy

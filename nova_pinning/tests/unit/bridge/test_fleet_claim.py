@@ -9,12 +9,12 @@ from nova.virt import hardware
 from oslo_config import cfg
 import testtools
 
+from nova_pinning.admission import devices
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import fleet_claim
 from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning import fit
-from nova_pinning.fit import devices
 from nova_pinning.fit import known_defects
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate

@@ -10,12 +10,12 @@ import hypothesis
 from hypothesis import strategies
 import testtools
 
+from nova_pinning.admission import devices
 from nova_pinning.capacity import count
 from nova_pinning.capacity import search
 from nova_pinning import cpuset
 from nova_pinning import fit as engine_fit
 from nova_pinning.fit import cell_check
-from nova_pinning.fit import devices
 from nova_pinning.fit import usage
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate

@@ -10,9 +10,9 @@ import hypothesis
 from hypothesis import strategies
 from oslotest import base
 
+from nova_pinning.admission import devices
 from nova_pinning import errors
 from nova_pinning import fit
-from nova_pinning.fit import devices
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import occupancy

@@ -7,7 +7,7 @@ import hypothesis
 from hypothesis import strategies
 import testtools
 
-from nova_pinning.fit import devices
+from nova_pinning.admission import devices
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass

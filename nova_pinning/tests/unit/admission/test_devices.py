@@ -11,8 +11,8 @@ from nova import objects
 from nova.pci import stats as nova_stats
 import testtools
 
+from nova_pinning.admission import devices
 from nova_pinning.bridge import pci
-from nova_pinning.fit import devices
 from nova_pinning.tests.oracle import oracle_case
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit import unit_base
