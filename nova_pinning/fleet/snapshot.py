@@ -9,18 +9,16 @@ of a host follows from the guests and is written nowhere.
 
 from collections.abc import Mapping
 import dataclasses
-import enum
 from typing import NamedTuple
 
 from nova_pinning.admission import devices
-from nova_pinning import cpuset
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning import model
-from nova_pinning.model import cell_order
 from nova_pinning.model import hostclass
-from nova_pinning.placement import inventory
 
 
 # The engine's words for devices, by which a snapshot tells of them too.
@@ -37,187 +35,14 @@ class PciAlias(NamedTuple):
     policy: str = 'legacy'
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class FleetAggregate:
-    """A host aggregate. Which hosts are in it, the hosts say.
-
-    :param availability_zone: None if it makes none
-    :param metadata: without availability_zone
-    """
-
-    name: str
-    availability_zone: str | None = None
-    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class HostCpuModel:
-    """What libvirt takes a host's CPUs for (compute_nodes.cpu_info).
-
-    :param model: in libvirt's words, 'Cascadelake-Server'
-    :param features: that the CPUs have beyond that model
-    """
-
-    arch: str = ''
-    vendor: str = ''
-    model: str
-    features: frozenset[str] = frozenset()
-
-    def __str__(self) -> str:
-        return ' '.join(filter(None, (self.vendor, self.model)))
-
-
-class GroupPolicy(enum.StrEnum):
-    """What a server group is for."""
-
-    AFFINITY = 'affinity'
-    ANTI_AFFINITY = 'anti-affinity'
-    SOFT_AFFINITY = 'soft-affinity'
-    SOFT_ANTI_AFFINITY = 'soft-anti-affinity'
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class FleetServerGroup:
-    """A server group. Which guests are in it, the guests say.
-
-    :param id: nova's UUID
-    :param max_per_host: members that may be on one host under anti-affinity
-        (the rule max_server_per_host)
-    """
-
-    id: str
-    policy: GroupPolicy
-    name: str = ''
-    max_per_host: int = 1
-
-
-class GapKind(enum.StrEnum):
-    """What may not be known of a host.
-
-    An answer that depends on it is a bound: more cannot be, less can.
-    """
-
-    CELLS = 'cells'
-    CONTRADICTION = 'contradiction'
-    DEVICES = 'devices'
-    EMULATOR_CPUS = 'emulator-cpus'
-    HELD = 'held'
-
-
-class HostGap(NamedTuple):
-    """Something that is not known of a host.
-
-    :param text: what, for people
-    """
-
-    kind: GapKind
-    text: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class FleetHost:
-    """A host of a fleet, without its guests.
-
-    :param name: as nova calls the compute host; unique
-    :param cells: in nova's order, with nothing used; () if nova knows of no
-        NUMA topology
-    :param l3_domains: the CPUs that share each last-level cache, () if that
-        is not known
-    :param host_class: None if it cannot be told
-    :param traits: of its resource provider, None if they are not known
-    :param aggregates: names of those that it is in, sorted
-    :param reserved_memory_mib: kept from guests (reserved_host_memory_mb)
-    :param disk_gib: all that guests' disks share, None if not known
-    :param resources: how much it has of custom resource classes that are
-        counted (cache_resources.CLASSES), as far as that is known
-    :param is_enabled: whether nova-scheduler may choose it
-    :param disabled_reason: as whoever disabled it says; '' for none
-    :param nova_release: of its nova-compute, '2025.1' or such; None if it is
-        not known, and then it is taken to be the newest
-    :param nova_cell: the cell of nova's that it is in, '' if not known
-    :param cpu_model: None if not known
-    :param hypervisor_version: as nova has it, 7002000 for 7.2; None if not
-        known
-    :param inventories: that Placement has of it, by resource class; None if
-        nobody has asked, and then they are what nova-compute would report of
-        the cells
-    :param held: what Placement has allocated there, by resource class, beyond
-        what the guests of the snapshot are counted with; below 0 where it
-        counts them with less
-    :param gaps: what is not known of it, each kind once
-    """
-
-    name: str
-    cells: tuple[model.HostCell, ...]
-    l3_domains: tuple[cpuset.CpuSet, ...] = ()
-    host_class: hostclass.HostClass | None = None
-    traits: frozenset[str] | None = None
-    aggregates: tuple[str, ...] = ()
-    pci_pools: tuple[PciPool, ...] = ()
-    cpu_allocation_ratio: float = 1.0
-    ram_allocation_ratio: float = 1.0
-    disk_allocation_ratio: float = 1.0
-    reserved_memory_mib: int = 0
-    disk_gib: int | None = None
-    resources: Mapping[str, int] = dataclasses.field(
-        default_factory=dict, hash=False)
-    is_enabled: bool = True
-    disabled_reason: str = ''
-    nova_release: str | None = None
-    nova_cell: str = ''
-    cpu_model: HostCpuModel | None = None
-    hypervisor_version: int | None = None
-    inventories: Mapping[str, inventory.Inventory] | None = dataclasses.field(
-        default=None, hash=False)
-    held: Mapping[str, int] = dataclasses.field(
-        default_factory=dict, hash=False)
-    gaps: tuple[HostGap, ...] = ()
-
-    @property
-    def is_opaque(self) -> bool:
-        """Whether Placement alone tells what it has."""
-        return not self.cells and self.inventories is not None
-
-    @property
-    def known_class(self) -> hostclass.HostClass | None:
-        """The class that HostClassFilter takes it to be of, if it can tell."""
-        return self.host_class or hostclass.class_of_cpus(self.cells)
-
-    @property
-    def engine(self) -> model.Host:
-        """The host for the engine, with nothing on it."""
-        return model.Host(
-            self.cells, self.cpu_allocation_ratio, self.ram_allocation_ratio,
-            cell_order.of_release(self.nova_release))
-
-    @property
-    def dedicated_cpus(self) -> cpuset.CpuSet:
-        return cpuset.union(cell.dedicated_cpus for cell in self.cells)
-
-    @property
-    def shared_cpus(self) -> cpuset.CpuSet:
-        return cpuset.union(cell.shared_cpus for cell in self.cells)
-
-    @property
-    def dedicated_count(self) -> int:
-        """Dedicated CPUs, or as many as Placement has of an opaque host."""
-        return self._total(inventory.PCPU, len(self.dedicated_cpus))
-
-    @property
-    def shared_count(self) -> int:
-        """Shared CPUs, or as many as Placement has of an opaque host."""
-        return self._total(inventory.VCPU, len(self.shared_cpus))
-
-    @property
-    def memory_mib(self) -> int:
-        return self._total(inventory.MEMORY_MB, sum(
-            cell.memory_mib for cell in self.cells))
-
-    def _total(self, name: str, of_cells: int) -> int:
-        if self.cells or not self.inventories:
-            return of_cells
-        has = self.inventories.get(name)
-        return has.total if has else 0
+# What hosts are is told in admission, which judges guests on them.
+FleetAggregate = offered_host.HostAggregate
+FleetHost = offered_host.OfferedHost
+FleetServerGroup = offered_host.ServerGroup
+GapKind = outcome.DoubtKind
+GroupPolicy = offered_host.GroupPolicy
+HostCpuModel = offered_host.HostCpuModel
+HostGap = outcome.Doubt
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,12 +35,17 @@ COUNTED = (VCPU, PCPU, MEMORY_MB, DISK_GB)
 class Inventory:
     """How much of a resource class a host has, as Placement knows it.
 
-    :param total: which one guest may not exceed, either
+    :param min_unit: the least that one provider gives one guest
+    :param max_unit: the most; None for ``total``, as nova-compute reports it
+    :param step_size: what it gives is a multiple of
     """
 
     total: int
     reserved: int = 0
     allocation_ratio: float = 1.0
+    min_unit: int = 1
+    max_unit: int | None = None
+    step_size: int = 1
 
     @property
     def capacity(self) -> float:
