@@ -9,9 +9,8 @@ import pathlib
 
 from benchmarks import bytedance
 from benchmarks import datasets
+from nova_pinning.admission import guest_request
 from nova_pinning import errors
-from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -74,9 +73,8 @@ def guest(
     name += f'-{memory_gib}g' + ('-nvme' if nvmes else '')
     in_cell = vcpus // cells
     return guest_request.GuestRequest(
-        flavor=flavor_model.Flavor(
-            name=name, vcpus=vcpus, memory_mib=memory_gib * units.MIB_PER_GIB,
-            extra_specs={'hw:cpu_policy': 'dedicated'}),
+        name=name, vcpus=vcpus, memory_mib=memory_gib * _GIB,
+        extra_specs=(('hw:cpu_policy', 'dedicated'),),
         guest_class=hostclass.HostClass.DEDICATED,
         topology=model.Guest(
             cells=tuple(
@@ -87,8 +85,8 @@ def guest(
             cpu_policy=model.CpuPolicy.DEDICATED),
         devices=(snapshot.PciRequest('nvme', (_NVME,), nvmes),)
         if nvmes else (),
-        queries=(guest_request.PlacementQuery(resources={
-            'PCPU': vcpus, 'MEMORY_MB': memory_gib * units.MIB_PER_GIB}),))
+        queries=(guest_request.query(resources={
+            'PCPU': vcpus, 'MEMORY_MB': memory_gib * _GIB}),))
 
 
 def _hosts(shape: shapes.HostTemplate, count: int,
@@ -206,12 +204,11 @@ def _mix_of(fleet: snapshot.Fleet) -> Mix:
         guests[key] = guest, guests.get(key, (guest, 0))[1] + 1
     return tuple(
         (guest_request.GuestRequest(
-            flavor=flavor_model.Flavor(
-                name=guest.flavor, vcpus=guest.vcpus,
-                memory_mib=guest.memory_mib,
-                extra_specs={'hw:cpu_policy': 'dedicated'}),
+            name=guest.flavor, vcpus=guest.vcpus,
+            memory_mib=guest.memory_mib,
+            extra_specs=(('hw:cpu_policy', 'dedicated'),),
             guest_class=guest.guest_class, topology=guest.topology,
-            queries=(guest_request.PlacementQuery(resources={
+            queries=(guest_request.query(resources={
                 'PCPU': guest.vcpus, 'MEMORY_MB': guest.memory_mib}),)), count)
         for guest, count in (guests[key] for key in sorted(guests, key=str)))
 

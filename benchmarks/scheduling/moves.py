@@ -20,8 +20,8 @@ from benchmarks import azure
 from benchmarks.scheduling import fleets
 from benchmarks.scheduling import study
 from benchmarks import tables
+from nova_pinning.admission import guest_request
 from nova_pinning import errors
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests

@@ -5,9 +5,9 @@ Importing this does not import nova, which takes longer than to plan for a
 small fleet. The first question does.
 """
 
+from nova_pinning.admission import guest_request
 from nova_pinning.bridge import standalone
 from nova_pinning import fit
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 

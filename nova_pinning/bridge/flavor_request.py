@@ -12,13 +12,13 @@ from typing import Any
 
 from nova import objects
 
+from nova_pinning.admission import guest_request
 from nova_pinning.bridge import nova_options
 from nova_pinning.bridge import order
 from nova_pinning.bridge import placement_queries
 from nova_pinning.bridge import topology
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 
@@ -58,11 +58,15 @@ def request_for(
                 f'flavor {flavor.name}: {error}',
                 _place(flavor.where)) from error
     return guest_request.GuestRequest(
-        flavor=flavor,
+        name=flavor.name, vcpus=flavor.vcpus, memory_mib=flavor.memory_mib,
+        disk_gib=flavor.counted_disk_gib,
         guest_class=_class(flavor, image, guest.cpu_policy if guest else None),
         topology=guest,
         devices=tuple(map(_request, ordered.pci_requests.requests)),
-        queries=tuple(_query(query) for query in queries if query is not None))
+        queries=tuple(_query(query) for query in queries if query is not None),
+        extra_specs=guest_request.pairs(flavor.extra_specs),
+        image=None if image_properties is None
+        else guest_request.pairs(image))
 
 
 def batch() -> contextlib.AbstractContextManager[None]:
@@ -112,9 +116,14 @@ def _request(request: Any) -> snapshot.PciRequest:
 
 def _query(
         query: placement_queries.CandidatesQuery
-) -> guest_request.PlacementQuery:
+) -> guest_request.CandidatesQuery:
     """A query without the trait that says no more than the release."""
-    return guest_request.PlacementQuery(
-        resources=dict(query.resources),
-        required=frozenset(query.required) - {placement_queries.OWNER},
-        forbidden=frozenset(query.forbidden))
+    return guest_request.CandidatesQuery(
+        groups=tuple(
+            guest_request.RequestGroup(
+                group.suffix, tuple(sorted(group.resources.items())),
+                frozenset(group.required), frozenset(group.forbidden))
+            for group in query.groups),
+        root_required=frozenset(query.root_required) - {
+            placement_queries.OWNER},
+        root_forbidden=frozenset(query.root_forbidden))

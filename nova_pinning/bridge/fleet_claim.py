@@ -18,12 +18,12 @@ from nova import objects
 from nova.pci import stats as nova_stats
 from nova.pci import whitelist
 
+from nova_pinning.admission import guest_request
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge import topology
 from nova_pinning import fit
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_pinning.admission import guest_request
 from nova_pinning.capacity import count
 from nova_pinning.capacity import flavor_mix
 from nova_pinning.capacity import stranded
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
@@ -183,8 +183,8 @@ def ranked(
 
 
 def _rank(request: guest_request.GuestRequest) -> tuple[object, ...]:
-    flavor = request.flavor
-    return request.guest_class, flavor.vcpus, flavor.memory_mib, flavor.name
+    return (request.guest_class, request.vcpus, request.memory_mib,
+            request.name)
 
 
 def _size(request: guest_request.GuestRequest,

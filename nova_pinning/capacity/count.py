@@ -18,11 +18,11 @@ import enum
 from typing import NamedTuple
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
 from nova_pinning.capacity import search
 from nova_pinning.fit import capacity
 from nova_pinning.fit import counting
 from nova_pinning.fleet import gaps
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
@@ -209,7 +209,7 @@ class Counter:
                               else guest.thread_policy)
         self._pinned = sum(
             demand.dedicated + demand.emulator for demand in demands)
-        self._floating = request.flavor.vcpus - sum(
+        self._floating = request.vcpus - sum(
             demand.dedicated for demand in demands)
         self.memory_cause = CapacityCause.MEMORY
         if any(demand.page_size_kib for demand in demands):
@@ -457,13 +457,13 @@ class Counter:
         """What a guest counts in Placement once it is there."""
         use = self._uses.get(host.has_pcpus)
         if use is None:
-            flavor = self.request.flavor
+            request = self.request
             use = self._uses[host.has_pcpus] = {
                 **dict.fromkeys(cache_resources.CLASSES, 0),
                 **inventory.allocation(
-                    flavor.vcpus, flavor.memory_mib, self.request.disk_gib,
-                    self.request.topology, on_pcpus=host.has_pcpus),
-                **cache_resources.asked(flavor.extra_specs)}
+                    request.vcpus, request.memory_mib, request.disk_gib,
+                    request.topology, on_pcpus=host.has_pcpus),
+                **cache_resources.asked(dict(request.extra_specs))}
         return use
 
     def _packed(self, host: CountedHost, limit: int) -> search.GuestPacking:

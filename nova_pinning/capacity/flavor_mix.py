@@ -261,15 +261,15 @@ def _item(counter: count.Counter, is_sure: bool, is_paired: bool) -> _Item:
     :param is_paired: whether it is given whole cores
     """
     request = counter.request
-    flavor = request.flavor
     disk_gib = max((query.resources.get(inventory.DISK_GB, 0)
                     for query in request.queries), default=0)
-    asked = cache_resources.asked(flavor.extra_specs)
+    asked = cache_resources.asked(dict(request.extra_specs))
     caches = [asked.get(name, 0) for name in cache_resources.CLASSES]
     guest = request.topology
     if guest is None:
-        return _Item(fit.Size(flavor.vcpus, flavor.memory_mib),
-                     (0, flavor.vcpus, flavor.memory_mib, disk_gib, *caches))
+        return _Item(fit.Size(request.vcpus, request.memory_mib),
+                     (0, request.vcpus, request.memory_mib, disk_gib,
+                      *caches))
     needs = [demand.dedicated + demand.emulator for demand in guest.demands]
     cpus = max(needs) if is_sure else min(needs)
     if is_paired:
@@ -278,4 +278,4 @@ def _item(counter: count.Counter, is_sure: bool, is_paired: bool) -> _Item:
     return _Item(
         fit.Size(cpus, max(1, cell.memory_mib),
                  page_size_kib=cell.page_size_kib, cells=len(guest.cells)),
-        (sum(needs), 0, flavor.memory_mib, disk_gib, *caches))
+        (sum(needs), 0, request.memory_mib, disk_gib, *caches))

@@ -13,11 +13,11 @@ import itertools
 from typing import NamedTuple
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
 from nova_pinning import fit
 from nova_pinning.fit import cell_check
 from nova_pinning.fit import counting
 from nova_pinning.fit import usage
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 

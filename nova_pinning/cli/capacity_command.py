@@ -10,6 +10,7 @@ import re
 
 import rich.console
 
+from nova_pinning.admission import guest_request
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import stranded
 from nova_pinning.cli import base_command
@@ -22,7 +23,6 @@ from nova_pinning.document import atomic_file
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.fleet import gaps
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
@@ -181,7 +181,7 @@ def mix_weights(
             # The usual one, where several have as many vCPUs.
             of_size = sorted(
                 (request.name for request in requests
-                 if name == str(request.flavor.vcpus)),
+                 if name == str(request.vcpus)),
                 key=lambda candidate: (-present.get(candidate, 0), candidate))
             if not of_size:
                 raise errors.InputError(
@@ -240,9 +240,9 @@ def _sizes(sizes: Sequence[capacity.FlavorCapacity],
     columns += ['host totals', 'missing because']
     rows = []
     for size in sizes:
-        flavor = size.request.flavor
-        row = [flavor.name, str(flavor.vcpus),
-               quantities.shown_memory(flavor.memory_mib),
+        request = size.request
+        row = [request.name, str(request.vcpus),
+               quantities.shown_memory(request.memory_mib),
                f'{"at most " * size.is_bound}{size.fits:,}',
                _bar(size, console)]
         if has_most:
@@ -307,7 +307,7 @@ def _stranded(
 def _mixes(capacity: capacity.FleetCapacity,
            console: rich.console.Console) -> None:
     for mix in capacity.mixes:
-        vcpus = sum(request.flavor.vcpus * guests for request, guests
+        vcpus = sum(request.vcpus * guests for request, guests
                     in zip(mix.requests, mix.mix.counts))
         bound = ('not one more' if mix.mix.is_exact else
                  f'more than {mix.mix.bound:,} cannot fit')

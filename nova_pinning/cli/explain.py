@@ -11,6 +11,7 @@ import typing
 
 import rich.console
 
+from nova_pinning.admission import guest_request
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -26,7 +27,6 @@ from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning import fit
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import explanation_report

@@ -5,6 +5,7 @@ import argparse
 from collections.abc import Mapping
 from importlib import metadata
 
+from nova_pinning.admission import guest_request
 from nova_pinning.cli import base_command
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
@@ -14,7 +15,6 @@ from nova_pinning.document import packed
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import document
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 

@@ -10,6 +10,7 @@ import itertools
 import re
 import sys
 
+from nova_pinning.admission import guest_request
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import common_options
 from nova_pinning.cli import select
@@ -17,7 +18,6 @@ from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning import spelling

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 
+from nova_pinning.admission import guest_request
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -21,7 +22,6 @@ from nova_pinning.cli import select
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning.fleet import gaps
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import simulation_plot

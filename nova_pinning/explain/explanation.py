@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_pinning.admission import guest_request
 from nova_pinning import errors
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import moves
 from nova_pinning.explain import verdict_summary
 from nova_pinning import fit
-from nova_pinning.fleet import guest_request
+from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import migration
 from nova_pinning.fleet import placement
@@ -61,6 +62,8 @@ class Remediation:
 class Explanation:
     """Why a guest fits, or not, on the hosts that were asked about.
 
+    :param flavor: what is asked for, as a flavor
+    :param request: the same
     :param verdicts: on each of these, in the fleet's order
     :param groups: those that refuse, by cause
     :param placement_groups: what Placement alone would exclude hosts for
@@ -68,6 +71,7 @@ class Explanation:
     :param remediation: what would make it fit; empty if it fits
     """
 
+    flavor: flavor_model.Flavor
     request: guest_request.GuestRequest
     verdicts: tuple[host_verdicts.HostVerdict, ...]
     groups: tuple[verdict_summary.RefusalGroup, ...]
@@ -127,6 +131,7 @@ def explain_guest(
     if not any(verdict.fits for verdict in verdicts):
         remediation = helper.remediation(verdicts)
     return Explanation(
+        flavor=order.flavor,
         request=request,
         verdicts=tuple(verdicts),
         groups=groups,

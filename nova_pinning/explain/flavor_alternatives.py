@@ -14,11 +14,11 @@ import dataclasses
 import functools
 import itertools
 
+from nova_pinning.admission import guest_request
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.explain import host_verdicts
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 
@@ -68,12 +68,14 @@ class FlavorAlternative:
     :param changes: extra specs and image properties to be set, by key; None
         for those to be left out
     :param text: what it is, for people
-    :param request: what is asked for then
+    :param flavor: what is asked for then, as a flavor
+    :param request: the same
     :param hosts: names of those on which it fits, none of which it did before
     """
 
     text: str
     changes: Mapping[str, str | None]
+    flavor: flavor_model.Flavor
     request: guest_request.GuestRequest
     hosts: tuple[str, ...]
 
@@ -171,8 +173,8 @@ class AlternativeFinder:
                 break
         largest = self._largest()
         if largest is not None and (
-                largest.request.flavor.vcpus,
-                largest.request.flavor.memory_mib) not in shown:
+                largest.request.vcpus,
+                largest.request.memory_mib) not in shown:
             yield largest
 
     def _is_alike(self, other_request: guest_request.GuestRequest) -> bool:
@@ -207,7 +209,7 @@ class AlternativeFinder:
                 best, low = alternative, middle + 1
         if best is None:
             return None
-        size = _size(best.request.flavor)
+        size = _size(best.flavor)
         return dataclasses.replace(
             best, changes={}, text=f'{size}, the largest of this shape')
 
@@ -282,7 +284,8 @@ class AlternativeFinder:
         changes = _changes(self._order, order)
         return FlavorAlternative(', '.join(
             f'without {key}' if value is None else f'{key}={value}'
-            for key, value in changes.items()), changes, request, hosts)
+            for key, value in changes.items()),
+            changes, order.flavor, request, hosts)
 
 
 def _thread_variants(guest: model.Guest) -> Iterator[_Variant]:

@@ -12,9 +12,9 @@ import enum
 from typing import NamedTuple
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
 from nova_pinning import fit
 from nova_pinning.fleet import gaps
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import migration
 from nova_pinning.fleet import placement

@@ -13,11 +13,12 @@ import dataclasses
 import heapq
 import itertools
 
+from nova_pinning.admission import guest_request
 from nova_pinning.explain import host_verdicts
 from nova_pinning.fit import usage
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import migration
+from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -206,7 +207,7 @@ class _TargetHosts:
         self._judge = judge
         self._rules = rules
         self._guest = guest
-        self._request = guest_request.of_guest(guest)
+        self._request = moved_guest.of_guest(guest)
         self._known: list[str] = []
         self._rest = iter(judge.occupancies.values())
 
@@ -249,7 +250,7 @@ class _TargetHosts:
             return True
         occupancy = self._judge.occupancies[name]
         for move in here:
-            request = guest_request.of_guest(move.guest)
+            request = moved_guest.of_guest(move.guest)
             outcome = host_occupancy.fit_on(
                 occupancy, request, self._judge.packs_cells)
             assert isinstance(outcome, model.Fit)

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_pinning.admission import guest_request
 from nova_pinning.document import quantities
 from nova_pinning.explain import host_verdicts
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import placement
 from nova_pinning import model
 from nova_pinning.model import Reason

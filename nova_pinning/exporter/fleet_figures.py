@@ -73,7 +73,7 @@ def _of_capacity(tally: fleet_tally.FleetTally) -> str:
         'more guest fits, 0 if none does', 'class')
     for host_class, (sizes, _stranded) in by_class.items():
         largest.labels(capacity_report.class_name(host_class)).set(
-            max((size.request.flavor.vcpus for size in sizes if size.fits),
+            max((size.request.vcpus for size in sizes if size.fits),
                 default=0))
     return made.text()
 

@@ -18,12 +18,12 @@ import dataclasses
 import operator
 from typing import NamedTuple
 
+from nova_pinning.admission import guest_request
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning.capacity import stranded
 from nova_pinning.checks import check_rule
 from nova_pinning.exporter import host_facts
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import problems

@@ -11,6 +11,7 @@ import gc
 import logging
 from typing import NamedTuple
 
+from nova_pinning.admission import guest_request
 from nova_pinning.capacity import capacity
 from nova_pinning import errors
 from nova_pinning.exporter import fleet_figures
@@ -18,7 +19,6 @@ from nova_pinning.exporter import fleet_sources
 from nova_pinning.exporter import fleet_tally
 from nova_pinning.exporter import task_metrics
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 
 LOG = logging.getLogger(__name__)

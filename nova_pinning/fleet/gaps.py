@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
-from nova_pinning.fleet import guest_request
+from nova_pinning.admission import guest_request
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.placement import inventory

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
 from nova_pinning import fit
 from nova_pinning.fit import usage
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
@@ -98,7 +98,7 @@ def of_host(
 ) -> HostOccupancy:
     """The occupancy of a host with these guests on it."""
     guests = tuple(guests)
-    inventories = placement.host_inventories(host)
+    inventories = host.root_inventories
     used = dict.fromkeys(inventory.COUNTED, 0) | dict(host.held)
     for guest in guests:
         for name, amount in _allocation(inventories, guest).items():
@@ -130,12 +130,11 @@ def guest_of(
             occupancy.host.pci_pools, occupancy.device_uses, request.devices,
             [cell.host_cell for cell in fit.cells],
             occupancy.host.cells) or ()
-    flavor = request.flavor
     return snapshot.FleetGuest(
-        uuid=uuid, host=occupancy.host.name, flavor=flavor.name,
-        vcpus=flavor.vcpus, memory_mib=flavor.memory_mib,
+        uuid=uuid, host=occupancy.host.name, flavor=request.name,
+        vcpus=request.vcpus, memory_mib=request.memory_mib,
         disk_gib=request.disk_gib,
-        resources=cache_resources.asked(flavor.extra_specs),
+        resources=cache_resources.asked(dict(request.extra_specs)),
         guest_class=request.guest_class, topology=request.topology,
         fit=None if request.topology is None else fit, devices=taken)
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 
+from nova_pinning.admission import guest_request
 from nova_pinning.fleet import cpu_models
-from nova_pinning.fleet import guest_request
+from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
@@ -192,9 +193,9 @@ class MigrationRules:
         if host_class not in (None, guest.guest_class):
             yield f'is a {host_class} host'
         specs = self.extra_specs(guest)
-        query = guest_request.PlacementQuery(
-            resources={}, required=guest_request.traits(specs, 'required'),
-            forbidden=guest_request.traits(specs, 'forbidden'))
+        query = guest_request.query(
+            resources={}, required=moved_guest.traits(specs, 'required'),
+            forbidden=moved_guest.traits(specs, 'forbidden'))
         yield from map(str, placement.by_traits(target, query))
         yield from map(str, placement.by_aggregates(
             target, query, dataclasses.replace(

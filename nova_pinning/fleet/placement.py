@@ -10,8 +10,7 @@ import dataclasses
 import enum
 from typing import Protocol
 
-from nova_pinning.fleet import guest_request
-from nova_pinning.fleet import occupancy
+from nova_pinning.admission import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning.placement import inventory
 
@@ -99,29 +98,10 @@ class PlacementScope:
                 and self.project is None)
 
 
-def host_inventories(
-    host: snapshot.FleetHost,
-) -> Mapping[str, inventory.Inventory]:
-    """What Placement has of a host, by resource class.
-
-    That is what nova-compute would report of it, if Placement was not asked.
-    """
-    if host.inventories is not None:
-        return host.inventories
-    inventories = inventory.host_inventories(
-        occupancy.engine_host(host), host.reserved_memory_mib)
-    if host.disk_gib is not None:
-        inventories[inventory.DISK_GB] = inventory.Inventory(
-            host.disk_gib, allocation_ratio=host.disk_allocation_ratio)
-    for name, total in host.resources.items():
-        inventories[name] = inventory.Inventory(total)
-    return inventories
-
-
 class Provider(Protocol):
     """A host as Placement knows it.
 
-    :ivar inventories: as :func:`inventories` gives them
+    :ivar inventories: of its own provider
     :ivar resources_used: by its guests, by resource class
     """
 
@@ -137,7 +117,7 @@ class Provider(Protocol):
 
 def exclusions(
     provider: Provider,
-    query: guest_request.PlacementQuery,
+    query: guest_request.CandidatesQuery,
     scope: PlacementScope = PlacementScope(),
 ) -> list[Exclusion]:
     """Everything that Placement would exclude a host for.
@@ -170,7 +150,7 @@ def _is_told(host: snapshot.FleetHost, name: str) -> bool:
 
 
 def by_traits(host: snapshot.FleetHost,
-              query: guest_request.PlacementQuery) -> Iterable[Exclusion]:
+              query: guest_request.CandidatesQuery) -> Iterable[Exclusion]:
     """The traits, or the lack of them, that keep the guest off a host."""
     if not (query.required or query.forbidden):
         return
@@ -190,7 +170,7 @@ def has_threads(host: snapshot.FleetHost) -> bool:
 
 
 def unknown_traits(host: snapshot.FleetHost,
-                   query: guest_request.PlacementQuery) -> frozenset[str]:
+                   query: guest_request.CandidatesQuery) -> frozenset[str]:
     """The traits asked about of which nobody knows if the host has them."""
     if host.traits is not None:
         return frozenset()
@@ -199,7 +179,7 @@ def unknown_traits(host: snapshot.FleetHost,
 
 def by_aggregates(
     host: snapshot.FleetHost,
-    query: guest_request.PlacementQuery,
+    query: guest_request.CandidatesQuery,
     scope: PlacementScope,
 ) -> Iterable[Exclusion]:
     """The aggregates, or the lack of one, that keep the guest off a host."""

@@ -319,7 +319,7 @@ def too_much_memory(view: host_view.HostView) -> check_rule.Violations:
     if not host.cells:
         return
     used_mib = sum(guest.memory_mib for guest in view.guests)
-    has = placement.host_inventories(host).get(inventory.MEMORY_MB)
+    has = host.root_inventories.get(inventory.MEMORY_MB)
     if has is None:
         return
     limit_mib = max(0, int(has.capacity))

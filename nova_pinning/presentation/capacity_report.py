@@ -78,9 +78,9 @@ def rows(fleet_capacity: capacity.FleetCapacity,
                   for host_class, hosts in fleet_capacity.by_class().items())
     for labels, hosts in groups:
         for size in fleet_capacity.sizes(hosts):
-            flavor = size.request.flavor
-            yield {**labels, 'flavor': flavor.name, 'vcpus': flavor.vcpus,
-                   'memory_mib': flavor.memory_mib, 'fits': size.fits,
+            request = size.request
+            yield {**labels, 'flavor': request.name, 'vcpus': request.vcpus,
+                   'memory_mib': request.memory_mib, 'fits': size.fits,
                    'most': size.most, 'by_host_totals': size.totals,
                    'missing_because': next(iter(size.missing), ''),
                    'is_bound': size.is_bound}
@@ -172,13 +172,13 @@ def class_name(host_class: object) -> str:
 
 
 def _flavor(size: capacity.FlavorCapacity) -> dict[str, Any]:
-    flavor = size.request.flavor
-    guest = size.request.topology
+    request = size.request
+    guest = request.topology
     return {
-        'name': flavor.name,
-        'class': str(size.request.guest_class),
-        'vcpus': flavor.vcpus,
-        'memory_mib': flavor.memory_mib,
+        'name': request.name,
+        'class': str(request.guest_class),
+        'vcpus': request.vcpus,
+        'memory_mib': request.memory_mib,
         'cells': len(guest.cells) if guest is not None else 0,
         **_figures(size)}
 

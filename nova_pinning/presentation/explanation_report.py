@@ -4,13 +4,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from nova_pinning.admission import guest_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import moves
 from nova_pinning.explain import verdict_summary
 from nova_pinning.flavors import listing
-from nova_pinning.fleet import guest_request
 from nova_pinning import model
 from nova_pinning.presentation import fit_text
 
@@ -24,7 +24,7 @@ def as_dict(explanation: explanation.Explanation,
     request = explanation.request
     return {
         'version': 1,
-        'flavor': listing.as_dict(request.flavor),
+        'flavor': listing.as_dict(explanation.flavor),
         'guest_class': str(request.guest_class),
         'summary': explanation.sentence,
         'remarks': list(remarks),
@@ -52,7 +52,7 @@ def _group(group: verdict_summary.RefusalGroup) -> dict[str, Any]:
         'hosts': [verdict.host for verdict in group.verdicts]}
 
 
-def _query(query: guest_request.PlacementQuery) -> dict[str, Any]:
+def _query(query: guest_request.CandidatesQuery) -> dict[str, Any]:
     return {'resources': dict(query.resources),
             'required': sorted(query.required),
             'forbidden': sorted(query.forbidden)}
@@ -102,11 +102,10 @@ def _helps(remediation: explanation.Remediation) -> dict[str, Any]:
 
 def _alternative(
         alternative: flavor_alternatives.FlavorAlternative) -> dict[str, Any]:
-    flavor = alternative.request.flavor
     return {
         'text': alternative.text,
         'changes': dict(alternative.changes),
-        'flavor': listing.as_dict(flavor),
+        'flavor': listing.as_dict(alternative.flavor),
         'hosts': list(alternative.hosts)}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import rich.console
 import rich.text
 
+from nova_pinning.admission import guest_request
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.explain import explanation
@@ -16,7 +17,6 @@ from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import moves
 from nova_pinning.explain import verdict_summary
 from nova_pinning.fit import cell_check
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 from nova_pinning.presentation import fit_text
@@ -38,11 +38,11 @@ def show(explanation: explanation.Explanation, console: rich.console.Console,
     :param remarks: what else is worth knowing
     :param lists_hosts: whether to print a line for each host, too
     """
-    flavor = explanation.request.flavor
+    request = explanation.request
     printing.title(
-        f'{flavor.name} ({flavor.vcpus} vCPUs, '
-        f'{quantities.shown_memory(flavor.memory_mib)}, '
-        f'{explanation.request.guest_class})', console)
+        f'{request.name} ({request.vcpus} vCPUs, '
+        f'{quantities.shown_memory(request.memory_mib)}, '
+        f'{request.guest_class})', console)
     printing.say(f'{explanation.sentence}.', console, '  ')
     for remark in remarks:
         printing.say(f'Note: {remark}', console, '  ')
@@ -119,7 +119,7 @@ def _show_placement(explanation: explanation.Explanation,
             console, '  ')
 
 
-def _query(query: guest_request.PlacementQuery) -> str:
+def _query(query: guest_request.CandidatesQuery) -> str:
     parts = [', '.join(f'{name} {amount:,}' for name, amount
                        in sorted(query.resources.items()))]
     if query.required:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fleet's host as drawings take it, with a guest on it."""
 
+from nova_pinning.admission import guest_request
 from nova_pinning import cpuset
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import guest_affinity
 from nova_pinning.host import host_model

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_pinning.admission import guest_request
 from nova_pinning import fit
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import dataclasses
 from typing import NamedTuple
 
+from nova_pinning.admission import guest_request
 from nova_pinning.fit import usage
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -199,5 +199,5 @@ def allocation(
 ) -> dict[str, int]:
     """What a guest would be counted with in Placement on a host."""
     return dict(inventory.allocation(
-        request.flavor.vcpus, request.flavor.memory_mib, request.disk_gib,
+        request.vcpus, request.memory_mib, request.disk_gib,
         request.topology, on_pcpus=inventory.PCPU in occupancy.inventories))

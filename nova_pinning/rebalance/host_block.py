@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import dataclasses
 import math
 
+from nova_pinning.admission import guest_request
 from nova_pinning.fit import counting
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 from nova_pinning.placement import inventory

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from nova_pinning.fleet import guest_request
+from nova_pinning.admission import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import guest_kinds

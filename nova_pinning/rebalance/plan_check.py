@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import dataclasses
 import enum
 
+from nova_pinning.admission import guest_request
 from nova_pinning import cpuset
 from nova_pinning import fit
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_pinning.admission import guest_request
 from nova_pinning import fit
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.rebalance import move_rules
@@ -28,11 +29,11 @@ def request_of(
 
     :param aliases: of the fleet, for the affinity of the guest's devices
     """
-    request = guest_request.of_guest(guest)
+    request = moved_guest.of_guest(guest)
     if not guest.devices:
         return request
     return dataclasses.replace(
-        request, devices=guest_request.device_requests(guest, aliases or {}))
+        request, devices=moved_guest.device_requests(guest, aliases or {}))
 
 
 class MoveReplay:

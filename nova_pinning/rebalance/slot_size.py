@@ -6,13 +6,11 @@ from collections.abc import Sequence
 import dataclasses
 import statistics
 
+from nova_pinning.admission import guest_request
 from nova_pinning import errors
-from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
-from nova_pinning.placement import inventory
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +68,9 @@ def dedicated_slot(
                          page_size_kib),),
         model.CpuPolicy.DEDICATED)
     return SlotSize(
-        request=guest_request.GuestRequest(
-            flavor=flavor_model.Flavor(
-                name=str(vcpus), vcpus=vcpus, memory_mib=memory_mib,
-                extra_specs={'hw:cpu_policy': 'dedicated'}),
-            guest_class=hostclass.HostClass.DEDICATED, topology=topology,
-            queries=tuple(
-                guest_request.PlacementQuery(resources=resources)
-                for resources in inventory.resource_requests(
-                    vcpus, memory_mib, 0, topology))),
+        request=guest_request.of_shape(
+            str(vcpus), vcpus, memory_mib, hostclass.HostClass.DEDICATED,
+            topology, extra_specs={'hw:cpu_policy': 'dedicated'}),
         name=str(vcpus), weight=weight)
 
 

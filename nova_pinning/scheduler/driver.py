@@ -27,11 +27,11 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights as nova_weights
 from nova.virt import hardware
 
+from nova_pinning.admission import guest_request
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge import nova_options
 from nova_pinning.fit import score
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
@@ -320,14 +320,13 @@ def _counts(
 
 def _spec(other_request: guest_request.GuestRequest, context: Any) -> Any:
     """nova.objects.RequestSpec of a guest."""
-    flavor = other_request.flavor
     nova_flavor = objects.Flavor(
-        id=1, name=flavor.name, flavorid=flavor.id or '1',
-        memory_mb=flavor.memory_mib, vcpus=flavor.vcpus,
-        root_gb=flavor.disk_gib, ephemeral_gb=flavor.ephemeral_gib,
-        swap=flavor.swap_mib, rxtx_factor=1.0, vcpu_weight=0, disabled=False,
+        id=1, name=other_request.name, flavorid='1',
+        memory_mb=other_request.memory_mib, vcpus=other_request.vcpus,
+        root_gb=other_request.disk_gib, ephemeral_gb=0, swap=0,
+        rxtx_factor=1.0, vcpu_weight=0, disabled=False,
         is_public=True, description=None,
-        extra_specs={**flavor.extra_specs,
+        extra_specs={**dict(other_request.extra_specs),
                      hostclass.CLASS_KEY: str(other_request.guest_class)})
     topology = None
     if other_request.topology is not None:

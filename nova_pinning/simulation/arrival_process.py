@@ -13,7 +13,7 @@ import math
 import random
 from typing import NamedTuple
 
-from nova_pinning.fleet import guest_request
+from nova_pinning.admission import guest_request
 
 #: Distributions of lifetimes.
 EXPONENTIAL = 'exponential'
@@ -131,7 +131,7 @@ def rising_load(
     :param turnovers: mean lifetimes over which it rises
     """
     total = sum(weight for _request, weight in mix)
-    mean = sum(request.flavor.vcpus * weight
+    mean = sum(request.vcpus * weight
                for request, weight in mix) / total
     full = guests_at_full or cpus / mean
     # With lifetimes of one hour, the rate is the number of guests alive.

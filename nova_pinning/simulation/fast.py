@@ -19,10 +19,10 @@ from typing import TypeAlias
 import numpy
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
 from nova_pinning.bridge import standalone
 from nova_pinning import fit
 from nova_pinning.fit import score
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.scheduler import mix

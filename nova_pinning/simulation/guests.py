@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests that are told by their size alone."""
 
+from nova_pinning.admission import guest_request
 from nova_pinning.document import quantities
-from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import guest_request
 from nova_pinning import model
 from nova_pinning.model import hostclass
-from nova_pinning.placement import inventory
 
 
 #: Page sizes that are no numbers, as hw:mem_page_size has them.
@@ -46,15 +44,9 @@ def plain(
         shown = _PAGES.get(page_size_kib) or quantities.page_size_text(
             page_size_kib)
         name += f'-{shown}-pages'
-    return guest_request.GuestRequest(
-        flavor=flavor_model.Flavor(
-            name=name, vcpus=vcpus, memory_mib=memory_mib,
-            extra_specs=extra_specs),
-        guest_class=guest_class, topology=topology,
-        queries=tuple(
-            guest_request.PlacementQuery(resources=resources)
-            for resources in inventory.resource_requests(
-                vcpus, memory_mib, 0, topology)))
+    return guest_request.of_shape(
+        name, vcpus, memory_mib, guest_class, topology,
+        extra_specs=extra_specs)
 
 
 def _topology(vcpus: int, memory_mib: int, is_pinned: bool, cells: int,

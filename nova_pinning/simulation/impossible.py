@@ -7,7 +7,7 @@ nothing about either: counted as refusals, they would hide what does.
 
 import dataclasses
 
-from nova_pinning.fleet import guest_request
+from nova_pinning.admission import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 

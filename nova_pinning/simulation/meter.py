@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy
 
+from nova_pinning.admission import guest_request
 from nova_pinning import fit
 from nova_pinning.fit import capacity
-from nova_pinning.fleet import guest_request
 from nova_pinning.scheduler import mix
 from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import views
@@ -198,7 +198,7 @@ class RunMeter:
         name = '-' if host is None else self._ledger.hosts[host].name
         self._hash.update(f'{name}\n'.encode())
         counts = self._kinds.setdefault(
-            (request.name, request.flavor.vcpus), [0, 0])
+            (request.name, request.vcpus), [0, 0])
         counts[0] += 1
         counts[1] += is_refused
         if request.topology is not None and request.topology.is_pinned:
@@ -215,7 +215,7 @@ class RunMeter:
 
     def left_out(self, request: guest_request.GuestRequest) -> None:
         """Note the arrival of a guest that no host could ever hold."""
-        self._impossible[request.name, request.flavor.vcpus] += 1
+        self._impossible[request.name, request.vcpus] += 1
 
     def rebalanced(self, numbers: Sequence[int], made: int, refused: int,
                    memory_mib: int) -> None:

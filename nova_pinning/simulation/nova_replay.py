@@ -12,8 +12,8 @@ from typing import Any
 import numpy
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
 from nova_pinning import errors
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits

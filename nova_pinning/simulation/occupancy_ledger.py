@@ -9,11 +9,10 @@ from typing import TypeAlias
 import numpy
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
 from nova_pinning.fit import threads
 from nova_pinning.fit import usage
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import occupancy
-from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
@@ -183,9 +182,8 @@ class OccupancyLedger:
             taken = devices.take(
                 self.hosts[index].pci_pools, self.uses[index],
                 request.devices, cell_ids, self.cells[index]) or ()
-        flavor = request.flavor
         return PlacedGuest(
-            host=index, vcpus=flavor.vcpus, memory_mib=flavor.memory_mib,
+            host=index, vcpus=request.vcpus, memory_mib=request.memory_mib,
             disk_gib=request.disk_gib,
             guest_class=request.guest_class,
             counted={name: count for name, count in resources.items()
@@ -204,7 +202,7 @@ def of_fleet(fleet: snapshot.Fleet, order: Sequence[int],
     ledger = OccupancyLedger([fleet.hosts[index] for index in order])
     if is_empty:
         return ledger
-    on_pcpus = [inventory.PCPU in placement.host_inventories(host)
+    on_pcpus = [inventory.PCPU in host.root_inventories
                 for host in ledger.hosts]
     index_of = {host.name: index for index, host in enumerate(ledger.hosts)}
     for guest in fleet.guests:

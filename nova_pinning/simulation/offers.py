@@ -2,13 +2,12 @@
 """What Placement offers in a simulation: hosts with room by its counts."""
 
 from collections.abc import Mapping
-import dataclasses
 from typing import NamedTuple
 from typing import TypeAlias
 
 import numpy
 
-from nova_pinning.fleet import guest_request
+from nova_pinning.admission import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.model import hostclass
@@ -57,7 +56,7 @@ class PlacementCounts:
             if host.disk_gib is None:
                 self._capacity[inventory.DISK_GB][index] = numpy.inf
                 self._most[inventory.DISK_GB][index] = numpy.inf
-            for name, has in placement.host_inventories(host).items():
+            for name, has in host.root_inventories.items():
                 # No guest of a simulation is counted with others.
                 if name in ledger.used:
                     self._capacity[name][index] = has.capacity
@@ -71,7 +70,8 @@ class PlacementCounts:
         return tuple(
             ResourceQuery(query.resources, numpy.array([
                 occupancy.host.is_enabled and not placement.exclusions(
-                    occupancy, dataclasses.replace(query, resources={}))
+                    occupancy, guest_request.query(
+                        {}, query.required, query.forbidden))
                 for occupancy in bare], dtype=bool))
             for query in request.queries)
 

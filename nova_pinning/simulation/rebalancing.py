@@ -9,13 +9,11 @@ import dataclasses
 import math
 from typing import NamedTuple
 
+from nova_pinning.admission import guest_request
 from nova_pinning import errors
 from nova_pinning import fit
-from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
-from nova_pinning.placement import inventory
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import slot_size
@@ -133,8 +131,8 @@ class LedgerPlanner:
         requests = {id(request): request for request in self._recent
                     if not request.devices}
         most = max(requests.values(), default=None, key=lambda request: (
-            counts[id(request)] * request.flavor.vcpus ** 2,
-            request.flavor.vcpus, request.name))
+            counts[id(request)] * request.vcpus ** 2,
+            request.vcpus, request.name))
         return [] if most is None else [
             slot_size.SlotSize(request=most, name=most.name)]
 
@@ -197,17 +195,10 @@ class Rebalancing:
                placed.guest_class, placed.topology)
         known = self._own.get(key)
         if known is None:
-            known = self._own[key] = guest_request.GuestRequest(
-                flavor=flavor_model.Flavor(
-                    name=f'own-{len(self._own)}', vcpus=placed.vcpus,
-                    memory_mib=placed.memory_mib, disk_gib=placed.disk_gib,
-                    extra_specs=_extra_specs(placed.topology)),
-                guest_class=placed.guest_class, topology=placed.topology,
-                queries=tuple(
-                    guest_request.PlacementQuery(resources=resources)
-                    for resources in inventory.resource_requests(
-                        placed.vcpus, placed.memory_mib, placed.disk_gib,
-                        placed.topology)))
+            known = self._own[key] = guest_request.of_shape(
+                f'own-{len(self._own)}', placed.vcpus, placed.memory_mib,
+                placed.guest_class, placed.topology, placed.disk_gib,
+                _extra_specs(placed.topology))
         return known
 
     def arrived(self, uuid: str, request: guest_request.GuestRequest,

@@ -11,8 +11,8 @@ import random
 import time
 from typing import Protocol
 
+from nova_pinning.admission import guest_request
 from nova_pinning import errors
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import decisions

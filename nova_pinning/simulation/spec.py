@@ -26,8 +26,8 @@ import re
 from typing import NamedTuple
 from typing import NoReturn
 
+from nova_pinning.admission import guest_request
 from nova_pinning import errors
-from nova_pinning.fleet import guest_request
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
@@ -116,7 +116,7 @@ class ArrivalSpec:
             _refuse('load is a share of the dedicated CPUs, and the fleet '
                     'has none', 'give a rate')
         total = math.fsum(weight for _request, weight in mix)
-        mean = math.fsum(request.flavor.vcpus * weight
+        mean = math.fsum(request.vcpus * weight
                          for request, weight in mix) / total
         first, last = self.load
         return cpus * first / mean / self.lifetime_hours, last / first

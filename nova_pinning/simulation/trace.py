@@ -24,9 +24,9 @@ import hashlib
 import math
 from typing import NamedTuple
 
+from nova_pinning.admission import guest_request
 from nova_pinning.document import quantities
 from nova_pinning import errors
-from nova_pinning.fleet import guest_request
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests

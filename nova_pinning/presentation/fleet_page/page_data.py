@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
+from nova_pinning.admission import guest_request
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning.checks import check_rule
@@ -22,7 +23,6 @@ from nova_pinning.explain import flavor_alternatives
 from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import size_limits
 from nova_pinning.explain import verdict_summary
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import capacity_report
@@ -218,10 +218,10 @@ def _title(fleet: snapshot.Fleet) -> str:
 
 
 def _flavor(request: guest_request.GuestRequest) -> _Json:
-    flavor, topology = request.flavor, request.topology
+    topology = request.topology
     return {
-        'name': _text(flavor.name), 'vcpus': flavor.vcpus,
-        'memory': quantities.shown_memory(flavor.memory_mib),
+        'name': _text(request.name), 'vcpus': request.vcpus,
+        'memory': quantities.shown_memory(request.memory_mib),
         'class': capacity_report.class_name(request.guest_class),
         'cells': 0 if topology is None else len(topology.cells),
         'pinned': topology is not None and topology.is_pinned}

@@ -10,16 +10,16 @@ from oslo_config import cfg
 import testtools
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import fleet_claim
 from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning import fit
 from nova_pinning.fit import known_defects
-from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
@@ -138,7 +138,7 @@ class TestClaimedFit(testtools.TestCase):
                         claim_order=nova_claim.installed_order()))
                 for name, occupancy in host_occupancy.of_fleet(fleet).items()}
             requests = {
-                (guest.topology, guest.vcpus): guest_request.of_guest(guest)
+                (guest.topology, guest.vcpus): moved_guest.of_guest(guest)
                 for guest in fleet.guests if not guest.devices}
             for request, occupancy in itertools.product(
                     list(requests.values())[:6], occupancies.values()):
@@ -163,7 +163,7 @@ class TestClaimedFit(testtools.TestCase):
                     snapshot.PciPool(kind, node, count)
                     for node, count in pools.items())))
             request = guest_request.GuestRequest(
-                flavor=flavor_model.Flavor(name='f', vcpus=2, memory_mib=512),
+                name='f', vcpus=2, memory_mib=512,
                 guest_class=hostclass.HostClass.DEDICATED,
                 topology=model.Guest(
                     (model.GuestCell((0, 1), (), 512),),

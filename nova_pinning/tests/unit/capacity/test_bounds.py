@@ -11,13 +11,12 @@ import hypothesis
 from hypothesis import strategies
 from oslotest import base
 
+from nova_pinning.admission import guest_request
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning import cpuset
 from nova_pinning.explain import host_verdicts
-from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import placement
@@ -35,7 +34,7 @@ GPU = snapshot.DeviceKind('10de', '20b5')
 def opaque(host, *gaps):
     """The host as the API alone tells of it."""
     return dataclasses.replace(
-        host, cells=(), inventories=placement.host_inventories(host),
+        host, cells=(), inventories=host.root_inventories,
         gaps=(CELLS, *gaps))
 
 
@@ -44,11 +43,10 @@ def wanted(topology=None, vcpus=2, memory_mib=512, devices=()):
                   if topology and topology.is_pinned
                   else hostclass.HostClass.SHARED)
     return guest_request.GuestRequest(
-        flavor=flavor_model.Flavor(
-            name='f', vcpus=vcpus, memory_mib=memory_mib, extra_specs={}),
+        name='f', vcpus=vcpus, memory_mib=memory_mib,
         guest_class=host_class, topology=topology, devices=devices,
         queries=tuple(
-            guest_request.PlacementQuery(resources=resources)
+            guest_request.query(resources=resources)
             for resources in inventory.resource_requests(
                 vcpus, memory_mib, 0, topology)))
 
@@ -127,7 +125,7 @@ class BoundsTestCase(base.BaseTestCase):
         found = counted(host, request)
         self.assertEqual((4, (snapshot.GapKind.DEVICES,)),
                          (found.fits, found.gaps))
-        inventories = {**placement.host_inventories(host),
+        inventories = {**host.root_inventories,
                        'CUSTOM_PCI_10DE_20B5': inventory.Inventory(4)}
         found = counted(dataclasses.replace(
             host, inventories=inventories,

@@ -7,12 +7,12 @@ import json
 import ddt
 from oslotest import base
 
+from nova_pinning.admission import guest_request
 from nova_pinning.capacity import count
 from nova_pinning import cpuset
 from nova_pinning.document import source
 from nova_pinning.fleet import decode
 from nova_pinning.fleet import encode
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_completion
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
@@ -30,10 +30,9 @@ def wanted(ways):
     plain = test_count.wanted(builders.guest((2, 100)))
     return dataclasses.replace(
         plain,
-        flavor=dataclasses.replace(plain.flavor, extra_specs={
-            f'resources:{name}': str(amount)
-            for name, amount in asked.items()}),
-        queries=tuple(guest_request.PlacementQuery(
+        extra_specs=tuple((f'resources:{name}', str(amount))
+                          for name, amount in asked.items()),
+        queries=tuple(guest_request.query(
             resources={**query.resources, **asked})
             for query in plain.queries))
 

@@ -11,15 +11,14 @@ from hypothesis import strategies
 import testtools
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
 from nova_pinning.capacity import count
 from nova_pinning.capacity import search
 from nova_pinning import cpuset
 from nova_pinning import fit as engine_fit
 from nova_pinning.fit import cell_check
 from nova_pinning.fit import usage
-from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -46,15 +45,13 @@ def wanted(topology=None, requests=(), guest_class='dedicated', vcpus=None,
     resources = {'PCPU': pinned, 'VCPU': vcpus - pinned + emulator,
                  'MEMORY_MB': memory_mib, 'DISK_GB': disk_gib}
     if queries is None:
-        queries = [guest_request.PlacementQuery(resources={
+        queries = [guest_request.query(resources={
             name: amount for name, amount in resources.items() if amount})]
         if pinned:
-            queries.append(guest_request.PlacementQuery(resources={
+            queries.append(guest_request.query(resources={
                 'VCPU': vcpus, 'MEMORY_MB': memory_mib}))
     return guest_request.GuestRequest(
-        flavor=flavor_model.Flavor(
-            name='guest', vcpus=vcpus, memory_mib=memory_mib,
-            disk_gib=disk_gib, extra_specs={}),
+        name='guest', vcpus=vcpus, memory_mib=memory_mib, disk_gib=disk_gib,
         guest_class=hostclass.HostClass(guest_class), topology=topology,
         devices=tuple(requests), queries=tuple(queries))
 
@@ -392,7 +389,7 @@ class TestCauses(testtools.TestCase):
     def test_traits(self):
         self.assertEqual({Cause.TRAITS: 9}, self._missing(
             wanted(builders.guest((2, 100)),
-                   queries=[guest_request.PlacementQuery(
+                   queries=[guest_request.query(
                        resources={'PCPU': 2, 'MEMORY_MB': 100},
                        required=frozenset(['CUSTOM_X']))]),
             traits=frozenset()))

@@ -5,10 +5,10 @@ import itertools
 
 from hypothesis import strategies
 
+from nova_pinning.admission import guest_request
 from nova_pinning.bridge import flavor_request
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
@@ -68,8 +68,7 @@ def wanted(topology=None, queries=(), **values):
         vcpus = sum(len(cell.dedicated_vcpus) + len(cell.shared_vcpus)
                     for cell in topology.cells)
     return guest_request.GuestRequest(
-        flavor=flavor_model.Flavor(name='wanted', vcpus=vcpus,
-                                   memory_mib=vcpus),
+        name='wanted', vcpus=vcpus, memory_mib=vcpus,
         **{'guest_class': DEDICATED, 'topology': topology,
            'queries': queries} | values)
 
@@ -84,8 +83,8 @@ def placed_guest(where, topology, uuid='guest1', **values):
     request = wanted(topology)
     outcome = host_occupancy.fit_on(where, request)
     return snapshot.FleetGuest(**{
-        'uuid': uuid, 'host': where.host.name, 'vcpus': request.flavor.vcpus,
-        'memory_mib': request.flavor.memory_mib, 'guest_class': DEDICATED,
+        'uuid': uuid, 'host': where.host.name, 'vcpus': request.vcpus,
+        'memory_mib': request.memory_mib, 'guest_class': DEDICATED,
         'topology': topology, 'fit': outcome} | values)
 
 

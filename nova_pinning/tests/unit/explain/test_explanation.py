@@ -8,8 +8,8 @@ import hypothesis
 from nova_pinning.bridge import flavor_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.presentation import explanation_report
@@ -368,7 +368,7 @@ class TestMoves(unit_base.TestCase):
         where = explain_cases.fill(
             host_occupancy.of_host(explain_cases.host(_cell())),
             explain_cases.pinned((4, 64), emulator_isolated=True), disk_gib=7)
-        found = guest_request.of_guest(where.guests[0])
+        found = moved_guest.of_guest(where.guests[0])
         self.assertEqual(
             [{'PCPU': 5, 'MEMORY_MB': 4, 'DISK_GB': 7},
              {'VCPU': 4, 'MEMORY_MB': 4, 'DISK_GB': 7}],
@@ -405,7 +405,7 @@ class TestProperties(unit_base.TestCase):
         self.assertEqual(fits, found.fitting)
 
     def _check_way(self, fleet, occupancies, alternative):
-        again = explain_cases.read(alternative.request.flavor, {},
+        again = explain_cases.read(alternative.flavor, {},
                                    fleet.pci_aliases)
         self.assertEqual(alternative.request, again)
         fits = [name for name, where in occupancies.items()
@@ -426,7 +426,7 @@ class TestProperties(unit_base.TestCase):
             for move in clearing.moves:
                 here = left[clearing.host]
                 left[clearing.host] = here.without(move.guest)
-                one = guest_request.of_guest(move.guest)
+                one = moved_guest.of_guest(move.guest)
                 there = left[move.target]
                 outcome = host_occupancy.verdict(there, one)
                 self.assertIsInstance(outcome, model.Fit)
@@ -438,7 +438,7 @@ class TestProperties(unit_base.TestCase):
         if not isinstance(host_occupancy.verdict(
                 occupancies[name].without(guest), wanted), model.Fit):
             return False
-        one = guest_request.of_guest(guest)
+        one = moved_guest.of_guest(guest)
         return any(isinstance(host_occupancy.verdict(where, one), model.Fit)
                    for other, where in occupancies.items() if other != name)
 
@@ -450,7 +450,7 @@ class TestProperties(unit_base.TestCase):
         hypothesis.assume(not found.fitting)
         cells = len(found.request.topology.cells)
         largest = [
-            one.request.flavor.vcpus for one in found.remediation.smaller]
+            one.request.vcpus for one in found.remediation.smaller]
         finder = flavor_alternatives.AlternativeFinder(
             explanation.judge_of(fleet), None,
             flavor_alternatives.OrderedFlavor(flavor), found.request, ())

@@ -4,12 +4,12 @@ import dataclasses
 
 import ddt
 
+from nova_pinning.admission import guest_request
 from nova_pinning import cpuset
 from nova_pinning.explain import explanation
 from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import verdict_summary
 from nova_pinning import fit
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
@@ -33,7 +33,7 @@ def _verdict(host, one=None, scope=placement.PlacementScope(), guests=()):
 @ddt.ddt
 class TestCause(unit_base.TestCase):
 
-    QUERY = guest_request.PlacementQuery(
+    QUERY = guest_request.query(
         resources={'PCPU': 4}, required=frozenset({'A'}),
         forbidden=frozenset({'COMPUTE_STATUS_DISABLED'}))
     #: Each makes the host one that refuses for one thing less.
@@ -54,8 +54,9 @@ class TestCause(unit_base.TestCase):
         scope = placement.PlacementScope(
             {'zone': snapshot.FleetAggregate('zone', 'az1')},
             availability_zone='az1')
-        one = explain_cases.wanted(_GUEST, (dataclasses.replace(
-            self.QUERY, resources={'PCPU': 4, 'MEMORY_MB': 100}),))
+        one = explain_cases.wanted(_GUEST, (guest_request.query(
+            {'PCPU': 4, 'MEMORY_MB': 100}, self.QUERY.required,
+            self.QUERY.forbidden),))
         host = explain_cases.host(
             dataclasses.replace(_CELL, memory_mib=10), is_enabled=False,
             traits=frozenset({'COMPUTE_STATUS_DISABLED'}))
@@ -74,7 +75,7 @@ class TestCause(unit_base.TestCase):
                                  found.is_eligible)
 
     def test_all_layers_are_asked(self):
-        one = explain_cases.wanted(_GUEST, (guest_request.PlacementQuery(
+        one = explain_cases.wanted(_GUEST, (guest_request.query(
             resources={'PCPU': 99}),))
         found = _verdict(
             explain_cases.host(_CELL, host_class=explain_cases.SHARED), one)
@@ -85,9 +86,9 @@ class TestCause(unit_base.TestCase):
     def test_closest_query(self):
         # Only the other one lacks nothing but CPUs.
         one = explain_cases.wanted(_GUEST, (
-            guest_request.PlacementQuery(resources={'PCPU': 9},
-                                         required=frozenset({'A'})),
-            guest_request.PlacementQuery(resources={'VCPU': 9})))
+            guest_request.query(resources={'PCPU': 9},
+                                required=frozenset({'A'})),
+            guest_request.query(resources={'VCPU': 9})))
         found = _verdict(explain_cases.host(_CELL, traits=frozenset()), one)
         self.assertEqual(['VCPU'],
                          [exclusion.name for exclusion in found.exclusions])
@@ -184,7 +185,7 @@ class TestSums(unit_base.TestCase):
         self.assertIn(text.split()[0], ('have', 'are', 'lack'))
 
     def test_placement_groups(self):
-        one = explain_cases.wanted(_GUEST, (guest_request.PlacementQuery(
+        one = explain_cases.wanted(_GUEST, (guest_request.query(
             resources={'PCPU': 9}, required=frozenset({'A'})),))
         hosts = [explain_cases.host(_CELL),
                  explain_cases.host(_CELL, traits=frozenset()),

@@ -212,7 +212,7 @@ class TallyTestCase(unit_base.TestCase):
         self.tally.update(self.fleet)
         found = series(fleet_figures.text(self.tally, 1.0))
         fitting = [
-            request.flavor.vcpus for request in self.requests
+            request.vcpus for request in self.requests
             if found['nova_pinning_capacity_guests', (
                 ('class', 'dedicated'), ('flavor', request.name))]]
         self.assertEqual(

@@ -4,11 +4,11 @@ import dataclasses
 
 import hypothesis
 
+from nova_pinning.admission import guest_request
 from nova_pinning.bridge import fleet_claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning import cpuset
 from nova_pinning import fit
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
@@ -121,7 +121,7 @@ class TestRelease(unit_base.TestCase):
 class TestVerdict(unit_base.TestCase):
 
     def test_order(self):
-        query = guest_request.PlacementQuery(resources={'PCPU': 9})
+        query = guest_request.query(resources={'PCPU': 9})
         one = explain_cases.wanted(explain_cases.pinned((9, 100)), (query,),
                                    guest_class=explain_cases.SHARED)
         host = explain_cases.host(_cell(), is_enabled=False,
@@ -147,8 +147,8 @@ class TestVerdict(unit_base.TestCase):
 
     def test_any_query_will_do(self):
         one = explain_cases.wanted(explain_cases.pinned((2, 100)), (
-            guest_request.PlacementQuery(resources={'PCPU': 2}),
-            guest_request.PlacementQuery(resources={'VCPU': 2})))
+            guest_request.query(resources={'PCPU': 2}),
+            guest_request.query(resources={'VCPU': 2})))
         host = explain_cases.host(_cell(shared_cpus=range(8)))
         self.assertIsInstance(
             host_occupancy.verdict(host_occupancy.of_host(host), one),
@@ -254,8 +254,8 @@ class TestPlacementRefusal(unit_base.TestCase):
 
     def test_figures_of_first_query(self):
         one = explain_cases.wanted(queries=(
-            guest_request.PlacementQuery(resources={'PCPU': 9}),
-            guest_request.PlacementQuery(resources={'VCPU': 7})))
+            guest_request.query(resources={'PCPU': 9}),
+            guest_request.query(resources={'VCPU': 7})))
         found = host_occupancy.placement_refusal(
             host_occupancy.of_host(explain_cases.host(_cell())), one,
             placement.PlacementScope())

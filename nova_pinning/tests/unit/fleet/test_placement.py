@@ -2,7 +2,7 @@
 
 import ddt
 
-from nova_pinning.fleet import guest_request
+from nova_pinning.admission import guest_request
 from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
@@ -18,7 +18,7 @@ def _texts(host, scope=placement.PlacementScope(), guests=(), **query):
     """What keeps a host from being offered, as text."""
     return [str(exclusion) for exclusion in placement.exclusions(
         host_occupancy.of_host(host, guests),
-        guest_request.PlacementQuery(**{'resources': {}} | query), scope)]
+        guest_request.query(**{'resources': {}} | query), scope)]
 
 
 class TestInventories(unit_base.TestCase):
@@ -31,20 +31,20 @@ class TestInventories(unit_base.TestCase):
             'PCPU': inventory.Inventory(8),
             'MEMORY_MB': inventory.Inventory(1000, 100, 1.5),
             'DISK_GB': inventory.Inventory(50, 0, 2.0),
-        }, placement.host_inventories(host))
+        }, host.root_inventories)
 
     def test_both(self):
         host = explain_cases.host(
             builders.host_cell(0, range(8), shared_cpus=(8, 9)),
             cpu_allocation_ratio=4.0)
-        found = placement.host_inventories(host)
+        found = host.root_inventories
         self.assertEqual(inventory.Inventory(2, 0, 4.0), found['VCPU'])
         self.assertEqual(inventory.Inventory(8), found['PCPU'])
 
     def test_the_same_cpus_for_all(self):
         host = explain_cases.host(
             builders.host_cell(0, range(8), shared_cpus=range(8)))
-        found = placement.host_inventories(host)
+        found = host.root_inventories
         self.assertEqual(8, found['VCPU'].total)
         self.assertNotIn('PCPU', found)
         self.assertNotIn('DISK_GB', found)
@@ -94,7 +94,7 @@ class TestResources(unit_base.TestCase):
     @ddt.data('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
     def test_no_cells(self, name):
         self.assertEqual([], _texts(explain_cases.host(), resources={name: 1}))
-        self.assertEqual({}, placement.host_inventories(explain_cases.host()))
+        self.assertEqual({}, explain_cases.host().root_inventories)
 
     def test_disk(self):
         self.assertEqual(['50 DISK_GB left of 50, 51 needed'],
@@ -114,7 +114,7 @@ class TestTraits(unit_base.TestCase):
 
     def test_not_known(self):
         host = explain_cases.host(_CELL)
-        query = guest_request.PlacementQuery(
+        query = guest_request.query(
             resources={}, required=frozenset({'A'}),
             forbidden=frozenset({'B'}))
         self.assertEqual([], _texts(host, required=query.required,

@@ -8,8 +8,8 @@ from hypothesis import strategies
 
 from nova_pinning.fit import devices
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import moved_guest
 from nova_pinning import model
 from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import plan_model
@@ -136,7 +136,7 @@ def moving(fleet, *moves, **values):
     for uuid, target in moves:
         guest = guests[uuid]
         found = host_occupancy.verdict(
-            occupancies[target], guest_request.of_guest(guest),
+            occupancies[target], moved_guest.of_guest(guest),
             fleet.packs_cells)
         assert isinstance(found, model.Fit), found
         fit = None if guest.topology is None else found
@@ -169,7 +169,7 @@ def some_moves(fleet, count, seed=0):
         guest = guests[chance.choice(sorted(guests))]
         target = chance.choice(sorted(set(occupancies) - {guest.host}))
         outcome = host_occupancy.verdict(
-            occupancies[target], guest_request.of_guest(guest),
+            occupancies[target], moved_guest.of_guest(guest),
             fleet.packs_cells)
         if not isinstance(outcome, model.Fit) or guest.devices:
             continue

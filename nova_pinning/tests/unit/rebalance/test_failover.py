@@ -8,8 +8,8 @@ from hypothesis import strategies
 from oslotest import base
 
 from nova_pinning import errors
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.rebalance import failover
@@ -78,8 +78,8 @@ def least_down(fleet, lost):
             if rules.evacuation_refusal(guest):
                 continue
             request = dataclasses.replace(
-                guest_request.of_guest(guest),
-                devices=guest_request.device_requests(
+                moved_guest.of_guest(guest),
+                devices=moved_guest.device_requests(
                     guest, fleet.pci_aliases))
             for name, occupancy in occupancies.items():
                 if rules.evacuation_host_refusal(guest, occupancy.host) or (
@@ -177,7 +177,7 @@ class FailoverTestCase(base.BaseTestCase):
         guests = {guest.uuid: guest for guest in fleet.guests}
         for one in loss.evacuations:
             self.assertNotIn(one.target, loss.hosts)
-            request = guest_request.of_guest(guests[one.guest])
+            request = moved_guest.of_guest(guests[one.guest])
             found = host_occupancy.verdict(occupancies[one.target], request)
             self.assertEqual(one.fit, found)
             occupancies[one.target] = occupancies[one.target].with_guest(

@@ -14,7 +14,7 @@ from nova_pinning.tests.unit import unit_base
 class TestDedicatedSlot(unit_base.TestCase):
 
     def _memory(self, size):
-        return (size.request.flavor.memory_mib,
+        return (size.request.memory_mib,
                 size.request.topology.cells[0].memory_mib)
 
     def test_given(self):

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import dataclasses
 import random
 
+from nova_pinning.admission import guest_request
 from nova_pinning import cpuset
-from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import guest_request
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import CpuPolicy
@@ -106,18 +105,16 @@ def guest(
         extra_specs['hw:cpu_policy'] = 'dedicated'
         extra_specs['hw:cpu_thread_policy'] = str(thread_policy)
     memory = sum(cell.memory_mib for cell in made)
-    flavor = flavor_model.Flavor(
-        name=name, vcpus=number, memory_mib=memory, disk_gib=disk_gib,
-        extra_specs=extra_specs)
     pcpus = number + is_emulator_isolated
     queries = tuple(
-        guest_request.PlacementQuery(resources={
+        guest_request.query(resources={
             what: count, 'MEMORY_MB': memory, 'DISK_GB': disk_gib})
         for what, count in (
             (('PCPU', pcpus), ('VCPU', pcpus))
             if cpu_policy is CpuPolicy.DEDICATED else (('VCPU', number),)))
     return guest_request.GuestRequest(
-        flavor=flavor,
+        name=name, vcpus=number, memory_mib=memory, disk_gib=disk_gib,
+        extra_specs=guest_request.pairs(extra_specs),
         guest_class=DEDICATED if cpu_policy is CpuPolicy.DEDICATED else SHARED,
         topology=model.Guest(
             tuple(made), cpu_policy=cpu_policy, thread_policy=thread_policy,

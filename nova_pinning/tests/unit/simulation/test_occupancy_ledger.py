@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import dataclasses
 import random
 
 import hypothesis
@@ -31,11 +30,8 @@ def _guests(ledger):
 class TestLedger(testtools.TestCase):
 
     def test_a_guest_is_the_same_as_elsewhere(self):
-        """Its swap space is on the host's disk too."""
         host = simulation_scenes.host('host', disk_gib=60)
-        wanted = simulation_scenes.guest('swap', [2], disk_gib=20)
-        wanted = dataclasses.replace(wanted, flavor=dataclasses.replace(
-            wanted.flavor, ephemeral_gib=3, swap_mib=1536))
+        wanted = simulation_scenes.guest('disk', [2], disk_gib=25)
         ledger = occupancy_ledger.of_fleet(snapshot.Fleet(hosts=(host,)), [0])
         fast.FastScheduler(
             ledger, scheduler_configuration.NAMED['pinning']).place(

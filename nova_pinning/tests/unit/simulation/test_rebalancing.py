@@ -251,7 +251,7 @@ class TestLedgerPlanner(testtools.TestCase):
             [guests.plain(2, 64)])
         self.assertEqual(
             [(4, 128, 3.0), (8, 256, 1.0)],
-            [(size.request.flavor.vcpus, size.request.flavor.memory_mib,
+            [(size.request.vcpus, size.request.memory_mib,
               size.weight) for size in sizes])
 
     def test_limits(self):
