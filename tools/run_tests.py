@@ -43,9 +43,12 @@ OTHERS = {
               '--seed 1 --no-shrink',
     'flavors': 'python -m nova_pinning.tests.oracle.flavor_fuzz --cases 2000 '
                '--seed 1',
+    'admission': 'python -m nova_pinning.tests.oracle.admission --cases 2000 '
+                 '--seed 36',
     'bench': 'python -m benchmarks.speed --quick',
 }
-DEFAULT = ('unit', 'functional', 'fuzz', 'claims', 'flavors')
+DEFAULT = ('unit', 'functional', 'fuzz', 'claims', 'flavors',
+           'admission')
 
 # What subunit calls the ways a test can end, in our three words.
 OUTCOMES = {

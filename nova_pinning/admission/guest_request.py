@@ -17,8 +17,7 @@ from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
 
-#: Keys with their values, sorted: what stands for a mapping in a hashable.
-Pairs: TypeAlias = tuple[tuple[str, str], ...]
+Pairs: TypeAlias = devices.Pairs
 PciRequest: TypeAlias = devices.PciRequest
 
 
@@ -41,6 +40,16 @@ class RequestGroup(NamedTuple):
     required: frozenset[str] = frozenset()
     forbidden: frozenset[str] = frozenset()
 
+    @property
+    def asked(self) -> outcome.Amounts:
+        """The resources without those of which there are to be 0."""
+        return tuple(pair for pair in self.resources if pair[1])
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether Placement is asked for it (to_queryparams of nova's)."""
+        return bool(self.asked or self.required or self.forbidden)
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CandidatesQuery:
@@ -48,11 +57,13 @@ class CandidatesQuery:
 
     :param root_required: traits that the host's own provider must have
     :param root_forbidden: traits that it must not have
-    :param same_subtree: sets of suffixes, each of which comes from below one
-        provider
+    :param same_subtree: sets of suffixes; one of the providers that a set
+        comes from has all others of the set below it
     :param group_policy: 'isolate' where named groups come from different
         providers; 'none'
     :ivar resources: amounts by resource class, of all groups together
+    :ivar required: all traits that are required of any provider
+    :ivar forbidden: all traits that are forbidden of any provider
     """
 
     groups: tuple[RequestGroup, ...]
@@ -62,6 +73,10 @@ class CandidatesQuery:
     group_policy: str = 'none'
     resources: Mapping[str, int] = dataclasses.field(
         init=False, compare=False, repr=False)
+    required: frozenset[str] = dataclasses.field(
+        init=False, compare=False, repr=False)
+    forbidden: frozenset[str] = dataclasses.field(
+        init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         total: dict[str, int] = {}
@@ -69,18 +84,34 @@ class CandidatesQuery:
             for name, amount in group.resources:
                 total[name] = total.get(name, 0) + amount
         object.__setattr__(self, 'resources', total)
+        object.__setattr__(self, 'required', self.root_required.union(
+            *[group.required for group in self.groups]))
+        object.__setattr__(self, 'forbidden', self.root_forbidden.union(
+            *[group.forbidden for group in self.groups]))
 
     @property
-    def required(self) -> frozenset[str]:
-        """All traits that are required of any provider."""
-        return self.root_required.union(
-            *[group.required for group in self.groups])
+    def fault(self) -> str:
+        """Why Placement answers it with an error, '' if it does not.
 
-    @property
-    def forbidden(self) -> frozenset[str]:
-        """All traits that are forbidden of any provider."""
-        return self.root_forbidden.union(
-            *[group.forbidden for group in self.groups])
+        See RequestGroup.dict_from_request in placement/lib.py. A query of no
+        groups stands for a guest of which nothing is asked.
+        """
+        sent = [group for group in self.groups if group.is_sent]
+        suffixes = {group.suffix for group in sent}
+        related = frozenset[str]().union(*self.same_subtree)
+        if self.groups and not any(self.resources.values()):
+            return 'it asks for no resources'
+        if not related <= suffixes - {''}:
+            return ('same_subtree names groups of which nothing is asked: '
+                    + ', '.join(sorted(related - suffixes)))
+        for group in sent:
+            if not group.asked and group.suffix not in related:
+                return f'group {group.suffix!r} asks for traits only'
+        for clash in (self.root_required & self.root_forbidden,
+                      *[group.required & group.forbidden for group in sent]):
+            if clash:
+                return 'it requires and forbids ' + ', '.join(sorted(clash))
+        return ''
 
 
 def query(

@@ -19,7 +19,7 @@ from nova_pinning.placement import inventory
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class HostAggregate:
+class Aggregate:
     """A host aggregate. Which hosts are in it, the hosts say.
 
     :param availability_zone: None if it makes none
@@ -125,6 +125,8 @@ class OfferedHost:
     :param children: the other providers of its tree, parents before their
         children, and those that share with it
     :param gaps: what is not known of it, each kind once
+    :ivar offers: what is known of ``providers`` turned about: the inventories
+        of a resource class, each with the index of its provider
     """
 
     name: str
@@ -153,6 +155,18 @@ class OfferedHost:
         default_factory=dict, hash=False)
     children: tuple[OfferedProvider, ...] = ()
     gaps: tuple[outcome.Doubt, ...] = ()
+    offers: Mapping[str, tuple[tuple[int, inventory.Inventory], ...]] = (
+        dataclasses.field(init=False, compare=False, repr=False))
+
+    def __post_init__(self) -> None:
+        # Asked for with each guest, and what follows from the cells takes
+        # long to work out.
+        offers = {name: ((0, has),)
+                  for name, has in self.root_inventories.items()}
+        for index, provider in enumerate(self.children, 1):
+            for name, has in provider.inventories:
+                offers[name] = (*offers.get(name, ()), (index, has))
+        object.__setattr__(self, 'offers', offers)
 
     @property
     def is_opaque(self) -> bool:

@@ -47,8 +47,11 @@ class PlacementClient(provider_reader.PlacementReader):
         body = self._get(
             f'/resource_providers/{_quoted(provider)}/inventories')
         return {
-            name: ProviderInventory(row['total'], row['reserved'],
-                                    row['allocation_ratio'])
+            name: ProviderInventory(
+                row['total'], row['reserved'], row['allocation_ratio'],
+                row.get('min_unit', 1),
+                None if row.get('max_unit') == row['total']
+                else row.get('max_unit'), row.get('step_size', 1))
             for name, row in body['inventories'].items()}
 
     def usages(self, provider: str) -> Mapping[str, int]:

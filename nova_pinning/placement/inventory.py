@@ -52,6 +52,26 @@ class Inventory:
         """What all guests together may have."""
         return (self.total - self.reserved) * self.allocation_ratio
 
+    @property
+    def most(self) -> int:
+        """The most that one guest can have."""
+        return self.total if self.max_unit is None else self.max_unit
+
+    def left(self, used: int) -> int:
+        """The most that one more guest can have, 0 for nothing."""
+        return max(0, min(int(self.capacity) - used, self.most))
+
+    def gives(self, amount: int, used: int) -> bool:
+        """Whether one more guest can have so much.
+
+        See _capacity_check_clause in placement/objects/research_context.py.
+        """
+        most = self.total if self.max_unit is None else self.max_unit
+        return (self.min_unit <= amount <= most
+                and amount % self.step_size == 0
+                and used + amount
+                <= (self.total - self.reserved) * self.allocation_ratio)
+
 
 class ResourceShortage(NamedTuple):
     """A resource class of which a host has too little left.

@@ -140,7 +140,8 @@ d: dedicated
             host.ShowHost, 'd', '--format', 'json')
         [found] = json.loads(output)['hosts']
         self.assertEqual({'total': 4, 'reserved': 1,
-                          'allocation_ratio': 16.0},
+                          'allocation_ratio': 16.0, 'min_unit': 1,
+                          'max_unit': None, 'step_size': 1},
                          found['inventories']['VCPU'])
         self.assertEqual(['dedicated', 'shared'], found['suggested'])
         self.assertEqual([('d1', 'dedicated', True),
