@@ -23,9 +23,14 @@ class SchedulerRules:
     :param limits_tenants: [scheduler] limit_tenants_to_placement_aggregate:
         whether a project goes to the aggregates that name it under
         ``filter_tenant_id``, if any do
+    :param requires_tenant_aggregate: [scheduler]
+        placement_aggregate_required_for_tenants: whether other projects then
+        go nowhere
     :param packs_cells: [compute] packing_host_numa_cells_allocation_strategy
     :param pci_in_placement: [filter_scheduler] pci_in_placement
     :param max_instances_per_host: [filter_scheduler] max_instances_per_host
+    :param isolates_hosts: whether [filter_scheduler] has isolated_hosts or
+        isolated_images; None if it is not known
     :param image_separator: [filter_scheduler]
         aggregate_image_properties_isolation_separator
     :param image_namespace: [filter_scheduler]
@@ -33,13 +38,40 @@ class SchedulerRules:
     """
 
     enabled_filters: tuple[str, ...] | None = None
-    aggregates: Mapping[str, offered_host.HostAggregate] = dataclasses.field(
+    aggregates: Mapping[str, offered_host.Aggregate] = dataclasses.field(
         default_factory=dict)
     default_zone: str = 'nova'
     isolates: bool = False
     limits_tenants: bool = False
+    requires_tenant_aggregate: bool = False
     packs_cells: bool = False
     pci_in_placement: bool = False
     max_instances_per_host: int = 50
+    isolates_hosts: bool | None = None
     image_separator: str = '.'
     image_namespace: str = ''
+
+    def zone_of(self, host: offered_host.OfferedHost) -> str:
+        """The availability zone of a host; nova lets it be in one only."""
+        return min((
+            zone for name in host.aggregates if name in self.aggregates
+            and (zone := self.aggregates[name].availability_zone) is not None
+        ), default=self.default_zone)
+
+    @property
+    def counts_guests(self) -> bool:
+        """Whether a filter may go by how many guests a host has."""
+        return any(
+            name in (self.enabled_filters or ())
+            for name in ('NumInstancesFilter', 'AggregateNumInstancesFilter')
+        ) or any('max_instances_per_host' in aggregate.metadata
+                 for aggregate in self.aggregates.values())
+
+    @property
+    def keeps_classes(self) -> bool:
+        """Whether HostClassFilter keeps guests off hosts of the other class.
+
+        So it does unless the filters are known, and it is not among them.
+        """
+        return (self.enabled_filters is None
+                or 'HostClassFilter' in self.enabled_filters)
