@@ -1,62 +1,137 @@
 # SPDX-License-Identifier: Apache-2.0
 """The PCI devices of a host, and which of them nova gives to a guest.
 
-The rules are those of nova.pci.stats.PciDeviceStats, for devices that are not
-tracked in Placement: requests are met one after the other, each from the
-first pools that its affinity policy allows.
+The rules are those of nova.pci.stats.PciDeviceStats: requests are met one
+after the other, each from the first pools that its affinity policy and its
+allocation in Placement allow. What of a pool is not known is taken to be as a
+request wants it; :func:`doubts` tells when that matters.
 """
 
+import collections
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
+from types import MappingProxyType
 from typing import NamedTuple
+from typing import TypeAlias
 
 from nova_pinning.fit import reach
 from nova_pinning import model
+from nova_pinning.model import flag
+
+#: Keys with their values, sorted: what stands for a mapping in a hashable.
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+#: What a request asks of a device; None for a key that it must not have.
+PciSpec: TypeAlias = tuple[tuple[str, str | None], ...]
+
+#: nova.objects.fields.PciDeviceType
+STANDARD = 'type-PCI'
+_PF = 'dev_type', 'type-PF'
+_VDPA = 'dev_type', 'vdpa'
+_VIRTUAL = ('dev_type', 'type-VF'), _VDPA
+_REMOTE_MANAGED = 'remote_managed'
+# PciDeviceStats.ignored_spec_tags: they are for Placement to meet.
+_OF_PLACEMENT = frozenset(('resource_class', 'traits', 'rp_uuids'))
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
-class DeviceKind(NamedTuple):
-    """What PCI devices are told apart by; four hexadecimal digits each."""
+def device_keys(vendor_id: str, product_id: str, dev_type: str = STANDARD,
+                **tags: str) -> Pairs:
+    """The keys of a pool, or what a request asks for by them.
 
-    vendor_id: str
-    product_id: str
+    :param vendor_id: four hexadecimal digits, as product_id
+    :param dev_type: '' if it is not known, or any will do
+    """
+    return tuple(sorted({
+        'vendor_id': vendor_id, 'product_id': product_id, **tags,
+        **({'dev_type': dev_type} if dev_type else {})}.items()))
+
+
+def kind(keys: PciSpec) -> str:
+    """Vendor and product, '10de:20b5'; a question mark for what is not told.
+    """
+    known = dict(keys)
+    return (f'{known.get("vendor_id") or "?"}:'
+            f'{known.get("product_id") or "?"}')
 
 
 class PciPool(NamedTuple):
-    """Like PCI devices of a host, near the same NUMA node.
+    """Devices of a host between which nova makes no difference.
 
+    :param keys: as nova has them of a pool: vendor_id, product_id, dev_type,
+        the tags of [pci] device_spec. ``address`` is that of the physical
+        function for itself and for its virtual ones, and stands only where
+        that tells pools apart: a function that is taken takes the others.
     :param numa_node: id of the host cell, None if it belongs to none
     :param total: devices that nova may pass through, used ones included
+    :param provider: index in ``OfferedHost.providers`` of the one by which
+        Placement counts them, None if it does not
+    :param is_complete: whether nova has no other keys of it
     """
 
-    kind: DeviceKind
+    keys: Pairs
     numa_node: int | None
     total: int
+    provider: int | None = None
+    is_complete: bool = True
+
+    @property
+    def kind(self) -> str:
+        return kind(self.keys)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PciUse:
-    """The devices of one pool that a guest has."""
+    """The devices that a guest has of the pool with these keys."""
 
-    kind: DeviceKind
+    keys: Pairs
     numa_node: int | None
     count: int
+
+    @property
+    def kind(self) -> str:
+        return kind(self.keys)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PciRequest:
-    """What a guest asks for by one PCI alias.
+    """What a guest asks for by one PCI alias (nova's InstancePCIRequest).
 
-    :param kinds: of which any will do
+    :param alias: '' of a Neutron port
+    :param specs: of which any will do
     :param policy: 'legacy', 'preferred', 'required' or 'socket'
+    :param groups: suffixes of the request groups by which Placement meets
+        it, one for each device; () if it does not
     """
 
     alias: str
-    kinds: tuple[DeviceKind, ...]
+    specs: tuple[PciSpec, ...]
     count: int
     policy: str = 'legacy'
+    groups: tuple[str, ...] = ()
+
+    def wants(self, pool: PciPool) -> bool:
+        """Whether a pool is what it asks for, as far as that is known."""
+        return any(_meets(pool, spec) for spec in self.specs)
+
+    def may_use(self, pool: PciPool) -> bool:
+        """Whether it gets devices of a pool that it wants.
+
+        Physical functions, VDPA and remotely managed devices are for those
+        who ask for them, see
+        nova.pci.stats.PciDeviceStats._filter_pools_for_unrequested_pfs and
+        those after it. live_migratable takes no more than :meth:`wants`.
+        """
+        return (all(key not in pool.keys or any(
+                        key in spec for spec in self.specs)
+                    for key in (_PF, _VDPA))
+                and (not _is_remote_managed(pool.keys)
+                     or any(map(_is_remote_managed, self.specs))))
 
 
 def check(
@@ -64,6 +139,7 @@ def check(
     uses: Iterable[PciUse],
     requests: Sequence[PciRequest],
     cells: Iterable[model.CellView],
+    providers: Mapping[str, int] = _NOTHING,
 ) -> reach.DeviceCheck:
     """What ``fit.fit`` takes to mind a host's devices.
 
@@ -71,8 +147,9 @@ def check(
     :param uses: what guests have of them
     :param requests: what the guest asks for; () for none
     :param cells: the host's cells
+    :param providers: that meet the request groups in Placement, by suffix
     """
-    return _PoolCheck(free(pools, uses), requests, cells)
+    return _PoolCheck(pools, uses, requests, cells, providers)
 
 
 def take(
@@ -81,15 +158,33 @@ def take(
     requests: Sequence[PciRequest],
     cell_ids: Iterable[int],
     cells: Iterable[model.CellView],
+    providers: Mapping[str, int] = _NOTHING,
 ) -> tuple[PciUse, ...] | None:
     """The devices that nova would give to a guest.
 
     :param cell_ids: host cells that the guest lies in; none for a guest
         without NUMA topology, which gets devices from anywhere
+    :param providers: as :func:`check` takes them
     :returns: None if these cells cannot have what it asks for
     """
-    return _take(free(pools, uses), requests, frozenset(cell_ids),
-                 _sockets(cells))
+    return _PoolCheck(pools, uses, requests, cells, providers).taken(
+        tuple(cell_ids))
+
+
+def doubts(pools: Iterable[PciPool],
+           requests: Sequence[PciRequest]) -> Iterator[str]:
+    """What is not known of devices that a guest may get: a clause each."""
+    for pool in pools:
+        if pool.is_complete:
+            continue
+        known = {key for key, _value in pool.keys}
+        missing = {
+            key for request in requests
+            if request.wants(pool) and request.may_use(pool)
+            for key in _bearing(request, pool) if key not in known}
+        if missing:
+            yield (f'of its devices {pool.kind} the '
+                   f'{" and ".join(sorted(missing))} is not known')
 
 
 def device_shortages(
@@ -99,14 +194,17 @@ def device_shortages(
 
     :param pools: with what is free only
     """
-    needs: dict[str, int] = {}
+    needs: dict[tuple[str, tuple[PciSpec, ...]], int] = {}
     for request in requests:
-        needs[request.alias] = needs.get(request.alias, 0) + request.count
-    kinds = {request.alias: request.kinds for request in requests}
-    for alias, need in needs.items():
-        have = sum(pool.total for pool in pools if pool.kind in kinds[alias])
+        key = request.alias, request.specs
+        needs[key] = needs.get(key, 0) + request.count
+    for (alias, specs), need in needs.items():
+        wanted = PciRequest(alias, specs, need)
+        have = sum(pool.total for pool in pools
+                   if wanted.wants(pool) and wanted.may_use(pool))
         if have < need:
-            yield f'{have} free devices with alias {alias}, {need} needed'
+            about = f'with alias {alias}' if alias else 'for ports'
+            yield f'{have} free devices {about}, {need} needed'
 
 
 def free(
@@ -117,128 +215,294 @@ def free(
 
     Devices in use that no pool has are left out.
     """
-    left = [pool.total for pool in pools]
-    for use in uses:
-        count = use.count
-        for index, pool in enumerate(pools):
-            if (pool.kind, pool.numa_node) == (use.kind, use.numa_node):
-                taken = min(count, left[index])
-                left[index] -= taken
-                count -= taken
-    return tuple(pool._replace(total=count)
-                 for pool, count in zip(pools, left) if count > 0)
+    left = _left(pools, uses, _dependents(pools))
+    return tuple(pools[index]._replace(total=count)
+                 for index, count in left.items() if count > 0)
+
+
+class _AskedDevices(NamedTuple):
+    """A request as a host's pools answer it.
+
+    :param matching: places of the pools that it wants, in order
+    :param usable: of those that it may use
+    :param allotted: how many devices Placement chose of each provider
+    """
+
+    request: PciRequest
+    matching: tuple[int, ...]
+    usable: frozenset[int]
+    allotted: Mapping[int | None, int]
+
+    def gets(self, pool: PciPool, left: int) -> bool:
+        """Whether Placement lets it have devices of a pool that it may use."""
+        if not self.allotted:
+            return True
+        return 0 < self.allotted.get(pool.provider, 0) <= left
 
 
 class _PoolCheck(reach.DeviceCheck):
-    """A ``fit.PciCheck`` over pools.
+    """A ``fit.PciCheck`` over pools; they are known by their places."""
 
-    :param pools: with what is free only
-    """
-
-    def __init__(self, pools: Sequence[PciPool],
+    def __init__(self, pools: Sequence[PciPool], uses: Iterable[PciUse],
                  requests: Sequence[PciRequest],
-                 cells: Iterable[model.CellView]) -> None:
-        super().__init__([(pool.numa_node, pool.total) for pool in pools],
-                         bool(requests))
+                 cells: Iterable[model.CellView],
+                 providers: Mapping[str, int]) -> None:
         self._pools = pools
+        self._dependents = _dependents(pools)
+        self._left = _left(pools, uses, self._dependents)
+        super().__init__([(pools[place].numa_node, count)
+                          for place, count in self._left.items()],
+                         bool(requests))
         self._requests = requests
-        self._sockets = _sockets(cells)
+        self._cells = cells
+        self._providers = providers
+
+    def taken(self, cell_ids: Collection[int]) -> tuple[PciUse, ...] | None:
+        """What the guest gets near these cells, None if that is too little.
+
+        nova-scheduler counts the devices of each pool for itself. Only
+        nova-compute minds which functions go with which, and then may come
+        to other pools.
+        """
+        counts = self._counts_taken(cell_ids, {})
+        if counts is not None and self._dependents:
+            counts = self._counts_taken(cell_ids, self._dependents)
+        if counts is None or sum(counts.values()) != sum(
+                [request.count for request in self._requests]):
+            return None
+        used: dict[tuple[Pairs, int | None], int] = {}
+        for place, count in counts.items():
+            key = self._pools[place].keys, self._pools[place].numa_node
+            used[key] = used.get(key, 0) + count
+        return tuple([PciUse(keys, numa_node, count)
+                      for (keys, numa_node), count in used.items()])
+
+    def _can_serve(self, cell_ids: tuple[int, ...]) -> bool:
+        if self.taken(cell_ids) is not None:
+            return True
+        if self._counts_taken(cell_ids, {}) is not None:
+            self.short.add(cell_ids)
+        return False
 
     def _make_reach(self) -> reach.DeviceReach:
         requests = []
-        for request in self._requests:
-            places = frozenset([
-                index for index, pool in enumerate(self._pools)
-                if pool.kind in request.kinds])
+        for asked in self._asked:
+            request, matching, usable, allotted = asked
+            bearing = {place for place in matching if self._left[place]}
+            for place in tuple(bearing):
+                bearing.update(self._dependents.get(place, ()))
+            if allotted:
+                bearing |= self._split(self._left)
+            places = [place for place in usable if self._left[place]
+                      and asked.gets(self._pools[place], self._left[place])]
             requests.append(reach.DeviceRequest(
-                f'alias "{request.alias}"', request.count, request.policy,
-                places, places))
+                _name(request), request.count, request.policy or 'legacy',
+                frozenset(bearing), frozenset(places),
+                {place: allotted[self._pools[place].provider]
+                 for place in places} if allotted else None))
         return reach.DeviceReach([
-            reach.DevicePool(pool.numa_node, pool.total)
-            for pool in self._pools], requests, self._sockets)
+            reach.DevicePool(pool.numa_node, self._left.get(place, 0))
+            for place, pool in enumerate(self._pools)],
+            requests, self._sockets)
 
-    def _can_serve(self, cell_ids: tuple[int, ...]) -> bool:
-        return _take(self._pools, self._requests, frozenset(cell_ids),
-                     self._sockets) is not None
+    @functools.cached_property
+    def _sockets(self) -> dict[int, int | None]:
+        """The socket of each cell, by the cell's id."""
+        return {cell.id: getattr(cell, 'socket', None)
+                for cell in self._cells}
+
+    @functools.cached_property
+    def _asked(self) -> list[_AskedDevices]:
+        asked = []
+        for request in self._requests:
+            matching = tuple([place for place in self._left
+                              if request.wants(self._pools[place])])
+            asked.append(_AskedDevices(
+                request, matching,
+                frozenset([place for place in matching
+                           if request.may_use(self._pools[place])]),
+                collections.Counter([
+                    self._providers[suffix] for suffix in request.groups
+                    if suffix in self._providers])))
+        return asked
+
+    def _counts_taken(
+        self, cell_ids: Collection[int],
+        dependents: Mapping[int, tuple[int, ...]],
+    ) -> dict[int, int] | None:
+        """How many devices of which pools nova takes; None if it refuses.
+
+        Of what Placement chose nova takes what is in reach, be it too few.
+
+        :param dependents: {} as nova.pci.stats.PciDeviceStats.apply_requests
+            does it; else as consume_requests, which the first has allowed
+        """
+        left = dict(self._left)
+        counts: dict[int, int] = {}
+        for asked in self._asked:
+            request, allotted = asked.request, asked.allotted
+            usable = [
+                place for place in self._in_reach(left, asked, cell_ids)
+                if place in asked.usable
+                and asked.gets(self._pools[place], left[place])]
+            if not usable or _total(left, usable) < request.count:
+                return None
+            if allotted and self._split(usable if dependents else left):
+                return None
+            missing = request.count
+            for place in usable:
+                if place not in left:
+                    return None
+                count = (allotted[self._pools[place].provider] if allotted
+                         else min(missing, left[place]))
+                if count:
+                    counts[place] = counts.get(place, 0) + count
+                left[place] -= count
+                missing -= count
+                if dependents:
+                    _displace(left, dependents.get(place, ()), count)
+                elif not left[place]:
+                    del left[place]
+                if not missing and not allotted:
+                    break
+        return counts
+
+    def _in_reach(self, left: Mapping[int, int], asked: _AskedDevices,
+                  cell_ids: Collection[int]) -> list[int]:
+        """The pools that a request may be met from, in the order of their use.
+
+        See nova.pci.stats.PciDeviceStats._filter_pools_for_numa_cells:
+        devices near the guest's cells if there are enough of them; if not,
+        what the policy allows besides.
+        """
+        request, pools = asked.request, self._pools
+        matching = [place for place in asked.matching if place in left]
+        if not cell_ids:
+            return matching
+        near = [place for place in matching
+                if pools[place].numa_node in cell_ids]
+        if (request.policy == 'required'
+                or _total(left, near) >= request.count):
+            return near
+        if request.policy == 'socket':
+            return self._on_sockets(matching, cell_ids)
+        allowed = {*cell_ids, None}
+        somewhere = [place for place in matching
+                     if pools[place].numa_node in allowed]
+        if (request.policy != 'preferred'
+                or _total(left, somewhere) >= request.count):
+            return somewhere
+        return sorted(matching,
+                      key=lambda place: pools[place].numa_node not in allowed)
+
+    def _on_sockets(self, places: Sequence[int],
+                    cell_ids: Collection[int]) -> list[int]:
+        """Those of the pools that are on the sockets of these cells.
+
+        Nova finds none if there is a cell of which it does not know the
+        socket.
+        """
+        sockets = self._sockets
+        if None in sockets.values():
+            return []
+        here = {sockets[cell_id] for cell_id in cell_ids if cell_id in sockets}
+        return [place for place in places
+                if (node := self._pools[place].numa_node) is not None
+                and node in sockets and sockets[node] in here]
+
+    def _split(self, places: Iterable[int]) -> frozenset[int]:
+        """Those of the pools that share a provider.
+
+        See nova.pci.stats.PciDeviceStats._assert_one_pool_per_rp_uuid: with
+        such nova meets no request that Placement has met.
+        """
+        by_provider: dict[int, list[int]] = {}
+        for place in places:
+            provider = self._pools[place].provider
+            if provider is not None:
+                by_provider.setdefault(provider, []).append(place)
+        return frozenset([place for same in by_provider.values()
+                          if len(same) > 1 for place in same])
 
 
-def _sockets(cells: Iterable[model.CellView]) -> dict[int, int | None]:
-    """The socket of each cell, by the cell's id."""
-    return {cell.id: getattr(cell, 'socket', None) for cell in cells}
+def _total(left: Mapping[int, int], places: Iterable[int]) -> int:
+    return sum([left[place] for place in places])
 
 
-def _take(
-    pools: Sequence[PciPool],
-    requests: Sequence[PciRequest],
-    cell_ids: frozenset[int],
-    sockets: Mapping[int, int | None],
-) -> tuple[PciUse, ...] | None:
-    left = list(pools)
-    taken: dict[tuple[DeviceKind, int | None], int] = {}
-    for request in requests:
-        missing = request.count
-        for pool in _usable(left, request, cell_ids, sockets):
-            count = min(missing, pool.total)
-            index = left.index(pool)
-            if count == pool.total:
-                del left[index]
-            else:
-                left[index] = pool._replace(total=pool.total - count)
-            key = pool.kind, pool.numa_node
-            taken[key] = taken.get(key, 0) + count
-            missing -= count
-            if not missing:
-                break
-        if missing:
-            return None
-    return tuple(PciUse(kind, numa_node, count)
-                 for (kind, numa_node), count in taken.items())
+def _displace(left: dict[int, int], places: Iterable[int],
+              count: int) -> None:
+    """Take away what nova gives to nobody beside so many devices."""
+    if count:
+        for place in places:
+            left.pop(place, None)
 
 
-def _usable(
-    pools: Sequence[PciPool],
-    request: PciRequest,
-    cell_ids: frozenset[int],
-    sockets: Mapping[int, int | None],
-) -> list[PciPool]:
-    """The pools that a request may be met from, in the order of their use.
+def _left(pools: Sequence[PciPool], uses: Iterable[PciUse],
+          dependents: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
+    """What is free of each pool, by its place."""
+    left = {place: pool.total for place, pool in enumerate(pools)}
+    for use in uses:
+        count = use.count
+        for place, pool in enumerate(pools):
+            if (count and pool.numa_node == use.numa_node
+                    and pool.keys == use.keys):
+                taken = min(count, left.get(place, 0))
+                if taken:
+                    left[place] -= taken
+                    count -= taken
+                _displace(left, dependents.get(place, ()), taken)
+    return left
 
-    See nova.pci.stats.PciDeviceStats._filter_pools_for_numa_cells: devices
-    near the guest's cells if there are enough of them; if not, what the
-    policy allows besides.
+
+def _dependents(pools: Sequence[PciPool]) -> dict[int, tuple[int, ...]]:
+    """The places of pools that go with that at a place, where any do.
+
+    Those of a physical function are its virtual ones, theirs is that, see
+    nova.pci.stats.PciDeviceStats._handle_device_dependents.
     """
-    fitting = [pool for pool in pools if pool.kind in request.kinds]
-    if not cell_ids:
-        return fitting
-    near = [pool for pool in fitting if pool.numa_node in cell_ids]
-    if request.policy == 'required' or _are_enough(near, request):
-        return near
-    if request.policy == 'socket':
-        return _on_sockets(fitting, cell_ids, sockets)
-    allowed = cell_ids | {None}
-    somewhere = [pool for pool in fitting if pool.numa_node in allowed]
-    if request.policy != 'preferred' or _are_enough(somewhere, request):
-        return somewhere
-    return sorted(fitting, key=lambda pool: pool.numa_node not in allowed)
+    by_address: dict[str, list[int]] = {}
+    for place, pool in enumerate(pools):
+        for key, value in pool.keys:
+            if key == 'address':
+                by_address.setdefault(value, []).append(place)
+    found = {}
+    for places in by_address.values():
+        physical = tuple([place for place in places
+                          if _PF in pools[place].keys])
+        virtual = tuple([place for place in places if any(
+            key in pools[place].keys for key in _VIRTUAL)])
+        if physical and virtual:
+            found.update(dict.fromkeys(physical, virtual))
+            found.update(dict.fromkeys(virtual, physical))
+    return found
 
 
-def _are_enough(pools: Sequence[PciPool],
-                request: PciRequest) -> bool:
-    return sum(pool.total for pool in pools) >= request.count
+def _meets(pool: PciPool, spec: PciSpec) -> bool:
+    """See nova.pci.utils.pci_device_prop_match, which minds no case."""
+    for key, wanted in spec:
+        if (key, wanted) in pool.keys or key in _OF_PLACEMENT:
+            continue
+        has = next((value for name, value in pool.keys if name == key), None)
+        if has is None:
+            if wanted is not None and pool.is_complete:
+                return False
+        elif wanted is None or has.lower() != wanted.lower():
+            return False
+    return True
 
 
-def _on_sockets(
-    pools: Sequence[PciPool], cell_ids: frozenset[int],
-    sockets: Mapping[int, int | None],
-) -> list[PciPool]:
-    """The pools on the sockets of these cells.
+def _bearing(request: PciRequest, pool: PciPool) -> set[str]:
+    """Keys of a pool that tell whether a request gets it."""
+    keys = {'dev_type', *(key for spec in request.specs for key, _ in spec)}
+    if ('dev_type', STANDARD) not in pool.keys:
+        keys.add(_REMOTE_MANAGED)
+    return keys - _OF_PLACEMENT
 
-    Nova finds none if there is a cell of which it does not know the socket.
-    """
-    if None in sockets.values():
-        return []
-    here = {sockets[cell_id] for cell_id in cell_ids if cell_id in sockets}
-    return [pool for pool in pools
-            if pool.numa_node is not None
-            and pool.numa_node in sockets
-            and sockets[pool.numa_node] in here]
+
+def _is_remote_managed(keys: PciSpec) -> bool:
+    return any(key == _REMOTE_MANAGED and flag.parse(value or '') is True
+               for key, value in keys)
+
+
+def _name(request: PciRequest) -> str:
+    return f'alias "{request.alias}"' if request.alias else 'ports'

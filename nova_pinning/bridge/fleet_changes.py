@@ -220,7 +220,7 @@ class ChangedFleetReader:
 
     def _read(self, database: nova_database.NovaDatabases,
               now: datetime.datetime) -> snapshot.Fleet:
-        aliases, _notes = fleet_import.pci_aliases(database.conf)
+        aliases = fleet_import.pci_aliases(database.conf)
         with nova_database.reading('the API database'):
             aggregates = tuple(objects.AggregateList.get_all(database.context))
             flavors = tuple(

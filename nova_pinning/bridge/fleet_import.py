@@ -17,10 +17,12 @@ from nova.db.main import models
 from nova import exception
 from nova import objects
 from nova.objects import fields
+from nova.objects import pci_device_pool
 from nova.pci import request as pci_request
 from oslo_config import cfg
 import sqlalchemy as sa
 
+from nova_pinning.admission import devices
 from nova_pinning.bridge import fleet_import_guests
 from nova_pinning.bridge import fleet_import_hosts
 from nova_pinning.bridge import fleet_import_wishes
@@ -36,9 +38,13 @@ from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 
 _DEVICE = models.PciDevice
-#: Devices that guests have or may have.
-_USABLE = (fields.PciDeviceStatus.AVAILABLE, fields.PciDeviceStatus.CLAIMED,
-           fields.PciDeviceStatus.ALLOCATED)
+_NODE = models.ComputeNode
+#: Devices that no guest has or may have. Those that are unavailable are so
+#: as long as a guest has another function of theirs.
+_GONE = (fields.PciDeviceStatus.REMOVED, fields.PciDeviceStatus.DELETED)
+# Tags of pools by vendor, product, node, type and address.
+_PoolTags = dict[tuple[str, str, int | None, str | None, str | None],
+                 list[dict[str, str]]]
 _NODES_AT_ONCE = 500
 
 _T = TypeVar('_T')
@@ -87,7 +93,8 @@ def read(
     :raises errors.InputError: if nova.conf has something that nova refuses
     """
     now = now or datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-    aliases, notes = pci_aliases(database.conf)
+    aliases = pci_aliases(database.conf)
+    notes: list[str] = []
     with nova_database.reading('the API database'):
         aggregates = tuple(objects.AggregateList.get_all(database.context))
         flavors = tuple(
@@ -184,7 +191,7 @@ class _Cells:
         services = fleet_import_hosts.compute_services(
             cell, self._now, conf.service_down_time)
         nodes = list(fleet_import_hosts.nodes(cell, conf, services))
-        pools, devices = pci_devices(cell, nodes)
+        pools, uses = pci_devices(cell, nodes)
         nodes = [dataclasses.replace(node, host=dataclasses.replace(
             node.host, pci_pools=pools.get(node.id, ()))) for node in nodes]
         part = _CellPart(nodes, [], [
@@ -195,7 +202,7 @@ class _Cells:
                 nodes, services)], 0)
         homeless = done = 0
         for page in fleet_import_guests.pages(
-                self._database, cell, devices, self._page_rows):
+                self._database, cell, uses, self._page_rows):
             part.guests.extend(page.guests)
             part.notes.extend(page.problems)
             homeless += len(page.homeless)
@@ -211,38 +218,103 @@ def pci_devices(
            fleet_import_guests.Devices]:
     """What PCI devices hosts have, by node, and guests, by host and UUID."""
     names = {node.id: node.host.name for node in nodes}
-    pools: dict[int, dict[tuple[snapshot.DeviceKind, int | None], int]] = {}
-    uses: dict[tuple[str, str], list[snapshot.PciUse]] = {}
+    rows: dict[int, list[Any]] = {}
+    tags: dict[int, _PoolTags] = {}
     ids = list(names)
     for start in range(0, len(ids), _NODES_AT_ONCE):
-        for row in nova_database.select(cell.context, _device_query(
-                ids[start:start + _NODES_AT_ONCE])):
-            kind = snapshot.DeviceKind(
-                row.vendor_id.lower(), row.product_id.lower())
-            own = pools.setdefault(row.compute_node_id, {})
-            key = kind, row.numa_node
-            own[key] = own.get(key, 0) + row.devices
-            if row.instance_uuid:
-                uses.setdefault(
-                    (names[row.compute_node_id], row.instance_uuid), [],
-                ).append(snapshot.PciUse(
-                    kind, row.numa_node, row.devices))
-    return {
-        node: tuple(snapshot.PciPool(kind, numa_node, count)
-                    for (kind, numa_node), count in own.items())
-        for node, own in pools.items()
-    }, {key: tuple(device_uses) for key, device_uses in uses.items()}
+        some = ids[start:start + _NODES_AT_ONCE]
+        for row in nova_database.select(cell.context, _device_query(some)):
+            rows.setdefault(row.compute_node_id, []).append(row)
+        for node, pci_stats in nova_database.select(cell.context, sa.select(
+                _NODE.id, _NODE.pci_stats).where(_NODE.id.in_(rows))):
+            tags[node] = _pool_tags(pci_stats)
+    pools = {}
+    uses: dict[tuple[str, str], tuple[snapshot.PciUse, ...]] = {}
+    for node, own in rows.items():
+        pools[node], by_guest = _host_devices(own, tags.get(node, {}))
+        uses.update({(names[node], uuid): guest_uses
+                     for uuid, guest_uses in by_guest.items()})
+    return pools, uses
 
 
 def _device_query(nodes: Sequence[int]) -> Any:
+    # Virtual functions go with their physical one, as in nova's pools.
     alike = (_DEVICE.compute_node_id, _DEVICE.vendor_id, _DEVICE.product_id,
-             _DEVICE.numa_node, _DEVICE.instance_uuid)
+             _DEVICE.numa_node, _DEVICE.dev_type,
+             sa.func.coalesce(_DEVICE.parent_addr, _DEVICE.address).label(
+                 'pool_address'), _DEVICE.instance_uuid,
+             (_DEVICE.status == fields.PciDeviceStatus.UNAVAILABLE).label(
+                 'is_unavailable'))
     return sa.select(
         *alike, sa.func.count(_DEVICE.id).label('devices'),
     ).where(
         _DEVICE.compute_node_id.in_(nodes), _DEVICE.deleted == 0,
-        _DEVICE.status.in_(_USABLE),
-    ).group_by(*alike).order_by(*alike)
+        _DEVICE.status.not_in(_GONE),
+    ).group_by(*alike).order_by(_DEVICE.compute_node_id,
+                                sa.func.min(_DEVICE.id))
+
+
+def _pool_tags(pci_stats: str | None) -> _PoolTags:
+    """What nova-compute wrote of each pool, by what rows of devices have."""
+    found: _PoolTags = {}
+    try:
+        pools = list(pci_device_pool.from_pci_stats(pci_stats))
+        for pool in pools:
+            tags = {key: value for key, value in pool.tags.items()
+                    if value is not None}
+            place = (pool.vendor_id.lower(), pool.product_id.lower(),
+                     pool.numa_node, tags.get('dev_type'),
+                     tags.pop('address', None))
+            found.setdefault(place, []).append(tags)
+    except fleet_import_hosts.ODD_JSON:
+        return {}
+    return found
+
+
+def _host_devices(
+    rows: Iterable[Any], tags: _PoolTags,
+) -> tuple[tuple[snapshot.PciPool, ...],
+           dict[str, tuple[snapshot.PciUse, ...]]]:
+    """The pools of a host, in nova's order, and what guests have of them.
+
+    Nova has a pool for each address. They are one here, unless one function
+    of a device takes another.
+    """
+    rows = list(rows)
+    physical = {row.pool_address for row in rows
+                if row.dev_type == fields.PciDeviceType.SRIOV_PF}
+    virtual = {row.pool_address for row in rows if row.dev_type in (
+        fields.PciDeviceType.SRIOV_VF, fields.PciDeviceType.VDPA)}
+    totals: dict[tuple[bool, devices.Pairs, int | None], int] = {}
+    counts: dict[str, dict[tuple[devices.Pairs, int | None], int]] = {}
+    for row in rows:
+        if row.is_unavailable and row.pool_address not in physical & virtual:
+            # Whatever keeps it from guests is not to be seen here.
+            continue
+        vendor, product = row.vendor_id.lower(), row.product_id.lower()
+        place = vendor, product, row.numa_node, row.dev_type
+        known = tags.get((*place, row.pool_address)) or tags.get(
+            (*place, None)) or []
+        more = dict(known[0]) if len(known) == 1 else {}
+        if row.pool_address in physical & virtual:
+            more['address'] = row.pool_address
+        keys = devices.device_keys(vendor, product, **{
+            **more, 'dev_type': row.dev_type or ''})
+        pool = len(known) == 1, keys, row.numa_node
+        totals[pool] = totals.get(pool, 0) + row.devices
+        if row.instance_uuid:
+            own = counts.setdefault(row.instance_uuid, {})
+            own[pool[1:]] = own.get(pool[1:], 0) + row.devices
+    pools = [
+        snapshot.PciPool(keys, numa_node, total, is_complete=is_complete)
+        for (is_complete, keys, numa_node), total in totals.items()]
+    # See nova.pci.stats.PciDeviceStats; of addresses all pools have one.
+    pools.sort(key=lambda pool: len(
+        [key for key, _value in pool.keys if key != 'address']))
+    return tuple(pools), {
+        uuid: tuple([snapshot.PciUse(keys, numa_node, count)
+                     for (keys, numa_node), count in own.items()])
+        for uuid, own in counts.items()}
 
 
 # All cells together.
@@ -345,8 +417,8 @@ def enabled_filters(conf: cfg.ConfigOpts) -> tuple[str, ...]:
 
 def pci_aliases(
     conf: cfg.ConfigOpts,
-) -> tuple[dict[str, snapshot.PciAlias], list[str]]:
-    """[pci] alias, and what of it a snapshot cannot hold.
+) -> dict[str, snapshot.PciAlias]:
+    """[pci] alias.
 
     :raises errors.InputError: if nova refuses it
     """
@@ -357,14 +429,7 @@ def pci_aliases(
     except exception.PciInvalidAlias as error:
         raise errors.InputError(
             f'[pci] alias: {error}', errors.Location('nova.conf')) from error
-    aliases = {
-        name: snapshot.PciAlias(tuple(dict.fromkeys(
-            snapshot.DeviceKind(
-                spec['vendor_id'].lower(), spec['product_id'].lower())
-            for spec in specs if {'vendor_id', 'product_id'} <= spec.keys())),
-            policy)
+    return {
+        name: snapshot.PciAlias(tuple(
+            tuple(sorted(spec.items())) for spec in specs), policy)
         for name, (policy, specs) in by_alias.items()}
-    known = {name: alias for name, alias in aliases.items() if alias.kinds}
-    return known, [
-        f'[pci] alias {name} names no vendor and product, so what asks for '
-        'it cannot be judged' for name in aliases.keys() - known.keys()]

@@ -10,6 +10,7 @@ import itertools
 import re
 import sys
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import common_options
@@ -132,16 +133,16 @@ def pci_aliases(
                 f'{text!r} is not a PCI alias', where,
                 'write it like gpu=10de:20b5 or gpu=10de:20b5:required')
         name, vendor, product, policy = match.groups()
-        kind = snapshot.DeviceKind(vendor.lower(), product.lower())
+        spec = devices.device_keys(vendor.lower(), product.lower(), '')
         before = given.get(name)
         if before is None:
-            given[name] = snapshot.PciAlias((kind,), policy or 'legacy')
+            given[name] = snapshot.PciAlias((spec,), policy or 'legacy')
         elif policy and policy != before.policy:
             raise errors.InputError(
                 f'{name} has the policies {before.policy} and {policy}',
                 where, 'one alias has one policy')
         else:
-            given[name] = before._replace(kinds=(*before.kinds, kind))
+            given[name] = before._replace(specs=(*before.specs, spec))
     return {**fleet.pci_aliases, **given}
 
 

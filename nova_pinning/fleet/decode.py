@@ -9,9 +9,11 @@ nova_pinning.fleet.problems.
 from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
+import operator
 from typing import Any
 from typing import TypeVar
 
+from nova_pinning.admission import devices
 from nova_pinning import cpuset
 from nova_pinning.document import source
 from nova_pinning import errors
@@ -71,7 +73,9 @@ class _Decoder:
                 _server_group, value.get('server_groups', ()))),
             pci_aliases={
                 name: snapshot.PciAlias(
-                    tuple(map(_kind, alias['kinds'])),
+                    tuple([_spec(spec) for spec in alias['specs']]
+                          if 'specs' in alias
+                          else map(_keys_of_kind, alias['kinds'])),
                     alias.get('policy', 'legacy'))
                 for name, alias in value.get('pci_aliases', {}).items()},
             packs_cells=value.get('packs_cells', False),
@@ -200,8 +204,9 @@ class _Decoder:
             host_class=_CLASSES[host_class] if host_class else None,
             traits=traits, aggregates=tuple(value.get('aggregates', ())),
             pci_pools=tuple(
-                snapshot.PciPool(_kind(pool['kind']), pool['numa_node'],
-                                 pool['total'])
+                snapshot.PciPool(
+                    _device_keys(pool), pool['numa_node'], pool['total'],
+                    pool.get('provider'), pool.get('is_complete', False))
                 for pool in value.get('pci_pools', ())),
             cpu_allocation_ratio=float(value.get('cpu_allocation_ratio', 1)),
             ram_allocation_ratio=float(value.get('ram_allocation_ratio', 1)),
@@ -219,7 +224,8 @@ class _Decoder:
             held={name: has['held'] for name, has
                   in value.get('inventories', {}).items() if 'held' in has},
             gaps=tuple([
-                snapshot.HostGap(snapshot.GapKind(gap['kind']), gap['text'])
+                snapshot.HostGap(snapshot.GapKind(gap['kind']), gap['text'],
+                                 gap.get('about', ''))
                 for gap in value.get('gaps', ())]))
 
     def _release(self, value: _Json, path: source.Path) -> str | None:
@@ -251,7 +257,7 @@ class _Decoder:
             disk_gib=value.get('disk_gib', 0),
             resources=value.get('resources', {}), topology=topology, fit=fit,
             devices=tuple([
-                snapshot.PciUse(_kind(use['kind']), use['numa_node'],
+                snapshot.PciUse(_device_keys(use), use['numa_node'],
                                 use['count'])
                 for use in value.get('devices', ())]),
             is_movable=value.get('is_movable', True),
@@ -340,7 +346,8 @@ def _inventories(
         return None
     return {name: inventory.Inventory(
         has['total'], has.get('reserved', 0),
-        float(has.get('allocation_ratio', 1)))
+        float(has.get('allocation_ratio', 1)), has.get('min_unit', 1),
+        has.get('max_unit'), has.get('step_size', 1))
         for name, has in value.items() if 'total' in has}
 
 
@@ -352,6 +359,16 @@ def _cpu_model(value: _Json) -> snapshot.HostCpuModel:
 
 
 @functools.lru_cache(maxsize=4096)
-def _kind(text: str) -> snapshot.DeviceKind:
+def _keys_of_kind(text: str) -> devices.Pairs:
     vendor_id, _colon, product_id = text.partition(':')
-    return snapshot.DeviceKind(vendor_id, product_id)
+    return devices.device_keys(vendor_id, product_id, '')
+
+
+def _device_keys(value: _Json) -> devices.Pairs:
+    keys = _keys_of_kind(value['kind'])
+    more = value.get('keys')
+    return tuple(sorted((*keys, *more.items()))) if more else keys
+
+
+def _spec(value: Mapping[str, str | None]) -> devices.PciSpec:
+    return tuple(sorted(value.items(), key=operator.itemgetter(0)))

@@ -11,6 +11,7 @@ from typing import Any
 from typing import Generic
 from typing import TypeVar
 
+from nova_pinning.admission import devices
 from nova_pinning import cpuset
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import cpu_sequence
@@ -19,6 +20,8 @@ from nova_pinning import model
 from nova_pinning import spelling
 
 VERSION = 1
+# Keys of a device that stand together, apart from the others.
+_OF_KIND = ('vendor_id', 'product_id')
 PAGE_NAMES = {model.PAGES_SMALL: 'small', model.PAGES_LARGE: 'large',
               model.PAGES_ANY: 'any'}
 
@@ -101,12 +104,17 @@ def _cpu_model(cpu: snapshot.HostCpuModel) -> dict[str, Any]:
 
 
 def _alias(alias: snapshot.PciAlias) -> dict[str, Any]:
-    return {'kinds': list(map(_kind, alias.kinds)),
+    # What was before specs had more than vendor and product is as it was.
+    is_plain = all({key for key, _value in spec} == {*_OF_KIND}
+                   for spec in alias.specs)
+    return {**({'kinds': list(map(devices.kind, alias.specs))} if is_plain
+               else {'specs': list(map(dict, alias.specs))}),
             **_given({'policy': alias.policy}, policy='legacy')}
 
 
-def _kind(kind: snapshot.DeviceKind) -> str:
-    return ':'.join(kind)
+def _device_keys(keys: devices.Pairs) -> dict[str, Any]:
+    return {'kind': devices.kind(keys), **_given({'keys': {
+        key: value for key, value in keys if key not in _OF_KIND}})}
 
 
 def _flavor(flavor: flavor_model.Flavor) -> dict[str, Any]:
@@ -188,9 +196,12 @@ def _host(host: snapshot.FleetHost, layouts: _Table[_Layout],
             'traits': (None if host.traits is None
                        else trait_sets.place(host.traits)),
             'aggregates': list(host.aggregates),
-            'pci_pools': [{'kind': _kind(pool.kind),
-                           'numa_node': pool.numa_node, 'total': pool.total}
-                          for pool in host.pci_pools],
+            'pci_pools': [{
+                **_device_keys(pool.keys), 'numa_node': pool.numa_node,
+                'total': pool.total,
+                **_given({'provider': pool.provider,
+                          'is_complete': pool.is_complete}, provider=None)}
+                for pool in host.pci_pools],
             'cpu_allocation_ratio': host.cpu_allocation_ratio,
             'ram_allocation_ratio': host.ram_allocation_ratio,
             'disk_allocation_ratio': host.disk_allocation_ratio,
@@ -207,8 +218,9 @@ def _host(host: snapshot.FleetHost, layouts: _Table[_Layout],
             'inventories': None if host.inventories is None else {
                 name: _inventory(host, name)
                 for name in sorted({*host.inventories, *host.held})},
-            'gaps': [{'kind': str(gap.kind),
-                      'text': spelling.printable(gap.text)}
+            'gaps': [_given({'kind': str(gap.kind),
+                             'text': spelling.printable(gap.text),
+                             'about': spelling.printable(gap.about)})
                      for gap in host.gaps],
         }, inventories=None, traits=None, cpu_model=None,
             hypervisor_version=None, cpu_allocation_ratio=1.0,
@@ -223,8 +235,11 @@ def _inventory(host: snapshot.FleetHost, name: str) -> dict[str, Any]:
         **({} if has is None else {
             'total': has.total,
             **_given({'reserved': has.reserved,
-                      'allocation_ratio': has.allocation_ratio},
-                     reserved=0, allocation_ratio=1.0)}),
+                      'allocation_ratio': has.allocation_ratio,
+                      'min_unit': has.min_unit, 'max_unit': has.max_unit,
+                      'step_size': has.step_size},
+                     reserved=0, allocation_ratio=1.0, min_unit=1,
+                     max_unit=None, step_size=1)}),
         **_given({'held': host.held.get(name, 0)})}
 
 
@@ -254,7 +269,7 @@ def _guest(guest: snapshot.FleetGuest,
             in zip(guest.fit.cells, guest.topology.cells, strict=True)]
     if guest.devices:
         document['devices'] = [
-            {'kind': _kind(use.kind), 'numa_node': use.numa_node,
+            {**_device_keys(use.keys), 'numa_node': use.numa_node,
              'count': use.count} for use in guest.devices]
     if not guest.is_movable:
         document['is_movable'] = False

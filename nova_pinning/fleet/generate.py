@@ -108,7 +108,7 @@ def generate_fleet(
             snapshot.FleetAggregate(name, metadata={
                 flavor_model.CLASS_KEY: name})
             for name in sorted({host.aggregates[0] for host in made})),
-        pci_aliases={device.alias: snapshot.PciAlias((device.kind,))
+        pci_aliases={device.alias: snapshot.PciAlias((device.keys,))
                      for device in kind.devices},
         source=f'generated: {hosts:,} hosts of shape {kind.name}, seed '
                f'{seed}, {filled:.0%} filled')
@@ -208,7 +208,7 @@ def _dedicated(size: plan_model.GuestSize,
                     **extra_specs,
                     'pci_passthrough:alias': f'{device.alias}:1'}),
             size.weight * device.share, topology,
-            (snapshot.PciRequest(device.alias, (device.kind,), 1),))
+            (snapshot.PciRequest(device.alias, (device.keys,), 1),))
 
 
 def _floating() -> Iterator[_Sold]:

@@ -10,13 +10,13 @@ import collections
 from collections.abc import Iterator
 import sys
 
+from nova_pinning.admission import devices
 from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.checks import report
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.fleet import host_view
-from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning import model
@@ -333,25 +333,25 @@ def too_much_memory(view: host_view.HostView) -> check_rule.Violations:
     why='what is free is taken to be nothing',
     advice='see whether [pci] device_spec was changed under the guests')
 def too_many_devices(view: host_view.HostView) -> check_rule.Violations:
-    used: dict[tuple[snapshot.DeviceKind, int | None], int] = (
+    used: dict[tuple[devices.Pairs, int | None], int] = (
         collections.Counter())
     for guest in view.guests:
         for use in guest.devices:
-            used[use.kind, use.numa_node] += use.count
+            used[use.keys, use.numa_node] += use.count
     if not used:
         return
-    total: dict[tuple[snapshot.DeviceKind, int | None], int] = (
+    total: dict[tuple[devices.Pairs, int | None], int] = (
         collections.Counter())
     for pool in view.host.pci_pools:
-        total[pool.kind, pool.numa_node] += pool.total
-    for (kind, node), count in used.items():
-        if count > total[kind, node]:
+        total[pool.keys, pool.numa_node] += pool.total
+    for (keys, node), count in used.items():
+        if count > total[keys, node]:
             near = 'no cell' if node is None else f'cell {node}'
             yield view.violation(
-                f'{count:,} of {":".join(kind)} near {near} in use, '
-                f'{total[kind, node]:,} there are', [
+                f'{count:,} of {devices.kind(keys)} near {near} in use, '
+                f'{total[keys, node]:,} there are', [
                     guest for guest in view.guests if any(
-                        (use.kind, use.numa_node) == (kind, node)
+                        (use.keys, use.numa_node) == (keys, node)
                         for use in guest.devices)])
 
 

@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 import dataclasses
 
+from nova_pinning.admission import devices
 from nova_pinning import cpuset
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -22,7 +23,7 @@ class TemplateDevices:
     """
 
     alias: str
-    kind: snapshot.DeviceKind
+    keys: devices.Pairs
     per_cell: int
     share: int
 
@@ -125,8 +126,8 @@ class HostTemplate:
     def pci_pools(self) -> tuple[snapshot.PciPool, ...]:
         """The PCI devices of such a host."""
         return tuple(
-            snapshot.PciPool(devices.kind, number, devices.per_cell)
-            for devices in self.devices
+            snapshot.PciPool(made.keys, number, made.per_cell)
+            for made in self.devices
             for number in range(self.sockets * self.cells_per_socket))
 
 
@@ -183,7 +184,8 @@ SHAPES: Mapping[str, HostTemplate] = {
             huge_mib=240 * 1024,
             memory_per_vcpu_mib=4096,
             mix='4:40,8:30,16:20,32x2:10',
-            devices=(TemplateDevices('gpu', snapshot.DeviceKind(
-                '10de', '20b5'), 2, 10),
-                     TemplateDevices('nic', snapshot.DeviceKind(
-                         '8086', '154c'), 16, 30))))}
+            devices=(
+                TemplateDevices(
+                    'gpu', devices.device_keys('10de', '20b5'), 2, 10),
+                TemplateDevices(
+                    'nic', devices.device_keys('8086', '154c'), 16, 30))))}

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+from nova_pinning.admission import gaps
+from nova_pinning.admission import host_occupancy
 from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
-from nova_pinning.fleet import gaps
-from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -101,14 +102,14 @@ class FleetSummary:
 
 def summarise(fleet: snapshot.Fleet) -> FleetSummary:
     """The figures of a fleet."""
-    guests = occupancy.guests_by_host(fleet)
+    guests = occupied.guests_by_host(fleet)
     classes: dict[hostclass.HostClass | None, FleetTotal] = {}
     kinds: collections.Counter[HostKind] = collections.Counter()
     fullness = [0] * BINS
     for host in fleet.hosts:
         total = classes.setdefault(host.host_class, FleetTotal())
         here = guests[host.name]
-        engine = occupancy.engine_host(host, here)
+        engine = host_occupancy.engine_host(host, here)
         taken = cpuset.union(
             cell.pinned_cpus for cell in engine.cells
             if isinstance(cell, model.HostCell))
@@ -159,7 +160,7 @@ def _floating(guest: snapshot.FleetGuest) -> int:
 def _kind(host: snapshot.FleetHost) -> HostKind:
     devices: collections.Counter[str] = collections.Counter()
     for pool in host.pci_pools:
-        devices[':'.join(pool.kind)] += pool.total
+        devices[pool.kind] += pool.total
     return HostKind(
         host_class=host.host_class,
         cells=tuple((len(cell.dedicated_cpus), len(cell.shared_cpus),

@@ -161,6 +161,17 @@ class HostDescription:
         """Whether nova-compute reports hardware threads as a trait."""
         return any(len(core) > 1 for node in self.nodes for core in node.cores)
 
+    def device_type(self, device: PciDevice) -> str:
+        """What nova-compute takes a device for: 'type-VF' and so on.
+
+        See nova.virt.libvirt.host.Host._get_pcidev_info.
+        """
+        if device.physical_function:
+            return 'type-VF'
+        has_functions = any(other.physical_function == device.address
+                            for other in self.pci_devices)
+        return 'type-PF' if has_functions else 'type-PCI'
+
     def tells_trait(self, trait: str) -> bool:
         """Whether it would name a trait that the host has.
 

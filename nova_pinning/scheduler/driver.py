@@ -27,6 +27,7 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights as nova_weights
 from nova.virt import hardware
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import nova_objects
@@ -49,7 +50,6 @@ _FILTERS = (
 _OWN_WEIGHERS = 'nova_pinning.scheduler.weights'
 _NAMESPACE = uuid_module.UUID('7d1e2f5a-2f0e-4f5c-8f5e-6f6f1c0f3a10')
 _INSTANCE = '00000000-0000-0000-0000-000000000001'
-_DEVICE_TYPE = 'type-PCI'
 
 
 class BestFitWeigher(nova_weights.BaseHostWeigher):
@@ -262,7 +262,7 @@ class SimulatedNova:
             if answer is None:
                 return None
             self._count(index, answer, topology)
-        devices: tuple[snapshot.PciUse, ...] = ()
+        taken: tuple[snapshot.PciUse, ...] = ()
         if pci_requests:
             before = _counts(state.pci_stats)
             try:
@@ -271,12 +271,12 @@ class SimulatedNova:
             except exception.PciDeviceRequestFailed:
                 return None
             after = _counts(state.pci_stats)
-            devices = tuple(
-                snapshot.PciUse(kind, node, count - after.get(
-                    (kind, node), 0))
-                for (kind, node), count in before.items()
-                if count != after.get((kind, node), 0))
-        return NodeClaim(answer, devices)
+            taken = tuple(
+                snapshot.PciUse(keys, node, count - after.get(
+                    (keys, node), 0))
+                for (keys, node), count in before.items()
+                if count != after.get((keys, node), 0))
+        return NodeClaim(answer, taken)
 
     def release(self, index: int, claim: NodeClaim | None,
                 topology: model.Host) -> None:
@@ -302,17 +302,16 @@ class SimulatedNova:
 def _pci_device_pools(pools: Collection[snapshot.PciPool]) -> Any:
     """nova.objects.PciDevicePoolList of free devices."""
     return pci_device_pool.from_pci_stats([
-        {'vendor_id': pool.kind.vendor_id, 'product_id': pool.kind.product_id,
-         'numa_node': pool.numa_node, 'count': pool.total,
-         'dev_type': _DEVICE_TYPE} for pool in pools])
+        {**dict(pool.keys), 'numa_node': pool.numa_node, 'count': pool.total}
+        for pool in pools])
 
 
-def _counts(
-    stats: Any,
-) -> dict[tuple[snapshot.DeviceKind, int | None], int]:
-    counts: dict[tuple[snapshot.DeviceKind, int | None], int] = {}
+def _counts(stats: Any) -> dict[tuple[devices.Pairs, int | None], int]:
+    """Devices by the keys and the node of their pool."""
+    counts: dict[tuple[devices.Pairs, int | None], int] = {}
     for pool in stats.pools:
-        key = (snapshot.DeviceKind(pool['vendor_id'], pool['product_id']),
+        key = (tuple(sorted((name, value) for name, value in pool.items()
+                            if name not in ('numa_node', 'count'))),
                pool['numa_node'])
         counts[key] = counts.get(key, 0) + pool['count']
     return counts
@@ -353,5 +352,4 @@ def _pci_request(number: int, request: snapshot.PciRequest) -> Any:
         count=request.count, alias_name=request.alias,
         request_id=str(uuid_module.uuid5(_NAMESPACE, str(number))),
         numa_policy=request.policy,
-        spec=[{'vendor_id': kind.vendor_id, 'product_id': kind.product_id,
-               'dev_type': _DEVICE_TYPE} for kind in request.kinds])
+        spec=list(map(dict, request.specs)))

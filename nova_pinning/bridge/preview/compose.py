@@ -244,7 +244,7 @@ def _everywhere(
 
 
 def _remarks(
-    candidates_query: placement_queries.CandidatesQuery,
+    candidates_query: placement_queries.SchedulerQuery,
     host: host_model.HostDescription,
     used: cpuset.CpuSet,
     host_topology: Any,

@@ -42,7 +42,7 @@ class DeviceTracker(manager.PciDevTracker):
         self.claims: Any = collections.defaultdict(list)
         self.update_devices_from_hypervisor_resources(
             json.dumps([
-                _as_reported(pci_device)
+                _as_reported(pci_device, description)
                 for pci_device in description.pci_devices]))
 
     def take(self, requests: Any, topology: Any) -> list[Any]:
@@ -58,7 +58,8 @@ class DeviceTracker(manager.PciDevTracker):
         return list(self.stats.consume_requests(requests.requests, cells))
 
 
-def _as_reported(device: host_model.PciDevice) -> dict[str, Any]:
+def _as_reported(device: host_model.PciDevice,
+                 description: host_model.HostDescription) -> dict[str, Any]:
     """See nova.virt.libvirt.host.Host._get_pcidev_info."""
     return {
         'dev_id': 'pci_' + device.address.replace(
@@ -68,4 +69,6 @@ def _as_reported(device: host_model.PciDevice) -> dict[str, Any]:
         'product_id': device.product_id,
         'numa_node': device.numa_node,
         'label': f'label_{device.vendor_id}_{device.product_id}',
-        'dev_type': 'type-PCI'}
+        'dev_type': description.device_type(device),
+        **({'parent_addr': device.physical_function}
+           if device.physical_function else {})}

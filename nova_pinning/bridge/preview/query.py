@@ -17,8 +17,8 @@ _KNOWN = (inventory.THREADS, placement_queries.OWNER)
 
 
 def refusal(
-    both_queries: tuple[placement_queries.CandidatesQuery,
-                        placement_queries.CandidatesQuery | None],
+    both_queries: tuple[placement_queries.SchedulerQuery,
+                        placement_queries.SchedulerQuery | None],
     description: host_model.HostDescription,
     used: cpuset.CpuSet,
 ) -> model.Refusal | None:
@@ -47,7 +47,7 @@ def refusal(
 
 
 def _shortages(
-    query: placement_queries.CandidatesQuery,
+    query: placement_queries.SchedulerQuery,
     description: host_model.HostDescription,
     used: cpuset.CpuSet,
 ) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _shortages(
 
 
 def resource_remarks(
-    query: placement_queries.CandidatesQuery,
+    query: placement_queries.SchedulerQuery,
     description: host_model.HostDescription, xml: str,
 ) -> Iterator[str]:
     """What is asked for that neither a description nor the XML here shows.
@@ -96,7 +96,7 @@ _SHOWN = {'MEM_ENCRYPTION_CONTEXT': ('<launchSecurity',)}
 
 
 def trait_remarks(
-    query: placement_queries.CandidatesQuery,
+    query: placement_queries.SchedulerQuery,
     description: host_model.HostDescription,
 ) -> Iterator[str]:
     """The traits of which a description does not say if the host has them.

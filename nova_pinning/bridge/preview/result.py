@@ -25,8 +25,8 @@ class Preview:
     :param remarks: what else is worth knowing, sentences without a full stop
     """
 
-    query: placement_queries.CandidatesQuery
-    fallback: placement_queries.CandidatesQuery | None
+    query: placement_queries.SchedulerQuery
+    fallback: placement_queries.SchedulerQuery | None
     outcome: model.Fit | model.Refusal | None
     placement_refusal: model.Refusal | None
     xml: str | None

@@ -8,8 +8,8 @@ from typing import Any
 from nova_pinning.bridge import nova_options
 from nova_pinning.host import host_model
 
-#: Vendor and product of no device: for aliases that the host does not have.
-_NO_DEVICE = ('ffff', 'ffff')
+#: Vendor, product and type of no device, for aliases that the host has not.
+_NO_DEVICE = ('ffff', 'ffff', 'type-PCI')
 
 
 def options(
@@ -25,8 +25,8 @@ def options(
     devices = [
         pci_device for pci_device in description.pci_devices
         if pci_device.alias]
-    known = {(device.alias, device.vendor_id, device.product_id)
-             for device in devices}
+    known = {(device.alias, device.vendor_id, device.product_id,
+              description.device_type(device)) for device in devices}
     missing = aliases - {device.alias for device in devices}
     known |= {(alias, *_NO_DEVICE) for alias in missing}
     return {
@@ -42,8 +42,8 @@ def options(
                 settings.reserved_huge_pages.items())] or None,
         ('pci', 'alias'): [
             json.dumps({'name': alias, 'vendor_id': vendor,
-                        'product_id': product, 'device_type': 'type-PCI'})
-            for alias, vendor, product in sorted(known)],
+                        'product_id': product, 'device_type': device_type})
+            for alias, vendor, product, device_type in sorted(known)],
         ('pci', 'device_spec'): [
             json.dumps({'address': _address(device.address)})
             for device in devices],

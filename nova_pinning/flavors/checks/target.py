@@ -81,16 +81,17 @@ class TargetHosts:
     def pci_pools(self) -> tuple[devices.PciPool, ...]:
         """The devices that guests may ask for."""
         return tuple(
-            devices.PciPool(kind, numa_node, count)
-            for (kind, numa_node), count in collections.Counter(
-                (_kind(device), device.numa_node)
+            devices.PciPool(keys, numa_node, count)
+            for (keys, numa_node), count in collections.Counter(
+                (_keys(self.description, device), device.numa_node)
                 for device in self.description.pci_devices if device.alias
             ).items())
 
-    def kinds(self, alias: str) -> tuple[devices.DeviceKind, ...]:
+    def specs(self, alias: str) -> tuple[devices.Pairs, ...]:
         """What an alias stands for on the host."""
         return tuple(dict.fromkeys(
-            _kind(device) for device in self.description.pci_devices
+            _keys(self.description, device)
+            for device in self.description.pci_devices
             if device.alias == alias))
 
 
@@ -112,12 +113,14 @@ def _shape(description: host_model.HostDescription) -> Hashable:
     return (engine.engine_host(description), description.traits,
             nova.reserved_memory_mib, cache_capacity.of_host(description),
             tuple(
-                (device.alias, _kind(device), device.numa_node)
+                (device.alias, _keys(description, device), device.numa_node)
                 for device in description.pci_devices if device.alias))
 
 
-def _kind(device: host_model.PciDevice) -> devices.DeviceKind:
-    return devices.DeviceKind(device.vendor_id, device.product_id)
+def _keys(description: host_model.HostDescription,
+          device: host_model.PciDevice) -> devices.Pairs:
+    return devices.device_keys(device.vendor_id, device.product_id,
+                               description.device_type(device))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -205,7 +208,7 @@ class _Filling:
         self._pools = target.pci_pools
         self._requests = tuple(
             devices.PciRequest(
-                alias, target.kinds(alias), count, order.pci_policy)
+                alias, target.specs(alias), count, order.pci_policy)
             for alias, count in order.devices)
 
     def turn_to(self, order: TargetRequest) -> None:

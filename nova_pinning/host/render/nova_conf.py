@@ -187,14 +187,8 @@ def _type(layout: planned_host.PlannedHost, alias: str) -> options.DeviceType:
 
     :raises errors.InputError: if they are of several types
     """
-    # As _get_pcidev_info of nova.virt.libvirt.host.
-    physical = {
-        pci_device.physical_function
-        for pci_device in layout.host.pci_devices}
     types = {
-        options.DeviceType.VF if device.physical_function else
-        options.DeviceType.PF if device.address in physical else
-        options.DeviceType.PCI
+        options.DeviceType(layout.host.device_type(device))
         for device in layout.devices if device.alias == alias}
     if len(types) > 1:
         raise errors.InputError(

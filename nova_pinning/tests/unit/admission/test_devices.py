@@ -17,8 +17,8 @@ from nova_pinning.tests.oracle import oracle_case
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit import unit_base
 
-_NIC = devices.DeviceKind('8086', '1520')
-_GPU = devices.DeviceKind('10de', '2230')
+_NIC = devices.device_keys('8086', '1520')
+_GPU = devices.device_keys('10de', '2230')
 _KINDS = strategies.sampled_from([_NIC, _GPU])
 _NODES = strategies.sampled_from([0, 0, 1, 2, 3, None])
 
@@ -53,15 +53,16 @@ def _nova_stats(pools, uses, sockets):
         objects.NUMACell(id=number, socket=socket)
         for number, socket in enumerate(sockets)]))
     stats.pools = [
-        {'vendor_id': kind.vendor_id, 'product_id': kind.product_id,
-         'numa_node': node, 'dev_type': 'type-PCI', 'count': count,
+        {**dict(pool.keys), 'numa_node': pool.numa_node, 'count': pool.total,
          'number': number}
-        for number, (kind, node, count) in enumerate(pools)]
+        for number, pool in enumerate(pools)]
     for use in uses:
         count = use.count
         for pool in list(stats.pools):
             if count and (pool['vendor_id'], pool['product_id'],
-                          pool['numa_node']) == (*use.kind, use.numa_node):
+                          pool['numa_node']) == (
+                    dict(use.keys)['vendor_id'],
+                    dict(use.keys)['product_id'], use.numa_node):
                 count = stats._decrease_pool_count(stats.pools, pool, count)
     return stats
 
@@ -72,9 +73,7 @@ def _nova_requests(requests):
             count=request.count, alias_name=request.alias,
             request_id=oracle_case.request_id(number),
             numa_policy=request.policy,
-            spec=[{'vendor_id': kind.vendor_id,
-                   'product_id': kind.product_id}
-                  for kind in request.kinds])
+            spec=list(map(dict, request.specs)))
         for number, request in enumerate(requests)]
 
 
@@ -86,8 +85,9 @@ def _nova_cells(cell_ids):
 def _counts(pools):
     """Devices by kind and node."""
     found = {}
-    for kind, node, count in pools:
-        found[kind, node] = found.get((kind, node), 0) + count
+    for pool in pools:
+        key = pool.keys, pool.numa_node
+        found[key] = found.get(key, 0) + pool.total
     return found
 
 
@@ -124,7 +124,7 @@ class TestLikeNova(testtools.TestCase):
             return
         self.assertIsNotNone(found)
         self.assertEqual(
-            {(devices.DeviceKind(pool['vendor_id'], pool['product_id']),
+            {(devices.device_keys(pool['vendor_id'], pool['product_id']),
               pool['numa_node'], pool['number']): pool['count']
              for pool in stats.pools},
             self._numbered(pools, uses, found))
@@ -136,7 +136,7 @@ class TestLikeNova(testtools.TestCase):
         by_pool = _counts(left)
         # Free devices of like pools are those of the last of them.
         for number in range(len(pools) - 1, -1, -1):
-            kind, node, total = pools[number]
+            kind, node, total = pools[number][:3]
             count = min(total, by_pool.get((kind, node), 0))
             if count:
                 places[kind, node, number] = count

@@ -13,6 +13,7 @@ from nova import objects
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exception
 
+from nova_pinning.admission import devices
 from nova_pinning.bridge import fleet_import
 from nova_pinning.bridge import nova_database
 from nova_pinning import cpuset
@@ -26,7 +27,7 @@ from nova_pinning.tests import novadatabase
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit import unit_base
 
-NIC = snapshot.DeviceKind('15b3', '101e')
+NIC = devices.device_keys('15b3', '101e', 'type-VF')
 
 
 class TestCase(unit_base.TestCase):
@@ -289,8 +290,10 @@ class HostTestCase(TestCase):
         imported = self.import_()
         host, other = imported.fleet.hosts
         self.assertCountEqual(
-            [snapshot.PciPool(NIC, 0, 3), snapshot.PciPool(NIC, 1, 1),
-             snapshot.PciPool(NIC, None, 1)], host.pci_pools)
+            [snapshot.PciPool(NIC, 0, 3, is_complete=False),
+             snapshot.PciPool(NIC, 1, 1, is_complete=False),
+             snapshot.PciPool(NIC, None, 1, is_complete=False)],
+            host.pci_pools)
         self.assertEqual((), other.pci_pools)
         self.assertEqual((snapshot.PciUse(NIC, 0, 2),),
                          imported.fleet.guests[0].devices)
@@ -405,11 +408,11 @@ class CloudTestCase(TestCase):
         self.assertTrue(imported.fleet.packs_cells)
         self.assertEqual(4096, imported.fleet.hosts[0].reserved_memory_mib)
         self.assertEqual(
-            {'nic': snapshot.PciAlias((NIC,), 'required')},
+            {'nic': snapshot.PciAlias((devices.device_keys(
+                '15B3', '101e', 'type-VF'),), 'required'),
+             'gpu': snapshot.PciAlias(((('resource_class', 'GPU'),),))},
             imported.fleet.pci_aliases)
-        self.assertEqual(('[pci] alias gpu names no vendor and product, so '
-                          'what asks for it cannot be judged',),
-                         imported.notes)
+        self.assertEqual((), imported.notes)
 
     def test_enabled_filters(self):
         """Those that nova enables if nothing is said have no place there."""

@@ -4,6 +4,7 @@ import argparse
 
 import ddt
 
+from nova_pinning.admission import devices
 from nova_pinning.cli import guest_options
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
@@ -15,7 +16,7 @@ _FLEET = snapshot.Fleet(
         flavor_model.Flavor(name='small', vcpus=2, memory_mib=2048),
         flavor_model.Flavor(name='large', vcpus=8, memory_mib=8192)),
     pci_aliases={'gpu': snapshot.PciAlias(
-        (snapshot.DeviceKind('1111', '2222'),))})
+        (devices.device_keys('1111', '2222'),))})
 _DEDICATED = 'vcpus=2 ram=2GiB hw:cpu_policy=dedicated'
 
 
@@ -94,15 +95,15 @@ class TestAliases(cli_case.TestCase):
     def test_added(self):
         found = self._aliases('nic=8086:154C:required', 'nic=8086:1889')
         self.assertEqual(snapshot.PciAlias((
-            snapshot.DeviceKind('8086', '154c'),
-            snapshot.DeviceKind('8086', '1889')), 'required'),
+            devices.device_keys('8086', '154c', ''),
+            devices.device_keys('8086', '1889', '')), 'required'),
             found['nic'])
         self.assertEqual(_FLEET.pci_aliases['gpu'], found['gpu'])
 
     def test_replaced(self):
         found = self._aliases('gpu=10de:20b5')
         self.assertEqual(
-            snapshot.PciAlias((snapshot.DeviceKind('10de', '20b5'),)),
+            snapshot.PciAlias((devices.device_keys('10de', '20b5', ''),)),
             found['gpu'])
 
     @ddt.data('gpu', 'gpu=10de', 'gpu=10de:20b5:near', '=10de:20b5',

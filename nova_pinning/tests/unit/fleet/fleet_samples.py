@@ -7,6 +7,7 @@ import dataclasses
 
 from hypothesis import strategies
 
+from nova_pinning.admission import devices
 from nova_pinning import cpuset
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
@@ -29,7 +30,7 @@ _SEQUENCES = strategies.lists(_CPUS, max_size=6).map(tuple)
 _RATIOS = strategies.floats(0.001, 10 ** 6)
 _CLASSES = strategies.sampled_from(hostclass.HostClass)
 _KINDS = strategies.builds(
-    snapshot.DeviceKind, strategies.sampled_from(['8086', '10de']),
+    devices.device_keys, strategies.sampled_from(['8086', '10de']),
     strategies.sampled_from(['1572', '20b5']))
 _POLICIES = strategies.sampled_from(
     ['legacy', 'preferred', 'required', 'socket'])
@@ -71,7 +72,8 @@ _HOSTS = strategies.builds(
         strategies.sampled_from(['CUSTOM_A', 'HW_B'])),
     aggregates=_tuples(_WORDS),
     pci_pools=_tuples(strategies.builds(
-        snapshot.PciPool, _KINDS, _ANY_NODE, _AMOUNTS)),
+        snapshot.PciPool, _KINDS, _ANY_NODE, _AMOUNTS,
+        strategies.none() | strategies.integers(0, 9))),
     cpu_allocation_ratio=_RATIOS, ram_allocation_ratio=_RATIOS,
     disk_allocation_ratio=_RATIOS, reserved_memory_mib=_AMOUNTS,
     disk_gib=strategies.none() | _AMOUNTS, is_enabled=strategies.booleans(),
@@ -84,12 +86,15 @@ _HOSTS = strategies.builds(
         features=strategies.frozensets(_WORDS, max_size=2)),
     hypervisor_version=strategies.none() | _AMOUNTS,
     gaps=_tuples(strategies.builds(
-        snapshot.HostGap, strategies.sampled_from(snapshot.GapKind), _WORDS))
+        snapshot.HostGap, strategies.sampled_from(snapshot.GapKind), _WORDS,
+        strategies.just('') | _WORDS))
 ).flatmap(lambda host: strategies.builds(
     dataclasses.replace, strategies.just(host),
     inventories=strategies.none() | strategies.dictionaries(
         _RESOURCES, strategies.builds(
-            inventory.Inventory, _AMOUNTS, _AMOUNTS, _RATIOS), max_size=2)
+            inventory.Inventory, _AMOUNTS, _AMOUNTS, _RATIOS,
+            strategies.integers(1, 9), strategies.none() | _AMOUNTS,
+            strategies.integers(1, 9)), max_size=2)
 )).flatmap(lambda host: strategies.just(host) if host.inventories is None
            else strategies.builds(
                dataclasses.replace, strategies.just(host),

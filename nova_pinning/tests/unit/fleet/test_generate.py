@@ -11,11 +11,12 @@ from hypothesis import strategies
 from oslotest import base
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import host_occupancy
 from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
@@ -175,10 +176,10 @@ class TestGenerate(base.BaseTestCase):
         fleet = generate.generate_fleet(6, 'two-socket-96-pci', 9)
         topology = model.Guest((model.GuestCell((0, 1), (), 2048, 1048576),),
                                model.CpuPolicy.DEDICATED)
-        guests = occupancy.guests_by_host(fleet)
+        guests = occupied.guests_by_host(fleet)
         for host in fleet.hosts:
             here = guests[host.name]
-            engine = occupancy.engine_host(host, here)
+            engine = host_occupancy.engine_host(host, here)
             uses = [use for guest in here for use in guest.devices]
             found = fit.fit_guest(engine, topology, pci=devices.check(
                 host.pci_pools, uses, (), host.cells))
@@ -195,7 +196,7 @@ class TestGenerate(base.BaseTestCase):
         for guest in with_devices:
             alias = guest.flavor.rpartition('-')[2]
             use, = guest.devices
-            self.assertEqual(fleet.pci_aliases[alias].kinds, (use.kind,))
+            self.assertEqual(fleet.pci_aliases[alias].specs, (use.keys,))
             self.assertIn(use.numa_node, [
                 cell.host_cell for cell in guest.fit.cells])
 
@@ -221,5 +222,5 @@ DIGESTS = {
     'two-socket-80': '7e09d5316645',
     'two-socket-88': '963d4d850b34',
     'epyc-nps4': '7d155ea163ab',
-    'two-socket-96-pci': '493bed3ea037',
+    'two-socket-96-pci': 'ce2af1d57dae',
 }

@@ -2,9 +2,10 @@
 
 from oslotest import base as oslotest
 
+from nova_pinning.admission import host_occupancy
 from nova_pinning import cpuset
 from nova_pinning import fit
-from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import builders
@@ -28,7 +29,7 @@ class TestOccupancy(oslotest.BaseTestCase):
         topology = builders.guest((2, 512))
         host = _host('a')
         placed = _guest('1', 'a', topology=topology, fit=fit.fit_guest(
-            occupancy.engine_host(host), topology))
+            host_occupancy.engine_host(host), topology))
         fleet = snapshot.Fleet(
             hosts=(_host('b'), host),
             guests=(placed, _guest('2', 'a'), _guest('3', 'elsewhere')))
@@ -44,6 +45,6 @@ class TestOccupancy(oslotest.BaseTestCase):
         one, other = _guest('1', 'a'), _guest('2', 'a')
         self.assertEqual(
             {'a': [one, other], 'b': []},
-            occupancy.guests_by_host(snapshot.Fleet(
+            occupied.guests_by_host(snapshot.Fleet(
                 hosts=(_host('a'), _host('b')),
                 guests=(one, _guest('3', 'elsewhere'), other))))

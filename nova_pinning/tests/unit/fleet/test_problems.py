@@ -9,6 +9,7 @@ import hypothesis
 from hypothesis import strategies
 from oslotest import base
 
+from nova_pinning.admission import devices
 from nova_pinning import cpuset
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import shapes
@@ -296,7 +297,7 @@ class TestFind(base.BaseTestCase):
             for pool in self.host.pci_pools))
         found, = self._find('F501')
         self.assertEqual(
-            f'{count} of {":".join(kind)} near cell {node} in use, '
+            f'{count} of {kind} near cell {node} in use, '
             f'{count - 1} there are', found.message)
         self.assertEqual(
             {guest.uuid for guest in self.guests if any(
@@ -305,7 +306,7 @@ class TestFind(base.BaseTestCase):
 
     def test_device_near_no_cell(self):
         use = snapshot.PciUse(
-            snapshot.DeviceKind('8086', '1572'), None, 1)
+            devices.device_keys('8086', '1572'), None, 1)
         self._with_guest(self.guests[0], devices=(use,))
         self.assertIn('1 of 8086:1572 near no cell in use, 0 there are', [
             one.message for one in problems.find(self.fleet)])

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from nova_pinning.fleet import moved_guest
+from nova_pinning.fleet import snapshot
+from nova_pinning.model import hostclass
+from nova_pinning.tests.unit import unit_base
+
+_GUEST = snapshot.FleetGuest(
+    uuid='guest', host='host', vcpus=2, memory_mib=1024,
+    guest_class=hostclass.HostClass.SHARED, resources={'CUSTOM_L3_WAYS': 3})
+
+
+class TestOfGuest(unit_base.TestCase):
+
+    def test_all_that_its_flavor_asks_for(self):
+        request = moved_guest.of_guest(_GUEST, {
+            'resources:VGPU': '1', 'resources1:CUSTOM_GOLD': '2',
+            'trait1:CUSTOM_FAST': 'required', 'hw:tpm_version': '2.0',
+            'pci_passthrough:alias': 'gpu:1'})
+        [query] = request.queries
+        self.assertEqual(
+            {'VCPU': 2, 'MEMORY_MB': 1024, 'VGPU': 1, 'CUSTOM_GOLD': 2},
+            query.resources)
+        self.assertLessEqual({'CUSTOM_FAST', 'COMPUTE_SECURITY_TPM_2_0'},
+                             query.required)
+        self.assertEqual((), request.doubts)
+
+    def test_what_its_flavor_asks_for_is_not_known(self):
+        [query] = moved_guest.of_guest(_GUEST).queries
+        self.assertEqual(
+            {'VCPU': 2, 'MEMORY_MB': 1024, 'CUSTOM_L3_WAYS': 3},
+            query.resources)
+
+    def test_more_than_is_read(self):
+        request = moved_guest.of_guest(
+            _GUEST, {'accel:device_profile': 'fpga'})
+        self.assertEqual(['accel:device_profile'],
+                         [doubt.about for doubt in request.doubts])
