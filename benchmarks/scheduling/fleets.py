@@ -9,6 +9,7 @@ import pathlib
 
 from benchmarks import bytedance
 from benchmarks import datasets
+from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning import errors
 from nova_pinning.fleet import shapes
@@ -19,7 +20,9 @@ from nova_pinning.placement import placement_traits
 from nova_pinning.simulation import arrival_process
 from nova_pinning import units
 
-_NVME = snapshot.DeviceKind('144d', 'a808')
+_GIB = 1024
+_GIB_PAGE_KIB = 1024 * 1024
+_NVME = devices.device_keys('144d', 'a808')
 
 #: Mean lifetime of all guests; the unit of time of the study.
 LIFETIME_HOURS = 1.0
@@ -73,7 +76,7 @@ def guest(
     name += f'-{memory_gib}g' + ('-nvme' if nvmes else '')
     in_cell = vcpus // cells
     return guest_request.GuestRequest(
-        name=name, vcpus=vcpus, memory_mib=memory_gib * _GIB,
+        name=name, vcpus=vcpus, memory_mib=memory_gib * units.MIB_PER_GIB,
         extra_specs=(('hw:cpu_policy', 'dedicated'),),
         guest_class=hostclass.HostClass.DEDICATED,
         topology=model.Guest(
@@ -86,7 +89,7 @@ def guest(
         devices=(snapshot.PciRequest('nvme', (_NVME,), nvmes),)
         if nvmes else (),
         queries=(guest_request.query(resources={
-            'PCPU': vcpus, 'MEMORY_MB': memory_gib * _GIB}),))
+            'PCPU': vcpus, 'MEMORY_MB': memory_gib * units.MIB_PER_GIB}),))
 
 
 def _hosts(shape: shapes.HostTemplate, count: int,

@@ -6,9 +6,9 @@ small fleet. The first question does.
 """
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning.bridge import standalone
 from nova_pinning import fit
-from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 
 

@@ -7,11 +7,13 @@ Call ``bridge.standalone.prepare()`` first.
 
 from collections.abc import Mapping
 import contextlib
+import dataclasses
 import json
 from typing import Any
 
 from nova import objects
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.bridge import nova_options
 from nova_pinning.bridge import order
@@ -21,6 +23,7 @@ from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
+from nova_pinning import units
 
 
 def request_for(
@@ -45,6 +48,10 @@ def request_for(
         options['pci', 'alias'] = [
             text for name, alias in pci_aliases.items()
             for text in _alias_options(name, alias)]
+        # Without it nova wants vendor and product of each.
+        options['filter_scheduler', 'pci_in_placement'] = any(
+            not {'vendor_id', 'product_id'} <= dict(spec).keys()
+            for alias in pci_aliases.values() for spec in alias.specs)
     with nova_options.applied(options):
         ordered = order.from_flavor(flavor, image)
         with order.refusals(flavor, image):
@@ -59,14 +66,15 @@ def request_for(
                 _place(flavor.where)) from error
     return guest_request.GuestRequest(
         name=flavor.name, vcpus=flavor.vcpus, memory_mib=flavor.memory_mib,
-        disk_gib=flavor.counted_disk_gib,
+        disk_gib=(flavor.disk_gib + flavor.ephemeral_gib
+                  + -(-flavor.swap_mib // units.MIB_PER_GIB)),
         guest_class=_class(flavor, image, guest.cpu_policy if guest else None),
         topology=guest,
-        devices=tuple(map(_request, ordered.pci_requests.requests)),
+        devices=tuple(_request(request, pci_aliases or {})
+                      for request in ordered.pci_requests.requests),
         queries=tuple(_query(query) for query in queries if query is not None),
         extra_specs=guest_request.pairs(flavor.extra_specs),
-        image=None if image_properties is None
-        else guest_request.pairs(image))
+        image=guest_request.pairs(image))
 
 
 def batch() -> contextlib.AbstractContextManager[None]:
@@ -93,37 +101,35 @@ def _place(where: errors.Location) -> errors.Location | None:
 
 
 def _alias_options(name: str, alias: snapshot.PciAlias) -> list[str]:
-    """[pci] alias, which takes one kind of device each time."""
+    """[pci] alias, which has one spec each time.
+
+    Nova reads several of one name only if each has a type.
+    """
+    usual = {'device_type': devices.STANDARD} if len(alias.specs) > 1 else {}
     return [
-        json.dumps({
-            'name': name, 'vendor_id': kind.vendor_id,
-            'product_id': kind.product_id, 'device_type': 'type-PCI',
-            'numa_policy': alias.policy})
-        for kind in alias.kinds]
+        json.dumps({'name': name, 'numa_policy': alias.policy, **usual, **{
+            'device_type' if key == 'dev_type' else key: value
+            for key, value in spec}})
+        for spec in alias.specs]
 
 
-def _request(request: Any) -> snapshot.PciRequest:
+def _request(
+    request: Any, aliases: Mapping[str, snapshot.PciAlias],
+) -> snapshot.PciRequest:
     """A nova.objects.InstancePCIRequest in the terms of a fleet."""
+    alias = aliases.get(request.alias_name)
     return snapshot.PciRequest(
         alias=request.alias_name,
-        kinds=tuple(
-            snapshot.DeviceKind(spec.get('vendor_id', ''),
-                                spec.get('product_id', ''))
-            for spec in request.spec),
+        specs=alias.specs if alias else tuple(
+            tuple(sorted(spec.items())) for spec in request.spec),
         count=request.count,
         policy=request.numa_policy or 'legacy')
 
 
 def _query(
-        query: placement_queries.CandidatesQuery
+    query: placement_queries.SchedulerQuery,
 ) -> guest_request.CandidatesQuery:
     """A query without the trait that says no more than the release."""
-    return guest_request.CandidatesQuery(
-        groups=tuple(
-            guest_request.RequestGroup(
-                group.suffix, tuple(sorted(group.resources.items())),
-                frozenset(group.required), frozenset(group.forbidden))
-            for group in query.groups),
-        root_required=frozenset(query.root_required) - {
-            placement_queries.OWNER},
-        root_forbidden=frozenset(query.root_forbidden))
+    return dataclasses.replace(
+        query.asked,
+        root_required=query.asked.root_required - {placement_queries.OWNER})

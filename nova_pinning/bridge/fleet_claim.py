@@ -18,13 +18,15 @@ from nova import objects
 from nova.pci import stats as nova_stats
 from nova.pci import whitelist
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge import topology
 from nova_pinning import fit
-from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 
 CONF = nova.conf.CONF
@@ -80,7 +82,7 @@ def claimed_fit(
     :returns: None if it refuses the guest
     """
     if request.topology is None:
-        return host_occupancy.FLOATING
+        return judge.FLOATING
     host = occupancy.engine
     nova_guest = _guest(request.topology, host.cpu_allocation_ratio,
                         host.ram_allocation_ratio)
@@ -94,7 +96,7 @@ def claimed_fit(
                     request_id=str(uuid.UUID(int=number)),
                     count=wanted.count, alias_name=wanted.alias or None,
                     numa_policy=wanted.policy,
-                    spec=[kind._asdict() for kind in wanted.kinds])
+                    spec=list(map(dict, wanted.specs)))
                 for number, wanted in enumerate(request.devices)],
             _device_stats(occupancy, nova_host))
     return None if claimed is None else claim.fit_from_nova(claimed)
@@ -103,19 +105,12 @@ def claimed_fit(
 def _device_stats(occupancy: host_occupancy.HostOccupancy,
                   nova_host: Any) -> Any:
     """A host's devices that are free, as nova.pci.stats.PciDeviceStats."""
-    free = dict[Any, int]()
-    for pool in occupancy.host.pci_pools:
-        key = pool.kind, pool.numa_node
-        free[key] = free.get(key, 0) + pool.total
-    for use in occupancy.device_uses:
-        key = use.kind, use.numa_node
-        if key in free:
-            free[key] = max(0, free[key] - use.count)
     stats = nova_stats.PciDeviceStats(
         nova_host, dev_filter=whitelist.Whitelist())
     stats.pools = [
-        {**kind._asdict(), 'numa_node': node, 'dev_type': 'type-PCI',
-         'count': count} for (kind, node), count in free.items() if count]
+        {**dict(pool.keys), 'numa_node': pool.numa_node, 'count': pool.total}
+        for pool in devices.free(occupancy.host.pci_pools,
+                                 occupancy.device_uses)]
     return stats
 
 

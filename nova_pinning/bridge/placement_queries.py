@@ -10,6 +10,7 @@ from nova import context as nova_context
 from nova.scheduler import request_filter
 from nova.scheduler import utils
 
+from nova_pinning.admission import guest_request
 from nova_pinning.bridge import nova_capabilities
 from nova_pinning.bridge import order
 
@@ -32,60 +33,34 @@ FILTERS = nova_capabilities.functions(request_filter, (
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class RequestGroup:
-    """One group of resources that must come from one provider.
+class SchedulerQuery:
+    """A query with its text.
 
-    :param suffix: the group's name, '' for the unnamed one
-    :param resources: amounts by resource class
-    :param required: traits, sorted
-    :param forbidden: traits, sorted
-    """
-
-    suffix: str
-    resources: Mapping[str, int]
-    required: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class CandidatesQuery:
-    """What nova-scheduler asks Placement for allocation candidates.
-
-    :param root_required: traits that the host itself must have, sorted
-    :param root_forbidden: traits that it must not have, sorted
     :param querystring: as it stands in the URL
     """
 
-    groups: tuple[RequestGroup, ...]
-    root_required: tuple[str, ...]
-    root_forbidden: tuple[str, ...]
+    asked: guest_request.CandidatesQuery
     querystring: str
 
     @property
     def resources(self) -> Mapping[str, int]:
         """Amounts by resource class, of all groups together."""
-        total: dict[str, int] = {}
-        for group in self.groups:
-            for name, amount in group.resources.items():
-                total[name] = total.get(name, 0) + amount
-        return total
+        return self.asked.resources
 
     @property
     def required(self) -> tuple[str, ...]:
         """All traits that are required, sorted."""
-        return tuple(sorted({*self.root_required, *(
-            trait for group in self.groups for trait in group.required)}))
+        return tuple(sorted(self.asked.required))
 
     @property
     def forbidden(self) -> tuple[str, ...]:
         """All traits that are forbidden, sorted."""
-        return tuple(sorted({*self.root_forbidden, *(
-            trait for group in self.groups for trait in group.forbidden)}))
+        return tuple(sorted(self.asked.forbidden))
 
 
 def queries(
     request: order.ApiRequest,
-) -> tuple[CandidatesQuery, CandidatesQuery | None]:
+) -> tuple[SchedulerQuery, SchedulerQuery | None]:
     """Both queries of nova-scheduler, see Preview.
 
     See nova.scheduler.manager.SchedulerManager.select_destinations. All hosts
@@ -114,14 +89,16 @@ def _ask(context: Any, spec: Any, pcpus: bool) -> Any:
         context, spec, None, enable_pinning_translate=pcpus)
 
 
-def _query(request: Any) -> CandidatesQuery:
-    return CandidatesQuery(
-        groups=tuple(
-            RequestGroup(
-                suffix or '', dict(group.resources),
-                tuple(sorted(group.required_traits)),
-                tuple(sorted(group.forbidden_traits)))
-            for suffix, group in request._rg_by_id.items()),
-        root_required=tuple(sorted(request._root_required)),
-        root_forbidden=tuple(sorted(request._root_forbidden)),
+def _query(request: Any) -> SchedulerQuery:
+    return SchedulerQuery(
+        guest_request.CandidatesQuery(
+            groups=tuple(
+                guest_request.RequestGroup(
+                    suffix or '', tuple(sorted(group.resources.items())),
+                    frozenset(group.required_traits),
+                    frozenset(group.forbidden_traits))
+                for suffix, group in request._rg_by_id.items()),
+            root_required=frozenset(request._root_required),
+            root_forbidden=frozenset(request._root_forbidden),
+            group_policy=request.group_policy or 'none'),
         querystring=request.to_querystring())

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import judge
+from nova_pinning.admission import outcome
 from nova_pinning.capacity import count
 from nova_pinning.capacity import flavor_mix
 from nova_pinning.capacity import stranded
-from nova_pinning.fleet import host_occupancy
-from nova_pinning.fleet import placement
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 
@@ -36,8 +37,10 @@ class FlavorCapacity:
     :param most: that fit at most; None if that was too much to find out
     :param totals: that the hosts' totals of CPUs promise
     :param missing: of these, by what is in the way, the most first
-    :param gaps: what is not known of hosts that count for ``fits``, which is
-        a bound then
+    :param certain: that nova will place for all that is known; less than
+        ``fits`` where not all is
+    :param doubts: what is not known of hosts that count for ``fits``, with
+        how many guests depend on it
     """
 
     request: guest_request.GuestRequest
@@ -45,12 +48,14 @@ class FlavorCapacity:
     most: int | None
     totals: int
     missing: Mapping[count.CapacityCause, int]
-    gaps: tuple[snapshot.GapKind, ...] = ()
+    certain: int = 0
+    doubts: Mapping[outcome.Doubt, int] = dataclasses.field(
+        default_factory=dict)
 
     @property
     def is_bound(self) -> bool:
         """Whether less may fit."""
-        return bool(self.gaps)
+        return self.certain < self.fits
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,23 +126,26 @@ class FleetCapacity:
 def measure(
     fleet: snapshot.Fleet, requests: Sequence[guest_request.GuestRequest],
     weights: Mapping[str, int] | None = None,
-    scope: placement.PlacementScope = placement.PlacementScope(),
+    admission: judge.AdmissionJudge | None = None,
     progress: Progress = lambda done: None,
 ) -> FleetCapacity:
     """Count further guests of each flavor on each host.
 
     :param requests: one guest of each flavor on sale
+    :param admission: says where guests may go; None for one with the rules
+        that the snapshot tells
     :param weights: by flavor, for mixes of those that have one and of which
         at least one more fits; None for no mix
     """
     requests = ranked(requests)
-    counters = [count.Counter(request, fleet.packs_cells, scope)
-                for request in requests]
+    admission = admission or judge.AdmissionJudge(occupied.rules_of(fleet))
+    counters = [count.Counter(request, admission) for request in requests]
     counted, hosts = [], []
     finder = stranded.StrandedFinder(counters)
     number = max(1, len(fleet.hosts))
     for counted_host in count.counted_hosts(
-            host_occupancy.of_fleet(fleet).values()):
+            occupied.of_fleet(fleet).values(),
+            counts_guests=admission.rules.counts_guests):
         counts = tuple([counter.count(counted_host) for counter in counters])
         on_cells = tuple(finder.on_cells(counted_host, counts))
         hosts.append(HostCapacity(
@@ -193,14 +201,17 @@ def _size(request: guest_request.GuestRequest,
     for host_count in counts:
         if host_count.missing:
             missing.update(host_count.missing)
+    doubts: collections.Counter[outcome.Doubt] = collections.Counter()
+    for host_count in counts:
+        for doubt in host_count.doubts:
+            doubts[doubt] += host_count.fits
     mosts = [host_count.most for host_count in counts]
     return FlavorCapacity(
         request, sum([host_count.fits for host_count in counts]),
         None if None in mosts else sum(filter(None, mosts)),
         sum([host_count.totals for host_count in counts]),
         dict(missing.most_common()),
-        tuple(dict.fromkeys(gap for host_count in counts
-                            for gap in host_count.gaps)))
+        sum([host_count.certain for host_count in counts]), dict(doubts))
 
 
 def _mixes(

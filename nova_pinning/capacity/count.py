@@ -18,15 +18,21 @@ import enum
 from typing import NamedTuple
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import filter_rules
+from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
+from nova_pinning.admission import providers
+from nova_pinning.admission import shortages
 from nova_pinning.capacity import search
 from nova_pinning.fit import capacity
 from nova_pinning.fit import counting
-from nova_pinning.fleet import gaps
-from nova_pinning.fleet import host_occupancy
-from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.model import hostclass
 from nova_pinning.placement import cache_resources
 from nova_pinning.placement import inventory
 
@@ -37,6 +43,7 @@ class CapacityCause(enum.StrEnum):
     DISABLED = 'disabled'
     TRAITS = 'traits'
     AGGREGATES = 'aggregates'
+    FILTERS = 'filters'
     CLASS = 'class'
     CELL_SIZE = 'cell-size'
     CELLS = 'cells'
@@ -47,18 +54,12 @@ class CapacityCause(enum.StrEnum):
     DISK = 'disk'
     PLACEMENT = 'placement'
     CACHES = 'caches'
+    RESOURCES = 'resources'
     DEVICES = 'devices'
     ORDER = 'order'
 
 
-_BY_KIND = {
-    placement.ExclusionKind.REQUIRED_TRAIT: CapacityCause.TRAITS,
-    placement.ExclusionKind.FORBIDDEN_TRAIT: CapacityCause.TRAITS,
-    placement.ExclusionKind.AVAILABILITY_ZONE: CapacityCause.AGGREGATES,
-    placement.ExclusionKind.ISOLATED: CapacityCause.AGGREGATES,
-    placement.ExclusionKind.TENANT: CapacityCause.AGGREGATES,
-}
-#: The resources of which a snapshot says how much there is.
+#: The resources that have a cause of their own.
 _BY_RESOURCE = {
     inventory.VCPU: CapacityCause.PLACEMENT,
     inventory.PCPU: CapacityCause.PLACEMENT,
@@ -67,8 +68,6 @@ _BY_RESOURCE = {
     cache_resources.L3_WAYS: CapacityCause.CACHES,
     cache_resources.RESCTRL_GROUPS: CapacityCause.CACHES,
 }
-# Those of which a snapshot need not say anything.
-_NOT_ALWAYS_TOLD = (inventory.DISK_GB, *cache_resources.CLASSES)
 
 
 class HostCount(NamedTuple):
@@ -78,16 +77,24 @@ class HostCount(NamedTuple):
     :param most: that fit at most; None if that was too much to find out
     :param totals: that the host's totals of CPUs promise
     :param missing: of what the totals promise, by what is in the way
-    :param gaps: what is not known of the host, so that ``fits`` is a bound:
-        no more will fit
+    :param doubts: what is not known, so that ``fits`` is a bound: no more
+        will fit
     """
 
     fits: int
     most: int | None
     totals: int
     missing: Mapping[CapacityCause, int]
-    gaps: tuple[snapshot.GapKind, ...] = ()
+    doubts: tuple[outcome.Doubt, ...] = ()
 
+    @property
+    def certain(self) -> int:
+        """How many nova will place for all that is known."""
+        return 0 if self.doubts else self.fits
+
+
+#: Guests that are tried one after the other where several providers give.
+_MOST_IN_TURN = 10_000
 
 _NOTHING = HostCount(0, 0, 0, {})
 
@@ -97,12 +104,12 @@ class CountedHost(NamedTuple):
 
     :param numbers: of the cells, equal for those that are alike
     :param kind: equal for hosts whose cells and free devices are alike
-    :param site: equal for hosts of which Placement knows the same but for
-        resources
+    :param site: equal for hosts that are offered and filtered alike, room
+        apart
     :param free_cpus: free dedicated CPUs, but for as many as guests have
         elsewhere that should have them
-    :param offers: what Placement has left of each resource, and the most
-        that it gives at once
+    :param offers: what the host's own provider has left of each resource,
+        and how it gives it
     :param has_pcpus: whether pinned vCPUs count as PCPU
     :param has_stray_pins: whether any cell has
     """
@@ -114,9 +121,16 @@ class CountedHost(NamedTuple):
     kind: int
     site: int
     free_cpus: int
-    offers: Mapping[str, tuple[int, int]]
+    offers: Mapping[str, tuple[int, inventory.Inventory]]
     has_pcpus: bool
     has_stray_pins: bool
+
+    @property
+    def left(self) -> tuple[Hashable, ...]:
+        """What Placement has left of it, for comparing."""
+        return (tuple(sorted(self.offers.items())), *[
+                tuple(sorted(used.items()))
+                for used in self.occupancy.used[1:]])
 
 
 class Numbering:
@@ -134,11 +148,12 @@ class Numbering:
 
 def counted_hosts(
     occupancies: Iterable[host_occupancy.HostOccupancy],
-    numbering: Numbering | None = None,
+    numbering: Numbering | None = None, counts_guests: bool = True,
 ) -> Iterator[CountedHost]:
     """Look at hosts with their guests.
 
     :param numbering: of hosts that were looked at before, if any were
+    :param counts_guests: as SchedulerRules has it
     """
     numbering = numbering or Numbering()
     alike, kinds, sites = numbering.alike, numbering.kinds, numbering.sites
@@ -146,22 +161,40 @@ def counted_hosts(
         host = occupancy.host
         cells = counting.cells(occupancy.engine)
         pools = devices.free(host.pci_pools, occupancy.device_uses)
-        has_threads = any(max(cell.threads, default=1) > 1 for cell in cells)
         numbers = tuple([alike.setdefault(cell.key, len(alike))
                          for cell in cells])
         # Devices are near cells by their ids.
         kind = numbers, tuple([cell.view.id for cell in cells]), pools
-        site = host.traits, host.aggregates, has_threads
+        site = _site(occupancy, cells, counts_guests)
         yield CountedHost(
             occupancy, cells, numbers, pools,
             kinds.setdefault(kind, len(kinds)),
             sites.setdefault(site, len(sites)),
             sum(map(_free_cpus, cells)),
             {name: (int(has.capacity) - occupancy.resources_used.get(name, 0),
-                    has.total)
+                    has)
              for name, has in occupancy.inventories.items()},
             inventory.PCPU in occupancy.inventories,
             any([cell.view.has_stray_pins for cell in cells]))
+
+
+def _site(occupancy: host_occupancy.HostOccupancy,
+          cells: Iterable[counting.CountedCell],
+          counts_guests: bool) -> Hashable:
+    """All that answers depend on beside what is free."""
+    host = occupancy.host
+    host_class: Hashable
+    try:
+        host_class = filter_rules.host_class(occupancy)
+    except hostclass.UnknownClass as error:
+        host_class = str(error)
+    return (
+        host.traits, host.aggregates, host.children, host.gaps,
+        host.is_enabled, host.known_class, host_class,
+        len(occupancy.guests) if counts_guests else None,
+        host.is_opaque, host.inventories is None, host.disk_gib is None,
+        frozenset(occupancy.inventories), host.pci_pools,
+        any([max(cell.threads, default=1) > 1 for cell in cells]))
 
 
 def _free_cpus(cell: counting.CountedCell) -> int:
@@ -172,15 +205,16 @@ def _free_cpus(cell: counting.CountedCell) -> int:
 
 
 class _Gate(NamedTuple):
-    """What Placement makes of a flavor on like hosts, but for resources.
+    """What is said of a flavor on like hosts, room apart.
 
     :param cause: that keeps the flavor off them
-    :param queries: those of nova's queries that find them: amounts by
-        resource, of those of which a snapshot says how much there is
+    :param queries: those of nova's queries whose traits they have
+    :param doubts: what is not known
     """
 
     cause: CapacityCause | None
-    queries: tuple[Mapping[str, int], ...]
+    queries: tuple[guest_request.CandidatesQuery, ...]
+    doubts: tuple[outcome.Doubt, ...]
 
 
 class Counter:
@@ -190,16 +224,15 @@ class Counter:
 
     :ivar demands: of its guest cells, those that differ
     :ivar memory_cause: what is missing where its memory is
-    :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    :param admission: says where the flavor may go
     """
 
     def __init__(
-        self, request: guest_request.GuestRequest, packs_cells: bool = False,
-        scope: placement.PlacementScope = placement.PlacementScope(),
+        self, request: guest_request.GuestRequest,
+        admission: judge.AdmissionJudge = judge.AdmissionJudge(),
     ) -> None:
         self.request = request
-        self._packs_cells = packs_cells
-        self._scope = scope
+        self._judge = admission
         guest = request.topology
         demands = guest.demands if guest is not None else ()
         self.demands = tuple(dict.fromkeys(demands))
@@ -230,15 +263,12 @@ class Counter:
 
     def count(self, host: CountedHost) -> HostCount:
         """How many go on the host, exactly if nothing stands against it."""
-        unknown = (gaps.relevant(host.occupancy.host, self.request)
-                   if host.occupancy.host.gaps else ())
-        if not unknown:
+        doubts = self._gate(host).doubts
+        if not doubts:
             return self._count(host)
         counted = self._bound(host)
-        if not counted.fits:
-            # No less can fit.
-            return counted
-        return counted._replace(gaps=tuple(gap.kind for gap in unknown))
+        # Where none fits, no less can.
+        return counted._replace(doubts=doubts) if counted.fits else counted
 
     def _bound(self, host: CountedHost) -> HostCount:
         """How many go on a host at most of which not all is known."""
@@ -248,7 +278,7 @@ class Counter:
             return (self._by_placement(host) if fleet_host.is_opaque
                     else self._count(host))
         if self._deviceless is None:
-            self._deviceless = Counter(known, self._packs_cells, self._scope)
+            self._deviceless = Counter(known, self._judge)
         counted = self._deviceless._bound(host)
         limit = gaps.device_limit(host.occupancy, self.request)
         if limit is None or limit >= counted.fits:
@@ -262,7 +292,7 @@ class Counter:
         if self.request.topology is None:
             return self._count(host)
         fits, _scarce = self._offered(host, counting.UNLIMITED)
-        cause = self._barred(host)
+        cause = self._gate(host).cause
         if cause is not None and fits:
             return HostCount(0, 0, fits, {cause: fits})
         return HostCount(fits, fits, fits, {})
@@ -271,7 +301,7 @@ class Counter:
         totals = self._by_totals(host)
         if not totals:
             return _NOTHING
-        cause = self._barred(host)
+        cause = self._gate(host).cause
         if cause is not None:
             return HostCount(0, 0, totals, {cause: totals})
         limits = self.limits(host)
@@ -382,17 +412,6 @@ class Counter:
             limit = min(limit, max(0, free) // self._floating)
         return limit
 
-    def _barred(self, host: CountedHost) -> CapacityCause | None:
-        """What keeps all guests of the flavor off the host, if anything."""
-        if not host.occupancy.host.is_enabled:
-            return CapacityCause.DISABLED
-        cause = self._gate(host).cause
-        if cause is not None:
-            return cause
-        refusal = host_occupancy.class_refusal(
-            host.occupancy, self.request, self._scope)
-        return None if refusal is None else CapacityCause.CLASS
-
     def _gate(self, host: CountedHost) -> _Gate:
         gate = self._gates.get(host.site)
         if gate is None:
@@ -400,21 +419,29 @@ class Counter:
         return gate
 
     def _make_gate(self, host: CountedHost) -> _Gate:
-        cause = None
-        queries = []
-        for query in self.request.queries:
-            causes = [
-                _BY_KIND[exclusion.kind]
-                for exclusion in placement.exclusions(host.occupancy, query,
-                                                      self._scope)
-                if exclusion.kind in _BY_KIND]
-            if causes:
-                cause = cause or causes[0]
+        """What keeps all guests of the flavor off the host, if anything."""
+        occupancy, request = host.occupancy, self.request
+        found = self._judge.standing(request, occupancy)
+        cause = min(map(_cause_of, found.refusals),
+                    key=list(CapacityCause).index, default=None)
+        queries, by_query = [], []
+        empty = [dict[str, int]() for _provider in occupancy.providers]
+        for query in request.queries:
+            refused = [
+                refusal for refusal in shortages.shortages(
+                    occupancy.host, empty, (query,))
+                if refusal.name.endswith('-trait')]
+            if refused:
+                cause = cause or CapacityCause.TRAITS
             else:
-                queries.append({
-                    name: need for name, need in query.resources.items()
-                    if need and name in _BY_RESOURCE})
-        return _Gate(None if queries else cause, tuple(queries))
+                queries.append(query)
+                by_query.append(self._judge.remaining(
+                    providers.doubts(occupancy.host, query)))
+        if queries and cause is CapacityCause.TRAITS:
+            cause = None
+        # Any query will do, so the one of which most is known.
+        return _Gate(cause, tuple(queries), tuple(dict.fromkeys((
+            *found.doubts, *min(by_query, key=len, default=())))))
 
     def _offered(self, host: CountedHost,
                  count: int) -> tuple[int, CapacityCause]:
@@ -426,44 +453,74 @@ class Counter:
         """
         best = None
         for query in self._gate(host).queries:
-            offer = self._offered_to(query, host)
+            offer = self._offered_to(query, host, count)
             if offer[0] >= count:
                 return offer
             if best is None or offer[0] > best[0]:
                 best = offer
         return best or (counting.UNLIMITED, CapacityCause.PLACEMENT)
 
-    def _offered_to(self, query: Mapping[str, int],
-                    host: CountedHost) -> tuple[int, CapacityCause]:
+    def _offered_to(self, query: guest_request.CandidatesQuery,
+                    host: CountedHost,
+                    count: int) -> tuple[int, CapacityCause]:
+        if not _comes_of_root(query, host.occupancy.host):
+            return self._taken_in_turn(query, host, count)
         use = self._use(host)
         scarcest = counting.UNLIMITED, CapacityCause.PLACEMENT
-        for name, need in query.items():
+        for name, need in query.resources.items():
             offer = host.offers.get(name)
+            if not need:
+                continue
+            cause = _BY_RESOURCE.get(name, CapacityCause.RESOURCES)
             if offer is None:
-                if name in _NOT_ALWAYS_TOLD:
-                    continue
-                return 0, CapacityCause.PLACEMENT
-            free, total = offer
+                if providers.is_told(host.occupancy.host, name):
+                    return 0, cause
+                continue
+            free, has = offer
             times = 0
-            if need <= total and need <= free:
-                used = use[name]
+            if need <= free and has.gives(need, 0):
+                used = use.get(name, need)
                 times = ((free - need) // used + 1 if used
                          else counting.UNLIMITED)
             if times < scarcest[0]:
-                scarcest = times, _BY_RESOURCE[name]
+                scarcest = times, cause
         return scarcest
 
+    def _taken_in_turn(self, query: guest_request.CandidatesQuery,
+                       host: CountedHost,
+                       count: int) -> tuple[int, CapacityCause]:
+        """The same where several providers have a part, by taking it.
+
+        Nova may take another of several candidates, which can leave less.
+        """
+        occupancy = host.occupancy
+        used = [dict(of_provider) for of_provider in occupancy.used]
+        for taken in range(min(count, _MOST_IN_TURN)):
+            try:
+                candidate = next(providers.candidates(
+                    occupancy.host, used, query), None)
+            except providers.UnfinishedSearch:
+                candidate = None
+            if candidate is None:
+                short = shortages.shortages(occupancy.host, used, (query,))
+                return taken, _BY_RESOURCE.get(
+                    short[0].about if short else '', CapacityCause.RESOURCES)
+            for index, amounts in candidate.allocations:
+                for name, amount in amounts:
+                    used[index][name] = used[index].get(name, 0) + amount
+        return count, CapacityCause.RESOURCES
+
     def _use(self, host: CountedHost) -> Mapping[str, int]:
-        """What a guest counts in Placement once it is there."""
+        """What a guest counts in Placement once it is there.
+
+        Of other resources than these as much as it asks for.
+        """
         use = self._uses.get(host.has_pcpus)
         if use is None:
             request = self.request
-            use = self._uses[host.has_pcpus] = {
-                **dict.fromkeys(cache_resources.CLASSES, 0),
-                **inventory.allocation(
-                    request.vcpus, request.memory_mib, request.disk_gib,
-                    request.topology, on_pcpus=host.has_pcpus),
-                **cache_resources.asked(dict(request.extra_specs))}
+            use = self._uses[host.has_pcpus] = inventory.allocation(
+                request.vcpus, request.memory_mib, request.disk_gib,
+                request.topology, on_pcpus=host.has_pcpus)
         return use
 
     def _packed(self, host: CountedHost, limit: int) -> search.GuestPacking:
@@ -473,5 +530,27 @@ class Counter:
         if packed is None:
             packed = self._packs[key] = search.pack(
                 self.request, host.occupancy.engine, host.cells, host.pools,
-                limit, self._packs_cells, self._budget)
+                limit, self._judge.rules.packs_cells, self._budget)
         return packed
+
+
+_BY_FILTER = {'ComputeFilter': CapacityCause.DISABLED,
+              'HostClassFilter': CapacityCause.CLASS,
+              'availability-zone': CapacityCause.AGGREGATES,
+              'isolated-aggregate': CapacityCause.AGGREGATES,
+              'tenant-aggregate': CapacityCause.AGGREGATES}
+
+
+def _cause_of(refusal: outcome.AdmissionRefusal) -> CapacityCause:
+    return _BY_FILTER.get(refusal.name, CapacityCause.FILTERS)
+
+
+def _comes_of_root(query: guest_request.CandidatesQuery,
+                   host: offered_host.OfferedHost) -> bool:
+    """Whether only the host's own provider can give what is asked for."""
+    if not host.children:
+        return all(not group.suffix for group in query.groups)
+    elsewhere = {name for child in host.children
+                 for name, _has in child.inventories}
+    return (all(not group.suffix for group in query.groups)
+            and elsewhere.isdisjoint(query.resources))

@@ -77,11 +77,13 @@ _RESOURCES = (inventory.PCPU, inventory.VCPU, inventory.MEMORY_MB,
 def can_mix(counter: count.Counter) -> bool:
     """Whether a flavor can be part of a mix.
 
-    Not with devices, unequal cells, floating vCPUs in NUMA cells, thread
-    policy isolate, or pages of several sizes.
+    Not with devices or other resources, unequal cells, floating vCPUs in NUMA
+    cells, thread policy isolate, or pages of several sizes.
     """
     guest = counter.request.topology
-    if counter.request.devices:
+    if counter.request.devices or any(
+            name not in _RESOURCES for query in counter.request.queries
+            for name in query.resources):
         return False
     if guest is None:
         return True
@@ -235,7 +237,8 @@ def _spread(rooms: list[fit.Room], size: fit.Size, within: int) -> int:
 
 def _host(counted_host: count.CountedHost, takes: tuple[bool, ...],
           is_pinned: bool, is_paired: bool) -> _MixedHost:
-    left = [counted_host.offers.get(name, (counting.UNLIMITED, 0))[0]
+    left = [counted_host.offers[name][0] if name in counted_host.offers
+            else counting.UNLIMITED
             for name in _RESOURCES]
     if not is_pinned:
         cpus, memory_mib = (

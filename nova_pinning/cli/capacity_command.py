@@ -6,11 +6,14 @@
 import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
+import dataclasses
 import re
 
 import rich.console
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import judge
+from nova_pinning.admission import outcome
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import stranded
 from nova_pinning.cli import base_command
@@ -22,8 +25,7 @@ from nova_pinning.cli import guest_options
 from nova_pinning.document import atomic_file
 from nova_pinning.document import quantities
 from nova_pinning import errors
-from nova_pinning.fleet import gaps
-from nova_pinning.fleet import placement
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning.presentation import capacity_report
@@ -51,6 +53,7 @@ class CapacityAnswer(fleets.FleetAnswer):
         guest_options.add_flavors(parser)
         guest_options.add_order(parser)
         enabled_filters.add_option(parser)
+        common_options.add_assume(parser)
         parser.add_argument('--per-host', action='store_true',
                             help='list the hosts too')
         parser.add_argument('--class', dest='per_class', action='store_true',
@@ -76,8 +79,10 @@ class CapacityAnswer(fleets.FleetAnswer):
 
     def _run(self, parsed_args: argparse.Namespace) -> display.Answer:
         fleet = self.load_fleet(parsed_args)
-        scope = placement.PlacementScope(
-            keeps_classes=enabled_filters.keeps_classes(parsed_args, fleet))
+        admission = judge.AdmissionJudge(dataclasses.replace(
+            occupied.rules_of(fleet), enabled_filters=enabled_filters.names(
+                parsed_args, fleet)),
+            assumes=common_options.assumed(parsed_args))
         if not fleet.hosts:
             raise errors.InputError('has no hosts', fleet.where)
         with fleets.progress('asking nova what the flavors are'):
@@ -87,7 +92,7 @@ class CapacityAnswer(fleets.FleetAnswer):
             weights = mix_weights(parsed_args.mix, requests, fleet)
         with fleets.progress('counting') as progress:
             measured = capacity.measure(
-                fleet, requests, weights, scope, progress=progress)
+                fleet, requests, weights, admission, progress=progress)
         if parsed_args.svg is not None:
             from nova_pinning.presentation import capacity_chart
             atomic_file.replace(parsed_args.svg, capacity_chart.svg(
@@ -219,15 +224,25 @@ def show(capacity: capacity.FleetCapacity, console: rich.console.Console,
 def _show_bounds(capacity: capacity.FleetCapacity,
                  console: rich.console.Console) -> None:
     """Why some figures are bounds."""
-    bounds = {gap for size in capacity.sizes() for gap in size.gaps}
-    if not bounds:
+    examples: dict[outcome.Doubt, list[str]] = {}
+    for host in capacity.hosts:
+        for doubt in dict.fromkeys(
+                doubt for counts in host.counts for doubt in counts.doubts):
+            examples.setdefault(doubt, []).append(host.host.name)
+    if not examples:
         return
     printing.heading('At most, since not all is known', console)
     printing.pairs([
-        (gaps.NAMES[kind], f'{words.count(number, "host")}, as {example}')
-        for kind, number, example in gaps.counted(
-            [host.host for host in capacity.hosts]) if kind in bounds],
-        console)
+        (f'{words.count(len(names), "host")}, {names[0]} one of them'
+         if len(names) > 1 else names[0], doubt.text)
+        for doubt, names in examples.items()], console)
+
+
+def _fits(size: capacity.FlavorCapacity) -> str:
+    if not size.is_bound:
+        return f'{size.fits:,}'
+    return (f'{size.certain:,} to {size.fits:,}' if size.certain
+            else f'at most {size.fits:,}')
 
 
 def _sizes(sizes: Sequence[capacity.FlavorCapacity],
@@ -243,7 +258,7 @@ def _sizes(sizes: Sequence[capacity.FlavorCapacity],
         request = size.request
         row = [request.name, str(request.vcpus),
                quantities.shown_memory(request.memory_mib),
-               f'{"at most " * size.is_bound}{size.fits:,}',
+               _fits(size),
                _bar(size, console)]
         if has_most:
             row.append('?' if size.most is None else f'{size.most:,}')
@@ -337,7 +352,7 @@ def _per_host(capacity: capacity.FleetCapacity,
             f'{left.free_cpus:,}', f'{left.stranded_cpus:,}',
             f'{left.orphans:,}',
             _amount(sum(left.memory_mib.values())),
-            ', '.join(f'{"at most " * bool(count.gaps)}{count.fits:,} '
+            ', '.join(f'{"at most " * bool(count.doubts)}{count.fits:,} '
                       f'{request.name}' for count, request
                       in zip(host.counts, capacity.requests) if count.fits)
             or (f'none: {cause_words.STRANDED[cause]}' if cause else 'none')])

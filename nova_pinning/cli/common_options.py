@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import sys
 
+from nova_pinning.admission import outcome
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.model import nova_release
@@ -120,3 +121,20 @@ def pairs(items: Iterable[str], where: errors.Location,
             raise errors.InputError(f'{key} is given twice', where)
         given[key] = value
     return given
+
+
+def add_assume(parser: argparse._ActionsContainer) -> None:
+    """The option that takes away what is not known."""
+    parser.add_argument(
+        '--assume', metavar='KIND', action='append', default=[],
+        choices=[str(kind) for kind in outcome.DoubtKind],
+        help='take what is not known of this kind to be as a guest needs it: '
+             + ', '.join(outcome.DoubtKind) + '; may be given several times. '
+             'Otherwise it makes an answer undecided, and the output names it')
+
+
+def assumed(
+    parsed_args: argparse.Namespace,
+) -> frozenset[outcome.DoubtKind]:
+    """The kinds that the option names."""
+    return frozenset(map(outcome.DoubtKind, parsed_args.assume))

@@ -23,37 +23,37 @@ def add_option(parser: argparse.ArgumentParser) -> None:
              'off hosts of the other class')
 
 
-def keeps_classes(parsed_args: argparse.Namespace,
-                  fleet: snapshot.Fleet) -> bool:
-    """Whether HostClassFilter keeps classes of guests and hosts apart.
+def names(parsed_args: argparse.Namespace,
+          fleet: snapshot.Fleet) -> tuple[str, ...] | None:
+    """The filters that nova-scheduler has enabled, None if nobody says.
 
     :param fleet: whose filters count where the option is not given
     :raises errors.InputError: for a file that cannot be read, filters that do
         not look at NUMA topologies, or names that are misspelt
     """
     text = parsed_args.filters
-    names: Sequence[str]
+    given: Sequence[str]
     advice = ''
     if text is None:
-        names = fleet.enabled_filters
-        if not names:
-            return True
+        given = fleet.enabled_filters
+        if not given:
+            return None
         where = errors.Location(fleet.where.source, key='enabled_filters')
         advice = f'; say with {_OPTION} which ones are meant'
     elif _is_path(text):
-        names = _of_file(text)
+        given = _of_file(text)
         where = errors.Location(text)
     else:
-        names = [name.strip() for name in text.split(',')]
+        given = [name.strip() for name in text.split(',')]
         where = errors.Location(_OPTION)
-    filter_names.check(names, where)
-    if not set(names) & set(filter_names.TOPOLOGY_FILTERS):
+    filter_names.check(given, where)
+    if not set(given) & set(filter_names.TOPOLOGY_FILTERS):
         raise errors.InputError(
             f'has neither {" nor ".join(filter_names.TOPOLOGY_FILTERS)}, so '
             'that nova would choose hosts whatever CPUs are free', where,
-            f'there {"is" if len(names) == 1 else "are"} {", ".join(names)}'
+            f'there {"is" if len(given) == 1 else "are"} {", ".join(given)}'
             f'{advice}')
-    return filter_names.keep_classes(names)
+    return tuple(given)
 
 
 def _is_path(text: str) -> bool:

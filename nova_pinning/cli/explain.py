@@ -12,6 +12,7 @@ import typing
 import rich.console
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -27,7 +28,7 @@ from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning import fit
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import placement
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import explanation_report
 from nova_pinning.presentation import explanation_text
@@ -72,6 +73,7 @@ class ExplanationAnswer(fleets.FleetAnswer):
                  'that require the trait, as under [scheduler] '
                  'enable_isolated_aggregate_filtering')
         enabled_filters.add_option(parser)
+        common_options.add_assume(parser)
         parser.add_argument('--hosts', action='store_true',
                             help='print a line for each host as well')
         parser.add_argument(
@@ -92,21 +94,23 @@ class ExplanationAnswer(fleets.FleetAnswer):
             return self._remembered(parsed_args)
         known = host_release.defects(parsed_args)
         fleet = self.load_fleet(parsed_args)
-        keeps_classes = enabled_filters.keeps_classes(parsed_args, fleet)
+        filters = enabled_filters.names(parsed_args, fleet)
         names = fleets.named_hosts(parsed_args.host, fleet)
         aliases = guest_options.pci_aliases(parsed_args, fleet)
         request = _explained_request(parsed_args, fleet)
-        scope = dataclasses.replace(
-            _scope(request, fleet, parsed_args.isolated_aggregates),
-            keeps_classes=keeps_classes)
+        rules = dataclasses.replace(
+            occupied.rules_of(fleet), isolates=parsed_args.isolated_aggregates,
+            enabled_filters=filters)
+        wishes = _wishes(request, rules)
         # Loads nova, so not before all else is known to be good.
         standalone.prepare()
         from nova_pinning.bridge import flavor_request
         from nova_pinning.bridge import fleet_claim
         from nova_pinning import conf
-        judge = explanation.judge_of(fleet, scope, fit.ClaimBounds(
+        judge = explanation.judge_of(fleet, rules, wishes, fit.ClaimBounds(
             conf.CONF.pinning.nova_claim_max_seconds, is_retried=False,
-            ask_nova=fleet_claim.predict_claim))
+            ask_nova=fleet_claim.predict_claim),
+            common_options.assumed(parsed_args))
 
         def read(flavor: flavor_model.Flavor,
                  image: Mapping[str, str]) -> guest_request.GuestRequest:
@@ -127,7 +131,7 @@ class ExplanationAnswer(fleets.FleetAnswer):
             for verdict in explained.verdicts if names else ():
                 explanation_text.show_host(
                     verdict, judge.occupancies[verdict.host],
-                    explained.request, console, scope.keeps_classes)
+                    explained.request, console, rules)
 
         return display.Answer(
             ('name', 'fits', 'layer', 'message', 'is_enabled', 'placement',
@@ -245,21 +249,21 @@ def _remarks(stored: request_specs.StoredRequest,
                'what is explained is one more like it')
 
 
-def _scope(explained: _ExplainedRequest, fleet: snapshot.Fleet,
-           isolates: bool) -> placement.PlacementScope:
+def _wishes(
+    explained: _ExplainedRequest, rules: scheduler_rules.SchedulerRules,
+) -> guest_request.GuestWishes:
     """Where the guest may go.
 
     :raises errors.InputError: for an availability zone that there is not
     """
-    scope = placement.PlacementScope(
-        explanation.aggregates_of(fleet), project=explained.project,
-        availability_zone=explained.availability_zone, isolates=isolates)
-    zone = scope.availability_zone
-    zones = {aggregate.availability_zone for aggregate in fleet.aggregates
-             if aggregate.availability_zone} | {scope.default_zone}
+    zone = explained.availability_zone
+    zones = {aggregate.availability_zone
+             for aggregate in rules.aggregates.values()
+             if aggregate.availability_zone} | {rules.default_zone}
     if zone is not None and zone not in zones:
         raise errors.InputError(
             f'no aggregate makes an availability zone called {zone!r}',
             errors.Location('--availability-zone'),
             common_options.known(sorted(zones)))
-    return scope
+    return guest_request.GuestWishes(
+        project=explained.project or '', availability_zone=zone)

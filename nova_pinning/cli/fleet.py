@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import rich.console
 
+from nova_pinning.admission import gaps
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning.cli import base_command
@@ -17,7 +18,6 @@ from nova_pinning.cli import common_options
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.document import quantities
-from nova_pinning.fleet import gaps
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 from nova_pinning.fleet import summary

@@ -16,6 +16,7 @@ import threading
 import rich.console
 import rich.progress
 
+from nova_pinning.admission import gaps
 from nova_pinning.checks import check_rule
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -24,7 +25,6 @@ from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
 from nova_pinning import errors
 from nova_pinning.fleet import document
-from nova_pinning.fleet import gaps
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words

@@ -300,10 +300,10 @@ def _fit(outcome: model.Fit | model.Refusal | None) -> model.Fit:
 
 
 def _query_lines(
-        query: placement_queries.CandidatesQuery) -> Iterator[tuple[str, str]]:
-    for group in query.groups:
+        query: placement_queries.SchedulerQuery) -> Iterator[tuple[str, str]]:
+    for group in query.asked.groups:
         name = f'group {group.suffix}' if group.suffix else 'resources'
-        yield name, _amounts(group.resources)
+        yield name, _amounts(dict(group.resources))
     if query.required:
         yield 'required', ', '.join(query.required)
     if query.forbidden:
@@ -321,14 +321,14 @@ def _refusal(refusal: model.Refusal | None) -> dict[str, str] | None:
     return {'reason': refusal.reason.value, 'message': str(refusal)}
 
 
-def _query(query: placement_queries.CandidatesQuery) -> dict[str, typing.Any]:
+def _query(query: placement_queries.SchedulerQuery) -> dict[str, typing.Any]:
     return {
         'resources': dict(query.resources),
         'required': list(query.required),
         'forbidden': list(query.forbidden),
         'groups': [{
             'suffix': group.suffix, 'resources': dict(group.resources),
-            'required': list(group.required),
-            'forbidden': list(group.forbidden),
-        } for group in query.groups],
+            'required': sorted(group.required),
+            'forbidden': sorted(group.forbidden),
+        } for group in query.asked.groups],
         'querystring': query.querystring}

@@ -87,6 +87,7 @@ def add_cloud(parser: argparse._ActionsContainer) -> None:
         help='have aggregates with trait:NAME=required take only guests that '
              'require the trait, as under [scheduler] '
              'enable_isolated_aggregate_filtering')
+    common_options.add_assume(parser)
     parser.add_argument(
         '--cross-zones', action='store_true',
         help='let guests that were asked for in no availability zone leave '
@@ -268,7 +269,8 @@ def rule_settings(
         crosses_zones=parsed_args.cross_zones,
         is_restarted=parsed_args.restarted,
         default_zone=parsed_args.default_zone,
-        isolates=parsed_args.isolated_aggregates)
+        isolates=parsed_args.isolated_aggregates,
+        assumes=common_options.assumed(parsed_args))
 
 
 def _bandwidth_mib(text: str) -> float:

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 
+from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import base_command
@@ -21,7 +22,7 @@ from nova_pinning.cli import guest_options
 from nova_pinning.cli import select
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
-from nova_pinning.fleet import gaps
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import simulation_plot
@@ -230,7 +231,9 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
     fleet = fleets.load(parsed_args)
     if not fleet.hosts:
         raise errors.InputError('has no hosts', fleet.where)
-    keeps_classes = enabled_filters.keeps_classes(parsed_args, fleet)
+    keeps_classes = dataclasses.replace(
+        occupied.rules_of(fleet), enabled_filters=enabled_filters.names(
+            parsed_args, fleet)).keeps_classes
     chosen = [
         dataclasses.replace(configuration, keeps_classes=keeps_classes)
         if parsed_args.filters is not None or

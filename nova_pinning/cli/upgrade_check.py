@@ -5,12 +5,12 @@ import argparse
 from collections.abc import Callable
 import datetime
 
+from nova_pinning.admission import gaps
 from nova_pinning.checks import report
 from nova_pinning.cli import base_command
 from nova_pinning.cli import checking
 from nova_pinning.cli import fleets
 from nova_pinning import errors
-from nova_pinning.fleet import gaps
 from nova_pinning.fleet import snapshot
 from nova_pinning.upgrade import register
 from nova_pinning.upgrade import upgrade_check

@@ -3,11 +3,14 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
+from nova_pinning.admission import outcome
+from nova_pinning.admission import scheduler_rules
 from nova_pinning import errors
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning.explain import host_verdicts
@@ -15,9 +18,8 @@ from nova_pinning.explain import moves
 from nova_pinning.explain import verdict_summary
 from nova_pinning import fit
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import migration
-from nova_pinning.fleet import placement
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import Reason
 from nova_pinning.upgrade import known_hits
@@ -88,12 +90,12 @@ class Explanation:
     def is_certain(self) -> bool:
         """Whether it is certain that it fits somewhere, or nowhere."""
         fitting = [verdict for verdict in self.verdicts if verdict.fits]
-        return not fitting or any(not verdict.gaps for verdict in fitting)
+        return not fitting or any(not verdict.doubts for verdict in fitting)
 
     @property
     def excluded(self) -> int:
         """Hosts that Placement alone would exclude."""
-        return sum(bool(verdict.exclusions) for verdict in self.verdicts)
+        return sum(bool(verdict.by_placement) for verdict in self.verdicts)
 
 
 def explain_guest(
@@ -138,7 +140,7 @@ def explain_guest(
         placement_groups=verdict_summary.placement_groups(verdicts),
         sentence=verdict_summary.sentence(
             len(verdicts), groups, asides,
-            sum(bool(verdict.gaps) for verdict in verdicts)),
+            sum(bool(verdict.doubts) for verdict in verdicts)),
         remediation=remediation)
 
 
@@ -164,8 +166,8 @@ class _RemediationFinder:
             self._occupancy(verdict)
             for verdict in verdicts
             if verdict.is_eligible or (
-                verdict.cause is not None and verdict.cause.layer is
-                host_verdicts.RefusalLayer.TRAITS and verdict.is_enabled)]
+                verdict.cause is not None and verdict.cause.rank is
+                host_verdicts.RefusalRank.TRAITS and verdict.is_enabled)]
         finder = self._alternatives(maybe)
         properties = tuple(finder.properties())
         self.progress(_AFTER_PROPERTIES)
@@ -175,7 +177,8 @@ class _RemediationFinder:
             if self.judge.fits(self._enabled(host), self.request))
         self.progress(_AFTER_SIZES)
         movers = moves.MoveFinder(
-            self.judge, migration.MigrationRules(self.fleet, self.judge.scope),
+            self.judge, migration.MigrationRules(
+                self.fleet, self.judge.judge.rules),
             self.known)
         single = movers.single(self.request, open_to)
         pairs = moves.HostClearings()
@@ -262,29 +265,25 @@ class _RemediationFinder:
 
 
 def judge_of(
-    fleet: snapshot.Fleet, scope: placement.PlacementScope | None = None,
+    fleet: snapshot.Fleet,
+    rules: scheduler_rules.SchedulerRules | None = None,
+    wishes: guest_request.GuestWishes = guest_request.GuestWishes(),
     bounds: fit.ClaimBounds = fit.ClaimBounds(),
+    assumes: frozenset[outcome.DoubtKind] = frozenset(),
 ) -> host_verdicts.HostJudge:
     """A judge of all hosts of a fleet.
 
-    :param scope: None for one in which aggregates have no say
-    :param bounds: as ``standing.fit_on`` takes them
+    :param rules: None for those that the snapshot tells
+    :param bounds: as AdmissionJudge takes them, and assumes
     """
     return host_verdicts.HostJudge(
-        host_occupancy.of_fleet(fleet), fleet.packs_cells,
-        scope or placement.PlacementScope(aggregates_of(fleet)), bounds)
-
-
-def aggregates_of(
-    fleet: snapshot.Fleet,
-) -> Mapping[str, snapshot.FleetAggregate]:
-    """The aggregates of a fleet, by name."""
-    return {aggregate.name: aggregate for aggregate in fleet.aggregates}
+        occupied.of_fleet(fleet), judge.AdmissionJudge(
+            rules or occupied.rules_of(fleet), bounds, assumes), wishes)
 
 
 def _fit_cause(reason: Reason) -> host_verdicts.RefusalCause:
-    return host_verdicts.RefusalCause(host_verdicts.RefusalLayer.FIT,
-                                      str(reason))
+    return host_verdicts.RefusalCause(
+        host_verdicts.RefusalRank.FIT, str(reason))
 
 
 def _have(count: int) -> str:

@@ -15,11 +15,11 @@ import functools
 import itertools
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.explain import host_verdicts
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 
 #: What makes a wanted guest of a flavor and the properties of an image.

@@ -14,12 +14,12 @@ import heapq
 import itertools
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
 from nova_pinning.explain import host_verdicts
 from nova_pinning.fit import usage
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import migration
 from nova_pinning.fleet import moved_guest
-from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.upgrade import defect_model
@@ -164,10 +164,7 @@ class MoveFinder:
         if homes is None:
             homes = self._homes[key] = _TargetHosts(
                 # The rules mind traits and aggregates, of each guest its own.
-                dataclasses.replace(
-                    self._judge, scope=placement.PlacementScope(
-                        keeps_classes=self._judge.scope.keeps_classes)),
-                self._rules, guest)
+                self._judge, self._rules, guest)
         return homes.find(guest, moved, self._hosts_of_guests)
 
     def _movable(
@@ -207,7 +204,8 @@ class _TargetHosts:
         self._judge = judge
         self._rules = rules
         self._guest = guest
-        self._request = moved_guest.of_guest(guest)
+        self._request = moved_guest.of_guest(
+            guest, rules.extra_specs(guest))
         self._known: list[str] = []
         self._rest = iter(judge.occupancies.values())
 
@@ -232,8 +230,7 @@ class _TargetHosts:
     def _hosts(self) -> Iterator[str]:
         yield from tuple(self._known)
         for occupancy in self._rest:
-            if self._allows(occupancy.host) and self._judge.fits(
-                    occupancy, self._request):
+            if self._allows(occupancy.host) and self._has_room(occupancy):
                 self._known.append(occupancy.host.name)
                 yield occupancy.host.name
 
@@ -250,12 +247,18 @@ class _TargetHosts:
             return True
         occupancy = self._judge.occupancies[name]
         for move in here:
-            request = moved_guest.of_guest(move.guest)
-            outcome = host_occupancy.fit_on(
-                occupancy, request, self._judge.packs_cells)
-            assert isinstance(outcome, model.Fit)
-            occupancy = occupancy.with_guest(request, outcome)
-        return self._judge.fits(occupancy, self._request)
+            request = moved_guest.of_guest(
+                move.guest, self._rules.extra_specs(move.guest))
+            place = self._judge.judge.room(request, occupancy)
+            assert isinstance(place, model.Fit)
+            occupancy = occupancy.adding(
+                judge.placed_on(request, occupancy, place))
+        return self._has_room(occupancy)
+
+    def _has_room(self, occupancy: host_occupancy.HostOccupancy) -> bool:
+        # The rules mind traits and aggregates, of each guest its own.
+        return isinstance(
+            self._judge.judge.room(self._request, occupancy), model.Fit)
 
 
 def _size(guest: snapshot.FleetGuest) -> tuple[int, int, str]:

@@ -14,13 +14,13 @@ import dataclasses
 import functools
 from typing import NamedTuple
 
+from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning import errors
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning.explain import host_verdicts
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import gaps
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import units
 

@@ -12,7 +12,6 @@ import dataclasses
 from nova_pinning.admission import guest_request
 from nova_pinning.document import quantities
 from nova_pinning.explain import host_verdicts
-from nova_pinning.fleet import placement
 from nova_pinning import model
 from nova_pinning.model import Reason
 
@@ -39,10 +38,12 @@ class RefusalGroup:
 class PlacementGroup:
     """Hosts that Placement alone would exclude for one thing.
 
+    :param kind: 'resources', 'required-trait' or another of the names of an
+        AdmissionRefusal
     :param name: the resource class, trait, zone or aggregate
     """
 
-    kind: placement.ExclusionKind
+    kind: str
     name: str
     count: int
     text: str
@@ -70,14 +71,16 @@ def placement_groups(
 
     A host that lacks several things counts for each.
     """
-    counts: dict[tuple[placement.ExclusionKind, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
+    texts = {}
     for verdict in verdicts:
-        for kind, name in {(exclusion.kind, exclusion.name)
-                           for exclusion in verdict.exclusions}:
-            counts[kind, name] = counts.get((kind, name), 0) + 1
+        for key, text in {(refusal.name, refusal.about): refusal.text
+                          for refusal in verdict.by_placement}.items():
+            counts[key] = counts.get(key, 0) + 1
+            texts[key] = text
     return tuple(
-        PlacementGroup(kind, name, count, _exclusion_phrase(kind, name, count))
-        for (kind, name), count in sorted(
+        PlacementGroup(*key, count, _refused_phrase(*key, texts[key], count))
+        for key, count in sorted(
             counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -110,40 +113,34 @@ def counted(count: int, noun: str) -> str:
 def phrase(cause: host_verdicts.RefusalCause, count: int,
            request: guest_request.GuestRequest) -> str:
     """What so many hosts that are refused for a cause have in common."""
-    if cause.layer is host_verdicts.RefusalLayer.CLASS:
+    if cause.rank is host_verdicts.RefusalRank.CLASS:
         return _plural(count, f'is a {cause.name} host',
                        f'are {cause.name} hosts')
-    if cause.layer is host_verdicts.RefusalLayer.DISABLED:
+    if cause.rank is host_verdicts.RefusalRank.DISABLED:
         return _plural(count, 'is disabled', 'are disabled')
-    if cause.layer is host_verdicts.RefusalLayer.FIT:
+    if cause.rank is host_verdicts.RefusalRank.FIT:
         return _fit_phrase(Reason(cause.name), count, request)
-    if cause.layer is host_verdicts.RefusalLayer.RESOURCES:
-        if request.topology is None:
-            return _exclusion_phrase(
-                placement.ExclusionKind.RESOURCES, cause.name, count)
+    if (cause.rank is host_verdicts.RefusalRank.RESOURCES
+            and request.topology is not None):
         return _agree(count, f'has room in its cells, but too little '
                              f'{cause.name} left in Placement',
                       f'have room in their cells, but too little {cause.name} '
                       'left in Placement')
-    return _exclusion_phrase(
-        placement.ExclusionKind(cause.name), cause.about, count)
+    if cause.rank is host_verdicts.RefusalRank.RESOURCES:
+        return _refused_phrase('resources', cause.name, '', count)
+    return _refused_phrase(cause.name, cause.about, cause.text, count)
 
 
-def _exclusion_phrase(kind: placement.ExclusionKind, name: str,
-                      count: int) -> str:
-    if kind is placement.ExclusionKind.RESOURCES:
-        return _agree(count, f'has too little {name} left')
-    if kind is placement.ExclusionKind.REQUIRED_TRAIT:
-        return _agree(count, f'lacks trait {name}, which is required')
-    if kind is placement.ExclusionKind.FORBIDDEN_TRAIT:
-        return _agree(count, f'has trait {name}, which is forbidden')
-    if kind is placement.ExclusionKind.AVAILABILITY_ZONE:
-        return _agree(count, f'is not in availability zone {name}')
-    if kind is placement.ExclusionKind.ISOLATED:
-        return _agree(count, f'is in aggregate {name}, which takes only '
-                             'guests that require its traits')
-    return _agree(count, f'is in aggregate {name}, which is for other '
-                         'projects')
+def _refused_phrase(name: str, about: str, example: str, count: int) -> str:
+    """What hosts have in common that are refused alike.
+
+    :param example: what is said of one of them
+    """
+    if name == 'resources':
+        return _agree(count, f'has too little {about} left')
+    if name == 'required-trait':
+        return _agree(count, f'lacks trait {about}, which is required')
+    return _agree(count, example)
 
 
 #: For one host; the first word agrees with the number.
@@ -200,11 +197,11 @@ def _pages(request: guest_request.GuestRequest) -> str:
     return f'{quantities.shown_page_size(size)} pages'
 
 
-_PLURALS = {'has': 'have', 'is': 'are', 'lacks': 'lack'}
+_PLURALS = {'has': 'have', 'is': 'are', 'lacks': 'lack', 'takes': 'take'}
 
 
 def _agree(count: int, singular: str, several: str = '') -> str:
-    """A phrase that begins with has, is or lacks, for so many hosts."""
+    """A phrase that begins with has, is, lacks or takes, for so many hosts."""
     if count == 1:
         return singular
     if several:

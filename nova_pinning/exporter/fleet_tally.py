@@ -19,13 +19,16 @@ import operator
 from typing import NamedTuple
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
+from nova_pinning.admission import outcome
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning.capacity import stranded
 from nova_pinning.checks import check_rule
 from nova_pinning.exporter import host_facts
-from nova_pinning.fleet import host_occupancy
-from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
@@ -34,12 +37,13 @@ from nova_pinning.model import hostclass
 #: them counted anew, when it is of so many states more than there are hosts.
 MOST_STATES_PER_HOST = 8
 _FEWEST_STATES = 10_000
+_NO_RULES = scheduler_rules.SchedulerRules()
 #: What of a host has no part in what fits on it, or is part of its kind, its
 #: site and its offers (count.CountedHost). All else tells states apart.
 _OUT_OF_STATE = frozenset({
     'name', 'cells', 'pci_pools', 'l3_domains', 'traits', 'aggregates',
     'inventories', 'held', 'resources', 'disabled_reason', 'nova_cell',
-    'cpu_model', 'hypervisor_version'})
+    'cpu_model', 'hypervisor_version', 'offers'})
 _state_of = operator.attrgetter(*[
     field.name for field in dataclasses.fields(snapshot.FleetHost)
     if field.name not in _OUT_OF_STATE])
@@ -75,7 +79,8 @@ class _ClassSum:
         self.totals = [0] * flavors
         self.missing: list[collections.Counter[count.CapacityCause]] = [
             collections.Counter() for _flavor in range(flavors)]
-        self.gaps: list[collections.Counter[snapshot.GapKind]] = [
+        self.certain = [0] * flavors
+        self.doubts: list[collections.Counter[outcome.Doubt]] = [
             collections.Counter() for _flavor in range(flavors)]
         self.stranded = stranded.StrandedResources()
 
@@ -93,8 +98,9 @@ class _ClassSum:
             missing = self.missing[number]
             for cause, guests in host_count.missing.items():
                 missing[cause] += sign * guests
-            for gap in host_count.gaps:
-                self.gaps[number][gap] += sign
+            self.certain[number] += sign * host_count.certain
+            for doubt in host_count.doubts:
+                self.doubts[number][doubt] += sign * host_count.fits
         total, one = self.stranded, counts.stranded
         total.free_cpus += sign * one.free_cpus
         total.orphans += sign * one.orphans
@@ -113,7 +119,9 @@ class _ClassSum:
             self.totals[number],
             {cause: guests for cause, guests
              in self.missing[number].most_common() if guests},
-            tuple(gap for gap in snapshot.GapKind if self.gaps[number][gap]))
+            self.certain[number],
+            {doubt: guests for doubt, guests in self.doubts[number].items()
+             if guests})
             for number, request in enumerate(requests))
 
     def left(self) -> stranded.StrandedResources:
@@ -130,15 +138,15 @@ class FleetTally:
     """Counts a fleet, host by host.
 
     :param requests: one guest of each flavor on sale
-    :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    :param rules: what nova-scheduler is set to
     :ivar facts: sums over all hosts
     :ivar findings: what is odd about the fleet, by code and severity
     """
 
     def __init__(self, requests: Iterable[guest_request.GuestRequest],
-                 packs_cells: bool = False) -> None:
+                 rules: scheduler_rules.SchedulerRules = _NO_RULES) -> None:
         self.requests = capacity.ranked(requests)
-        self.packs_cells = packs_cells
+        self.rules = rules
         self._names = frozenset(request.name for request in self.requests)
         self._hosts: dict[str, _Added] = {}
         self._sums: dict[hostclass.HostClass | None, _ClassSum] = {}
@@ -149,7 +157,8 @@ class FleetTally:
         self._forget()
 
     def _forget(self) -> None:
-        self._counters = [count.Counter(request, self.packs_cells)
+        admission = judge.AdmissionJudge(self.rules)
+        self._counters = [count.Counter(request, admission)
                           for request in self.requests]
         self._finder = stranded.StrandedFinder(self._counters)
         self._numbering = count.Numbering()
@@ -167,7 +176,7 @@ class FleetTally:
         if len(self._known) > max(
                 _FEWEST_STATES, MOST_STATES_PER_HOST * len(fleet.hosts)):
             self._forget()
-        by_host = occupancy.guests_by_host(fleet)
+        by_host = occupied.guests_by_host(fleet)
         changed: dict[str, tuple[snapshot.FleetGuest, ...]] = {}
         hosts = []
         for host in fleet.hosts:
@@ -184,7 +193,8 @@ class FleetTally:
         findings = _findings(fleet, hosts, changed)
         occupancies = (host_occupancy.of_host(host, changed[host.name])
                        for host in hosts)
-        for counted in count.counted_hosts(occupancies, self._numbering):
+        for counted in count.counted_hosts(
+                occupancies, self._numbering, self.rules.counts_guests):
             self._replace(counted, findings)
         self._count_homeless(fleet, by_host)
         return len(changed) + len(gone)
@@ -230,7 +240,7 @@ class FleetTally:
     def _count(self, counted: count.CountedHost) -> _Counts:
         host = counted.occupancy.host
         state = (counted.kind, counted.site, host.is_opaque, _state_of(host),
-                 tuple(sorted(counted.offers.items())))
+                 *counted.left)
         known = self._known.get(state)
         if known is None:
             counts = tuple([counter.count(counted)

@@ -19,6 +19,7 @@ from nova_pinning.exporter import fleet_sources
 from nova_pinning.exporter import fleet_tally
 from nova_pinning.exporter import task_metrics
 from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 
 LOG = logging.getLogger(__name__)
@@ -91,10 +92,11 @@ class FleetWatch:
 
     def _count(self, fleet: snapshot.Fleet) -> int:
         requests = self._read_flavors(fleet)
+        rules = occupied.rules_of(fleet)
         tally = self._tally
-        if (tally is None or tally.packs_cells != fleet.packs_cells
+        if (tally is None or tally.rules != rules
                 or tally.requests != requests):
-            tally = fleet_tally.FleetTally(requests, fleet.packs_cells)
+            tally = fleet_tally.FleetTally(requests, rules)
         changed = tally.update(fleet)
         self._text = fleet_figures.text(tally, _epoch(fleet.taken_at))
         self._tally = tally

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import enum
 from typing import TypeAlias
 
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.admission import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.presentation import capacity_report

@@ -18,7 +18,6 @@ L3_WAYS_KEY = 'pinning:l3_ways'
 BANDWIDTH_KEY = 'pinning:memory_bandwidth'
 #: The extra spec that HostClassFilter reads: 'dedicated' or 'shared'.
 CLASS_KEY = hostclass.CLASS_KEY
-_MIB_PER_GIB = 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +55,6 @@ class Flavor:
         default=errors.Location(''), compare=False)
     origins: Mapping[str, errors.Location] = dataclasses.field(
         default_factory=dict, compare=False, repr=False)
-
-    @property
-    def counted_disk_gib(self) -> int:
-        """What nova counts a guest with on its host's own disks."""
-        return (self.disk_gib + self.ephemeral_gib
-                + -(-self.swap_mib // _MIB_PER_GIB))
 
     def origin(self, key: str) -> errors.Location:
         """Where an extra spec, or another property, comes from."""

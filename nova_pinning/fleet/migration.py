@@ -10,13 +10,16 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import dataclasses
 
+from nova_pinning.admission import filter_rules
+from nova_pinning.admission import filters
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import outcome
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.fleet import cpu_models
 from nova_pinning.fleet import moved_guest
-from nova_pinning.fleet import occupancy
-from nova_pinning.fleet import placement
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import flag
 from nova_pinning.model import hostclass
@@ -26,7 +29,6 @@ from nova_pinning.model import nova_release
 MOVABLE_KEY = 'pinning:movable'
 #: What to call an unmarked host that has guests of both classes.
 MIXED = 'mixed, unmarked'
-_AGGREGATE_KEY = 'aggregate_instance_extra_specs:'
 
 # The states of servers in which nova.compute.api.API has each of these
 # (check_instance_state of live_migrate, resize and evacuate).
@@ -48,20 +50,22 @@ class MigrationRules:
 
     All methods return a reason for people, '' if there is none.
 
-    :param scope: what nova-scheduler makes of aggregates; those of the fleet
-        are taken in any case, and the zone and project of each guest
+    :param rules: what nova-scheduler is set to; None for what the fleet
+        tells of it
     :param crosses_zones: whether guests that were asked for in no zone may
         leave that of their host, as nova lets them
+    :param assumes: doubts of which kinds refuse nothing
     """
 
     def __init__(
         self, fleet: snapshot.Fleet,
-        scope: placement.PlacementScope = placement.PlacementScope(),
+        rules: scheduler_rules.SchedulerRules | None = None,
         crosses_zones: bool = False,
+        assumes: frozenset[outcome.DoubtKind] = frozenset(),
     ) -> None:
-        self._scope = dataclasses.replace(scope, aggregates={
-            aggregate.name: aggregate for aggregate in fleet.aggregates})
+        self._rules = rules or occupied.rules_of(fleet)
         self._crosses_zones = crosses_zones
+        self._assumes = assumes
         self._hosts = {host.name: host for host in fleet.hosts}
         self._classes = dict(_classes(fleet))
         self._oldest = _oldest_releases(fleet.hosts)
@@ -180,9 +184,6 @@ class MigrationRules:
         self, guest: snapshot.FleetGuest, target: snapshot.FleetHost,
         zone: str | None,
     ) -> Iterator[str]:
-        if not target.is_enabled:
-            # ComputeFilter, which asks of named hosts too.
-            yield f'is disabled: {target.disabled_reason or "no reason given"}'
         source = self.source(guest)
         if source and source.nova_cell != target.nova_cell and (
                 source.nova_cell and target.nova_cell):
@@ -192,31 +193,19 @@ class MigrationRules:
         host_class = self._class_of(target)
         if host_class not in (None, guest.guest_class):
             yield f'is a {host_class} host'
-        specs = self.extra_specs(guest)
-        query = guest_request.query(
-            resources={}, required=moved_guest.traits(specs, 'required'),
-            forbidden=moved_guest.traits(specs, 'forbidden'))
-        yield from map(str, placement.by_traits(target, query))
-        yield from map(str, placement.by_aggregates(
-            target, query, dataclasses.replace(
-                self._scope, availability_zone=zone,
-                project=guest.project or None)))
-        yield from self._by_extra_specs(specs, target)
-
-    def _by_extra_specs(self, specs: Mapping[str, str],
-                        target: snapshot.FleetHost) -> Iterator[str]:
-        """As AggregateInstanceExtraSpecsFilter, of keys that are its own."""
-        for key, wanted in specs.items():
-            name = key.removeprefix(_AGGREGATE_KEY)
-            if name == key:
-                continue
-            values = [
-                value.strip() for aggregate in target.aggregates
-                if aggregate in self._scope.aggregates
-                for value in self._scope.aggregates[aggregate].metadata.get(
-                    name, '').split(',') if value.strip()]
-            if not any(_matches(value, wanted) for value in values):
-                yield f'is in no aggregate with {name} {wanted}'
+        if zone is not None and not guest.availability_zone and (
+                zone != self._rules.zone_of(target)):
+            # Nova would let it: to it, the default zone is any.
+            yield f'is not in availability zone {zone}'
+        found = filters.gate(
+            moved_guest.of_guest(guest, self.extra_specs(guest)),
+            guest_request.GuestWishes(
+                project=guest.project,
+                availability_zone=guest.availability_zone or None),
+            target, self._rules)
+        yield from (refusal.text for refusal in found.refusals)
+        yield from (doubt.text for doubt in found.doubts
+                    if doubt.kind not in self._assumes)
 
     def _zone(self, guest: snapshot.FleetGuest,
               crosses_zones: bool) -> str | None:
@@ -227,7 +216,7 @@ class MigrationRules:
         if source is None or (
                 crosses_zones and guest.availability_zone is not None):
             return None
-        return placement.availability_zone(source, self._scope)
+        return self._rules.zone_of(source)
 
     def live_host_refusal(self, guest: snapshot.FleetGuest,
                           target: snapshot.FleetHost) -> str:
@@ -302,7 +291,7 @@ class MigrationRules:
                 guest.availability_zone, source and (
                     source.nova_cell, source.cpu_model, source.nova_release,
                     source.hypervisor_version,
-                    placement.availability_zone(source, self._scope)))
+                    self._rules.zone_of(source)))
 
     def _class_of(self, host: snapshot.FleetHost) -> str | None:
         return host.known_class or self._classes.get(host.name)
@@ -312,18 +301,19 @@ class MigrationRules:
         return (self._class_of(host), host.traits, host.aggregates,
                 host.is_enabled, host.disabled_reason, host.nova_cell,
                 host.cpu_model, host.nova_release, host.hypervisor_version,
-                placement.has_threads(host))
+                any(size > 1 for cell in host.cells
+                    for size in cell.core_sizes), host.children, host.gaps)
 
 
 def _classes(fleet: snapshot.Fleet) -> Iterator[tuple[str, str | None]]:
     """The classes of hosts by their guests as they are, where those tell."""
-    guests = occupancy.guests_by_host(fleet)
+    guests = occupied.guests_by_host(fleet)
     for host in fleet.hosts:
         if host.known_class is None:
             own = guests[host.name]
             try:
-                yield host.name, occupancy.host_class(
-                    host, occupancy.engine_host(host, own), own)
+                yield host.name, filter_rules.host_class(
+                    host_occupancy.of_host(host, own))
             except hostclass.UnknownClass:
                 yield host.name, MIXED
 
@@ -344,18 +334,3 @@ def _oldest_releases(
 def has_vtpm(extra_specs: Mapping[str, str]) -> bool:
     """Whether a flavor gives its guests a TPM (nova's get_vtpm_constraint)."""
     return 'hw:tpm_version' in extra_specs or 'hw:tpm_model' in extra_specs
-
-
-def _matches(value: str, wanted: str) -> bool:
-    """As nova's extra_specs_ops.match; comparisons of numbers all match."""
-    operator, *words = wanted.split() or ['']
-    if operator == '<or>':
-        return value in words[::2]
-    if operator == '<in>':
-        return ' '.join(words) in value
-    if operator == 's==':
-        return value == ' '.join(words)
-    if operator in ('=', '==', '!=', '>=', '<=', '<all-in>', 's!=', 's<',
-                    's<=', 's>', 's>='):
-        return True
-    return value == wanted

@@ -2,14 +2,15 @@
 """What a guest that there is asks for, were it placed once more."""
 
 from collections.abc import Mapping
+import dataclasses
 from types import MappingProxyType
 
+from nova_pinning.admission import devices
+from nova_pinning.admission import flavor_reader
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import outcome
 from nova_pinning.fleet import snapshot
 from nova_pinning.placement import inventory
-from nova_pinning import units
-
-_TRAIT_KEY = 'trait:'
 
 
 def of_guest(
@@ -18,20 +19,45 @@ def of_guest(
 ) -> guest_request.GuestRequest:
     """A guest as if it were to be placed again, without its devices.
 
-    :param extra_specs: of its flavor, for the traits; {} if not known
+    :param extra_specs: of its flavor; {} if not known
     """
-    required = traits(extra_specs, 'required')
-    forbidden = traits(extra_specs, 'forbidden')
+    queries = tuple(
+        guest_request.query({**resources, **guest.resources})
+        for resources in inventory.resource_requests(
+            guest.vcpus, guest.memory_mib, guest.disk_gib, guest.topology))
+    doubts: tuple[outcome.Doubt, ...] = ()
+    if extra_specs:
+        reader = flavor_reader.FlavorReader(
+            guest.vcpus, guest.memory_mib, guest.disk_gib, extra_specs, None,
+            guest.topology)
+        queries = reader.queries()
+        # Which devices it has is known.
+        doubts = tuple(doubt for doubt in reader.doubts()
+                       if doubt.about != 'pci_passthrough:alias')
     return guest_request.GuestRequest(
         name=guest.flavor, vcpus=guest.vcpus, memory_mib=guest.memory_mib,
         disk_gib=guest.disk_gib, guest_class=guest.guest_class,
         topology=guest.topology, extra_specs=guest_request.pairs(extra_specs),
-        queries=tuple(
-            guest_request.query(
-                {**resources, **guest.resources}, required, forbidden)
-            for resources in inventory.resource_requests(
-                guest.vcpus, guest.memory_mib, guest.disk_gib,
-                guest.topology)))
+        image=None, queries=queries, doubts=doubts)
+
+
+class RequestReader:
+    """Makes of the guests of a fleet what each asks a new host for."""
+
+    def __init__(self, fleet: snapshot.Fleet) -> None:
+        self._aliases = fleet.pci_aliases
+        self._specs = {flavor.name: flavor.extra_specs
+                       for flavor in fleet.flavors}
+
+    def request(
+        self, guest: snapshot.FleetGuest,
+    ) -> guest_request.GuestRequest:
+        """What a guest asks for."""
+        request = of_guest(guest, self._specs.get(guest.flavor, {}))
+        if not guest.devices:
+            return request
+        return dataclasses.replace(
+            request, devices=device_requests(guest, self._aliases))
 
 
 def device_requests(
@@ -42,25 +68,22 @@ def device_requests(
 
     :param aliases: of the fleet, for the affinity of the devices
     """
-    counts: dict[snapshot.DeviceKind, int] = {}
+    counts: dict[devices.Pairs, int] = {}
     for use in guest.devices:
-        counts[use.kind] = counts.get(use.kind, 0) + use.count
-    return tuple(_device_request(kind, count, aliases)
-                 for kind, count in counts.items())
+        keys = tuple(pair for pair in use.keys if pair[0] != 'address')
+        counts[keys] = counts.get(keys, 0) + use.count
+    return tuple(_device_request(keys, count, aliases)
+                 for keys, count in counts.items())
 
 
 def _device_request(
-    kind: snapshot.DeviceKind, count: int,
+    keys: devices.Pairs, count: int,
     aliases: Mapping[str, snapshot.PciAlias],
 ) -> snapshot.PciRequest:
+    had = snapshot.PciPool(keys, None, count,
+                           is_complete='dev_type' in dict(keys))
     for name, alias in sorted(aliases.items()):
-        if kind in alias.kinds:
-            return snapshot.PciRequest(name, alias.kinds, count, alias.policy)
-    return snapshot.PciRequest('', (kind,), count)
-
-
-def traits(extra_specs: Mapping[str, str], value: str) -> frozenset[str]:
-    """The traits that a flavor has as 'required', or as 'forbidden'."""
-    return frozenset(
-        key.removeprefix(_TRAIT_KEY) for key, setting in extra_specs.items()
-        if key.startswith(_TRAIT_KEY) and setting == value)
+        request = snapshot.PciRequest(name, alias.specs, count, alias.policy)
+        if request.wants(had) and request.may_use(had):
+            return request
+    return snapshot.PciRequest('', (keys,), count)

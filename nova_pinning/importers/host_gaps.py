@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_pinning.admission import host_occupancy
 from nova_pinning import cpuset
-from nova_pinning.fleet import host_occupancy
-from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import engine
 from nova_pinning.host import host_model
@@ -93,7 +93,7 @@ def with_usage(
     :param used: what Placement has allocated, by host and resource class
     """
     hosts = tuple(hosts)
-    by_host = occupancy.guests_by_host(snapshot.Fleet(
+    by_host = occupied.guests_by_host(snapshot.Fleet(
         hosts=hosts, guests=tuple(guests)))
     for host in hosts:
         here = by_host[host.name]

@@ -73,6 +73,7 @@ class Reason(enum.StrEnum):
     NOVA_START = 'nova-start'
     NOVA_REFUSES = 'nova-refuses'
     BUDGET = 'budget'
+    UNDECIDED = 'undecided'
     ERROR = 'error'
 
 
@@ -127,6 +128,7 @@ _HOST_SENTENCES = {
     Reason.NETWORK: 'no set of cells with room for the guest is near the '
                     'networks it attaches to',
     Reason.ALLOCATION: 'Placement offers no allocation on this host',
+    Reason.UNDECIDED: 'not all is known that the answer depends on',
     Reason.DISABLED: 'the host is disabled',
     Reason.HOST_CLASS: 'the host is of another class than the guest',
     Reason.CLASS_UNKNOWN: 'the class of the host or the guest is not known',

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+from nova_pinning.admission import gaps
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning.capacity import stranded
 from nova_pinning.checks import metrics
-from nova_pinning.fleet import gaps
 from nova_pinning.model import hostclass
 from nova_pinning import units
 
@@ -191,7 +191,10 @@ def _figures(size: capacity.FlavorCapacity) -> dict[str, Any]:
     return {
         'fits': size.fits,
         'is_bound': size.is_bound,
-        'bound_since': list(map(str, size.gaps)),
+        'certain': size.certain,
+        'doubts': [{'kind': str(doubt.kind), 'about': doubt.about,
+                    'text': doubt.text, 'guests': guests}
+                   for doubt, guests in size.doubts.items()],
         'most': size.most,
         'by_host_totals': size.totals,
         'missing': dict(_plain(size.missing.items()))}

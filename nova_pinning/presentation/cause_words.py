@@ -10,6 +10,7 @@ CAUSES: Mapping[count.CapacityCause, str] = {
     count.CapacityCause.DISABLED: 'hosts are disabled',
     count.CapacityCause.TRAITS: 'traits of hosts',
     count.CapacityCause.AGGREGATES: 'aggregates of hosts',
+    count.CapacityCause.FILTERS: 'other filters',
     count.CapacityCause.CLASS: 'other class of hosts',
     count.CapacityCause.CELL_SIZE: 'larger than any cell',
     count.CapacityCause.CELLS: 'scattered over cells',
@@ -20,6 +21,7 @@ CAUSES: Mapping[count.CapacityCause, str] = {
     count.CapacityCause.DISK: 'too little disk',
     count.CapacityCause.PLACEMENT: 'fewer CPUs in Placement',
     count.CapacityCause.CACHES: 'too few cache ways',
+    count.CapacityCause.RESOURCES: 'other resources',
     count.CapacityCause.DEVICES: 'too few devices near CPUs',
     count.CapacityCause.ORDER: "nova's order of cells",
 }

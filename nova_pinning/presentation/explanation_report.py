@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import outcome
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning.explain import host_verdicts
@@ -46,7 +47,7 @@ def as_dict(explanation: explanation.Explanation,
 
 def _group(group: verdict_summary.RefusalGroup) -> dict[str, Any]:
     return {
-        'layer': str(group.cause.layer), 'reason': group.cause.name,
+        'layer': str(group.cause.rank), 'reason': group.cause.name,
         'about': group.cause.about, 'text': group.text,
         'count': group.count,
         'hosts': [verdict.host for verdict in group.verdicts]}
@@ -60,33 +61,36 @@ def _query(query: guest_request.CandidatesQuery) -> dict[str, Any]:
 
 def verdict_as_dict(verdict: host_verdicts.HostVerdict) -> dict[str, Any]:
     """What is said of one host."""
-    outcome = verdict.outcome
+    place = verdict.fit
     cause = verdict.cause
     told: dict[str, Any] = {
         'name': verdict.host,
         'fits': verdict.fits,
         'gaps': [{'kind': str(gap.kind), 'text': gap.text}
-                 for gap in verdict.gaps],
-        'layer': str(cause.layer) if cause else None,
+                 for gap in verdict.doubts],
+        'layer': str(cause.rank) if cause else None,
         'message': verdict.figures or None,
         'is_enabled': verdict.is_enabled,
-        'placement': [str(exclusion) for exclusion in verdict.exclusions],
-        'unknown_traits': sorted(verdict.unknown_traits),
-        'class': None if verdict.class_refusal is None else str(
-            verdict.class_refusal),
+        'placement': [refusal.text for refusal in verdict.by_placement],
+        'filters': {refusal.name: refusal.text for refusal in verdict.refusals
+                    if refusal.layer is outcome.RefusalLayer.FILTER},
+        'unknown_traits': sorted(
+            doubt.about for doubt in verdict.doubts
+            if doubt.kind is outcome.DoubtKind.TRAITS),
+        'class': verdict.class_refusal or None,
         'fit': None, 'cells': []}
-    if isinstance(outcome, model.Refusal):
+    if isinstance(place, model.Refusal):
         told['fit'] = {
-            'reason': str(outcome.reason),
-            'message': str(outcome),
-            'guest_cell': outcome.guest_cell,
+            'reason': str(place.reason),
+            'message': str(place),
+            'guest_cell': place.guest_cell,
             'shortages': [{
                 'host_cell': shortage.host_cell,
                 'reason': str(shortage.reason),
                 'need': shortage.need,
-                'have': shortage.have} for shortage in outcome.shortages]}
+                'have': shortage.have} for shortage in place.shortages]}
     else:
-        told['cells'] = fit_text.as_list(outcome)
+        told['cells'] = fit_text.as_list(place)
     return told
 
 

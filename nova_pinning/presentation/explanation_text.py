@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """An explanation for people."""
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+import itertools
 
 import rich.console
 import rich.text
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import outcome
+from nova_pinning.admission import scheduler_rules
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.explain import explanation
@@ -17,7 +22,6 @@ from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import moves
 from nova_pinning.explain import verdict_summary
 from nova_pinning.fit import cell_check
-from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 from nova_pinning.presentation import fit_text
 from nova_pinning.presentation import fleet_host_picture
@@ -73,7 +77,7 @@ def _show_fitting(explanation: explanation.Explanation,
     fitting = [verdict for verdict in explanation.verdicts if verdict.fits]
     for certain, title in ((True, 'It fits'), (False, 'It may fit')):
         hosts = [verdict for verdict in fitting
-                 if bool(verdict.gaps) is not certain]
+                 if bool(verdict.doubts) is not certain]
         if not hosts:
             continue
         printing.heading(title, console)
@@ -87,7 +91,7 @@ def _show_fitting(explanation: explanation.Explanation,
 
 
 def _fits(verdict: host_verdicts.HostVerdict) -> str:
-    return f'may fit: {verdict.doubt}' if verdict.gaps else 'fits'
+    return f'may fit: {verdict.doubt}' if verdict.doubts else 'fits'
 
 
 def _example(verdict: host_verdicts.HostVerdict) -> str:
@@ -108,14 +112,11 @@ def _show_placement(explanation: explanation.Explanation,
         ', '.join(f'{placement_group.count:,} {placement_group.text}'
                   for placement_group in explanation.placement_groups),
         console, '  ')
-    unknown = sorted({trait for verdict in explanation.verdicts
-                      for trait in verdict.unknown_traits})
-    if unknown:
-        count = sum(
-            bool(verdict.unknown_traits) for verdict in explanation.verdicts)
+    for text, count in collections.Counter(
+            doubt.text for verdict in explanation.verdicts
+            for doubt in verdict.doubts).items():
         printing.say(
-            f'Not known for {verdict_summary.counted(count, "host")}: traits '
-            f'{", ".join(unknown)}; they are assumed to be as required',
+            f'Not known for {verdict_summary.counted(count, "host")}: {text}',
             console, '  ')
 
 
@@ -181,25 +182,25 @@ def show_host(verdict: host_verdicts.HostVerdict,
               occupancy: host_occupancy.HostOccupancy,
               request: guest_request.GuestRequest,
               console: rich.console.Console,
-              keeps_classes: bool = True) -> None:
+              rules: scheduler_rules.SchedulerRules) -> None:
     """Print what each layer says of one host, and its cells.
 
-    :param keeps_classes: whether HostClassFilter is enabled
+    :param rules: what nova-scheduler is set to
     """
     host = occupancy.host
     printing.heading(f'Host {host.name}, layer by layer', console)
-    printing.pairs(_layers(verdict, occupancy, keeps_classes), console)
-    if isinstance(verdict.outcome, model.Fit) and (
-            verdict.outcome.cells or request.topology is None):
-        for line in fit_text.lines(verdict.outcome):
+    printing.pairs(_layers(verdict, occupancy, rules), console)
+    if isinstance(verdict.fit, model.Fit) and (
+            verdict.fit.cells or request.topology is None):
+        for line in fit_text.lines(verdict.fit):
             printing.say(line, console, '    ')
     if not host.cells:
         return
     guests = verdict_summary.counted(len(occupancy.guests), 'guest')
     printing.heading(f'Its cells, with {guests}', console)
     guest_cell = 0
-    if isinstance(verdict.outcome, model.Refusal):
-        guest_cell = verdict.outcome.guest_cell or 0
+    if isinstance(verdict.fit, model.Refusal):
+        guest_cell = verdict.fit.guest_cell or 0
     printing.table(
         ('cell', 'free CPUs', 'whole cores', 'free memory', 'free pages',
          f'lacks for guest cell {guest_cell}' if guest_cell else 'lacks'),
@@ -212,35 +213,40 @@ def show_host(verdict: host_verdicts.HostVerdict,
             cpuset.union(
                 cpuset.CpuSet(cell.pinned_cpus)
                 for cell in occupancy.engine.cells),
-            fleet_host_picture.guest_placement(request, verdict.outcome)),
+            fleet_host_picture.guest_placement(request, verdict.fit)),
         console)
 
 
 def _layers(
     verdict: host_verdicts.HostVerdict,
-    occupancy: host_occupancy.HostOccupancy, keeps_classes: bool,
+    occupancy: host_occupancy.HostOccupancy,
+    rules: scheduler_rules.SchedulerRules,
 ) -> Iterator[tuple[str, str]]:
     host = occupancy.host
     yield 'the host', 'is enabled' if host.is_enabled else (
         'is disabled' + (f': {host.disabled_reason}'
                          if host.disabled_reason else ''))
-    yield 'Placement', 'offers it' if not verdict.exclusions else (
-        'excludes it: ' + '; '.join(map(str, verdict.exclusions)))
-    if verdict.unknown_traits:
-        yield '', ('whether it has these traits is not known: '
-                   + ', '.join(sorted(verdict.unknown_traits)))
+    yield 'Placement', 'offers it' if not verdict.by_placement else (
+        'excludes it: ' + '; '.join(
+            refusal.text for refusal in verdict.by_placement))
+    for name, refusals in itertools.groupby(
+            (refusal for refusal in verdict.refusals
+             if refusal.layer is outcome.RefusalLayer.FILTER),
+            lambda refusal: refusal.name):
+        yield name, 'refuses it: ' + '; '.join(
+            refusal.text for refusal in refusals)
     yield 'HostClassFilter', (
-        'is not enabled' if not keeps_classes
+        'is not enabled' if not rules.keeps_classes
         else f'refuses it: {verdict.class_refusal}'
-        if verdict.class_refusal is not None
+        if verdict.class_refusal
         else 'passes it' if host.known_class is not None
         else "passes it: nothing indicates the host's class"
         if host.is_opaque
         else "passes it: nothing but its guests indicates the host's class")
     yield 'PinnedTopologyFilter', (
-        f'refuses it: {verdict.outcome}'
-        if isinstance(verdict.outcome, model.Refusal)
-        else f'may pass it: {verdict.doubt}' if verdict.gaps
+        f'refuses it: {verdict.fit}'
+        if isinstance(verdict.fit, model.Refusal)
+        else f'may pass it: {verdict.doubt}' if verdict.doubts
         else 'passes it')
 
 

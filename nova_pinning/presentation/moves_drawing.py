@@ -15,7 +15,7 @@ import string
 
 from nova_pinning import cpuset
 from nova_pinning.fit import usage
-from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import guest_affinity
 from nova_pinning.host import words
@@ -113,7 +113,7 @@ def draw(plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
         guest=number)) for number, guest in enumerate(moved_guests(plan))]
     touched = {name for guest, _tile in guests
                for name in (guest.source, guest.target)}
-    residents = occupancy.guests_by_host(fleet)
+    residents = occupied.guests_by_host(fleet)
     topologies = {
         guest.uuid: guest.topology for name in touched
         for guest in residents[name]}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import math
 
+from nova_pinning.admission import host_occupancy
 from nova_pinning import errors
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning import model

@@ -15,13 +15,15 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
 from nova_pinning import fit
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import moved_guest
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.placement import inventory
 from nova_pinning.rebalance import move_rules
-from nova_pinning.rebalance import replay
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -54,16 +56,15 @@ class TargetState:
     :param members: how many of each server group it has that excludes hosts
     """
 
-    __slots__ = ('occupancy', 'members', '_packs', '_bounds', '_fits')
+    __slots__ = ('occupancy', 'members', '_judge', '_fits')
 
     def __init__(
         self, occupancy: host_occupancy.HostOccupancy,
-        members: Mapping[str, int], packs: bool, bounds: fit.ClaimBounds,
+        members: Mapping[str, int], admission: judge.AdmissionJudge,
     ) -> None:
         self.occupancy = occupancy
         self.members = members
-        self._packs = packs
-        self._bounds = bounds
+        self._judge = admission
         self._fits: dict[int, tuple[model.Fit, int] | model.Refusal] = {}
 
     def outcome(
@@ -79,11 +80,7 @@ class TargetState:
         self, kind: EvacuatedKind,
     ) -> tuple[model.Fit, int] | model.Refusal:
         occupancy = self.occupancy
-        refusal = host_occupancy.placement_refusal(occupancy, kind.request)
-        if refusal is not None:
-            return refusal
-        outcome = host_occupancy.fit_on(
-            occupancy, kind.request, self._packs, self._bounds)
+        outcome = self._judge.room(kind.request, occupancy)
         if isinstance(outcome, model.Refusal):
             return outcome
         used = {cell.host_cell for cell in outcome.cells}
@@ -101,8 +98,9 @@ class TargetState:
         if kind.group:
             members = {**members, kind.group: members.get(kind.group, 0) + 1}
         return TargetState(
-            self.occupancy.with_guest(kind.request, place), members,
-            self._packs, self._bounds)
+            self.occupancy.adding(
+                judge.placed_on(kind.request, self.occupancy, place)),
+            members, self._judge)
 
 
 #: The hosts that are left, by name.
@@ -118,6 +116,7 @@ class EvacuationFleet:
 
     :param ask_nova: nova's own claim, None to take the engine's word
     :ivar kinds: by number
+    :ivar judge: says what room hosts have
     """
 
     def __init__(self, fleet: snapshot.Fleet, rules: move_rules.MoveRules,
@@ -125,12 +124,13 @@ class EvacuationFleet:
         self.fleet = fleet
         self.rules = rules
         self.kinds: list[EvacuatedKind] = []
-        self._bounds = fit.ClaimBounds(ask_nova=ask_nova)
+        self.judge = rules.admission(fit.ClaimBounds(ask_nova=ask_nova))
+        self._reader = moved_guest.RequestReader(fleet)
         self._numbers: dict[Hashable, int] = {}
         self._kind_of: dict[str, int] = {}
         self._allowed: dict[tuple[int, Hashable], str] = {}
         self._host_keys: dict[str, Hashable] = {}
-        self.occupancies = host_occupancy.of_fleet(fleet)
+        self.occupancies = occupied.of_fleet(fleet)
         for guest in fleet.guests:
             if guest.host in self.occupancies:
                 self._add(guest)
@@ -141,14 +141,13 @@ class EvacuationFleet:
         most = self.rules.most_of_group(guest)
         group = guest.server_group if self.rules.is_grouped(guest) else ''
         key = (guest.topology, guest.vcpus, guest.memory_mib, guest.disk_gib,
-               tuple(sorted((use.kind, use.count) for use in guest.devices)),
+               tuple(sorted((use.keys, use.count) for use in guest.devices)),
                group, self.rules.evacuation_key(guest))
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.kinds)
             self.kinds.append(EvacuatedKind(
-                number, guest, replay.request_of(
-                    guest, self.fleet.pci_aliases), group, most))
+                number, guest, self._reader.request(guest), group, most))
         self._kind_of[guest.uuid] = number
 
     def kind(self, guest: snapshot.FleetGuest) -> EvacuatedKind:
@@ -164,8 +163,7 @@ class EvacuationFleet:
             if self.rules.is_grouped(guest):
                 members[guest.server_group] = members.get(
                     guest.server_group, 0) + 1
-        return TargetState(occupancy, members, self.fleet.packs_cells,
-                           self._bounds)
+        return TargetState(occupancy, members, self.judge)
 
     def refusal(self, kind: EvacuatedKind, state: TargetState) -> str:
         """Why a guest cannot be evacuated to a host, were it empty.

@@ -132,18 +132,20 @@ class _Program:
             self._program.row(terms, high=max(
                 0, occupancy.inventories[name].capacity
                 - occupancy.resources_used[name]))
-        wanted: dict[frozenset[devices.DeviceKind],
+        wanted: dict[tuple[devices.PciSpec, ...],
                      list[integer_program.Term]] = {}
         for number, kind in kinds.items():
             for request in kind.request.devices:
-                wanted.setdefault(frozenset(request.kinds), []).append(
+                wanted.setdefault(request.specs, []).append(
                     (own[number], request.count))
         if wanted:
             free = devices.free(occupancy.host.pci_pools,
                                 occupancy.device_uses)
-            for alike, terms in wanted.items():
+            for specs, terms in wanted.items():
+                asked = devices.PciRequest('', specs, 1)
                 self._program.row(terms, high=sum(
-                    pool.total for pool in free if pool.kind in alike))
+                    pool.total for pool in free
+                    if asked.wants(pool) and asked.may_use(pool)))
         groups: dict[str, list[integer_program.Term]] = {}
         limits: dict[str, int] = {}
         for number, kind in kinds.items():

@@ -298,7 +298,7 @@ class _LossJudge:
         if state.full_of(kind):
             return ''
         verdict = host_verdicts.HostJudge(
-            self.fleet.occupancies, self.fleet.fleet.packs_cells).verdict(
+            self.fleet.occupancies, self.fleet.judge).verdict(
                 state.occupancy, kind.request)
         return verdict.cause or str(state.outcome(kind))
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from collections.abc import Sequence
 import dataclasses
 
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.admission import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.rebalance import evacuation

@@ -65,7 +65,7 @@ def _host(host: snapshot.FleetHost) -> snapshot.FleetHost:
         host, l3_domains=(), aggregates=tuple(sorted(host.aggregates)),
         pci_pools=tuple(sorted(
             host.pci_pools, key=lambda pool: (
-                pool.kind, pool.numa_node is not None, pool.numa_node or 0,
+                pool.keys, pool.numa_node is not None, pool.numa_node or 0,
                 pool.total))),
         disabled_reason='', gaps=())
 
@@ -75,5 +75,5 @@ def _guest(guest: snapshot.FleetGuest) -> snapshot.FleetGuest:
         guest, name='', launched_at='',
         devices=tuple(sorted(
             guest.devices, key=lambda use: (
-                use.kind, use.numa_node is not None, use.numa_node or 0,
+                use.keys, use.numa_node is not None, use.numa_node or 0,
                 use.count))))

@@ -12,13 +12,14 @@ import dataclasses
 from typing import NamedTuple
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning.fit import usage
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import moved_guest
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.placement import inventory
 from nova_pinning.rebalance import move_rules
-from nova_pinning.rebalance import replay
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +86,9 @@ class CountedFleet:
     ) -> None:
         self.fleet = fleet
         self.rules = rules
-        self.occupancies = host_occupancy.of_fleet(fleet)
+        self.occupancies = occupied.of_fleet(fleet)
+        self._judge = rules.admission()
+        self._reader = moved_guest.RequestReader(fleet)
         self.kinds: list[GuestKind] = []
         self.groups: dict[str, list[GuestGroup]] = {}
         self.refusals: dict[str, str] = {}
@@ -123,10 +126,8 @@ class CountedFleet:
         allowed = not self.rules.host_refusal(guest, host)
         if allowed:
             empty = host_occupancy.of_host(host)
-            allowed = (
-                host_occupancy.placement_refusal(empty, kind.request) is None
-                and isinstance(host_occupancy.fit_on(empty, kind.request),
-                               model.Fit))
+            allowed = isinstance(
+                self._judge.room(kind.request, empty), model.Fit)
         self._allowed[key] = allowed
         return allowed
 
@@ -156,14 +157,14 @@ class CountedFleet:
         key = (
             guest.topology, guest.vcpus, guest.memory_mib, guest.disk_gib,
             guest.guest_class, guest.flavor,
-            tuple(sorted((use.kind, use.count) for use in guest.devices)),
+            tuple(sorted((use.keys, use.count) for use in guest.devices)),
             self.rules.guest_key(guest), guest.uuid if is_grouped else '')
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.kinds)
             self.kinds.append(GuestKind(
                 number, guest,
-                replay.request_of(guest, self.fleet.pci_aliases), is_grouped))
+                self._reader.request(guest), is_grouped))
             self._samples.append([])
         samples = self._samples[number]
         # Two hosts will do to have one that is not the target.

@@ -15,8 +15,8 @@ import dataclasses
 import math
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning.fit import counting
-from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 from nova_pinning.placement import inventory
 from nova_pinning.rebalance import guest_kinds

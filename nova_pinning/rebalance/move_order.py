@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import random
 from typing import NamedTuple
 
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.admission import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.rebalance import replay

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 import dataclasses
 import datetime
 
+from nova_pinning.admission import judge
 from nova_pinning import errors
+from nova_pinning import fit
 from nova_pinning.fleet import migration
-from nova_pinning.fleet import placement
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import dirty_rates
 from nova_pinning.rebalance import plan_model
@@ -57,10 +59,11 @@ class MoveRules:
         self._known = known_hits.KnownDefects(
             register.shipped().version(settings.release, 'release')
             if settings.release else None)
+        self._scheduler = dataclasses.replace(
+            occupied.rules_of(fleet), default_zone=settings.default_zone,
+            isolates=settings.isolates)
         self._nova = migration.MigrationRules(
-            fleet, placement.PlacementScope(
-                default_zone=settings.default_zone,
-                isolates=settings.isolates), settings.crosses_zones)
+            fleet, self._scheduler, settings.crosses_zones, settings.assumes)
         self._taken_at = _time(fleet.taken_at)
         if self._taken_at is None and (settings.least_age_days is not None
                                        or settings.most_age_days is not None):
@@ -69,6 +72,13 @@ class MoveRules:
                 'not known', fleet.where, 'give it taken_at, or leave out '
                 'the limits of age')
         self._defects: dict[tuple[str, str, defect_model.Operation], str] = {}
+
+    def admission(
+        self, bounds: fit.ClaimBounds = fit.ClaimBounds(),
+    ) -> judge.AdmissionJudge:
+        """What says whether there is room for a guest on a host."""
+        return judge.AdmissionJudge(
+            self._scheduler, bounds, self.settings.assumes)
 
     def guest_refusal(self, guest: snapshot.FleetGuest) -> str:
         """Why a guest cannot leave its host at all; '' if it can."""

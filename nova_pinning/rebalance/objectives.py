@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from nova_pinning.admission import guest_request
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
+from nova_pinning.admission import outcome
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import guest_kinds
 from nova_pinning.rebalance import host_block
@@ -23,6 +26,9 @@ class SlotGoal:
                  sizes: Sequence[slot_size.SlotSize]) -> None:
         self.sizes = tuple(sizes)
         self._counted = counted
+        # Which aggregates and zones guests of a size are for nobody says.
+        self._judge = judge.AdmissionJudge(scheduler_rules.SchedulerRules(
+            packs_cells=counted.fleet.packs_cells))
         self._requests: dict[
             int, tuple[guest_request.GuestRequest | None, ...]] = {}
 
@@ -34,8 +40,8 @@ class SlotGoal:
         if shape not in self._requests:
             empty = host_occupancy.of_host(host)
             self._requests[shape] = tuple(
-                size.request if host_occupancy.verdict(
-                    empty, size.request, self._counted.fleet.packs_cells)
+                size.request if isinstance(
+                    self._judge.answer(size.request, empty), outcome.Admitted)
                 else None for size in self.sizes)
         return self._requests[shape]
 

@@ -12,9 +12,10 @@ import dataclasses
 import enum
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning import cpuset
 from nova_pinning import fit
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.rebalance import fleet_digest
@@ -157,7 +158,7 @@ class _PlanChecker:
                       for number, move in enumerate(plan.moves)}
         self._moves = plan.moves
         self.replay = replay.MoveReplay(
-            fleet, rules, host_occupancy.of_fleet(fleet), ask_nova)
+            fleet, rules, occupied.of_fleet(fleet), ask_nova)
         wanted = set(self._last)
         self._guests = {guest.uuid: guest for guest in fleet.guests
                         if guest.uuid in wanted}
@@ -223,7 +224,7 @@ class _PlanChecker:
         if self._claim is not None:
             claimed = self._claim(
                 occupancy,
-                replay.request_of(guest, self._fleet.pci_aliases),
+                self.replay.reader.request(guest),
                 self._fleet.packs_cells)
             if claimed is None:
                 return (MoveOutcome.FAILS,

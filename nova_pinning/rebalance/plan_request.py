@@ -9,6 +9,7 @@ nothing; a command tells of those before it asks.
 import dataclasses
 from typing import Annotated
 
+from nova_pinning.admission import outcome
 from nova_pinning.document import codec
 from nova_pinning.document import terms
 from nova_pinning.rebalance import slot_size
@@ -57,6 +58,8 @@ class RuleSettings:
     :param default_zone: of hosts that no aggregate puts in a zone
         (default_availability_zone)
     :param isolates: [scheduler] enable_isolated_aggregate_filtering
+    :param assumes: kinds of things that are not known and are taken to be as
+        a move needs them; others refuse it
     """
 
     allows_cold: bool = True
@@ -69,6 +72,7 @@ class RuleSettings:
     crosses_zones: bool = False
     default_zone: terms.Line = 'nova'
     isolates: bool = False
+    assumes: frozenset[outcome.DoubtKind] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ import functools
 import math
 import time
 
+from nova_pinning.admission import host_occupancy
 from nova_pinning import errors
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import guest_kinds
 from nova_pinning.rebalance import integer_program

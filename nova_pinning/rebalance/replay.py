@@ -11,38 +11,25 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
-from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
 from nova_pinning import fit
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import moved_guest
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
 
 
-def request_of(
-    guest: snapshot.FleetGuest,
-    aliases: Mapping[str, snapshot.PciAlias] | None = None,
-) -> guest_request.GuestRequest:
-    """What a guest asks its new host for, traits and aggregates aside.
-
-    :param aliases: of the fleet, for the affinity of the guest's devices
-    """
-    request = moved_guest.of_guest(guest)
-    if not guest.devices:
-        return request
-    return dataclasses.replace(
-        request, devices=moved_guest.device_requests(guest, aliases or {}))
-
-
 class MoveReplay:
     """A fleet on which guests are moved, one after the other.
 
-    :param occupancies: of all hosts by name, as ``host_occupancy.of_fleet``
+    :param occupancies: of all hosts by name, as ``occupied.of_fleet``
         gives them
     :param ask_nova: nova's own claim, None to take the engine's word
     :ivar moves: that were made
+    :ivar reader: of what guests ask for
     """
 
     def __init__(
@@ -52,7 +39,8 @@ class MoveReplay:
     ) -> None:
         self._fleet = fleet
         self._rules = rules
-        self._bounds = fit.ClaimBounds(ask_nova=ask_nova)
+        self._judge = rules.admission(fit.ClaimBounds(ask_nova=ask_nova))
+        self.reader = moved_guest.RequestReader(fleet)
         self._hosts_of_guests = {
             guest.uuid: guest.host for guest in fleet.guests}
         self.occupancies = dict(occupancies)
@@ -61,7 +49,7 @@ class MoveReplay:
     def copy(self) -> 'MoveReplay':
         """Another one in the same state."""
         other = MoveReplay(self._fleet, self._rules, self.occupancies,
-                           self._bounds.ask_nova)
+                           self._judge.bounds.ask_nova)
         other._hosts_of_guests = dict(self._hosts_of_guests)
         other.moves = list(self.moves)
         return other
@@ -80,13 +68,9 @@ class MoveReplay:
                                                self._hosts_of_guests))
         if reason:
             return reason
-        request = request_of(guest, self._fleet.pci_aliases)
-        refusal = host_occupancy.placement_refusal(occupancy, request)
-        if refusal is not None:
-            return str(refusal)
-        outcome = host_occupancy.fit_on(
-            occupancy, request, self._fleet.packs_cells, self._bounds)
-        return outcome if isinstance(outcome, model.Fit) else str(outcome)
+        place = self._judge.room(
+            self.reader.request(guest), occupancy)
+        return place if isinstance(place, model.Fit) else str(place)
 
     def move(self, guest: snapshot.FleetGuest, target: str,
              target_fit: model.Fit) -> snapshot.FleetGuest:
@@ -117,8 +101,8 @@ class MoveReplay:
 
     def _moved(self, guest: snapshot.FleetGuest, target: str,
                target_fit: model.Fit) -> snapshot.FleetGuest:
-        there = host_occupancy.guest_of(
-            request_of(guest, self._fleet.pci_aliases),
+        there = judge.placed_on(
+            self.reader.request(guest),
             self.occupancies[target], target_fit, guest.uuid)
         return dataclasses.replace(
             guest, host=target, fit=there.fit, devices=there.devices)
@@ -180,17 +164,18 @@ def fleet_after(
     """
     guests = {guest.uuid: guest for guest in fleet.guests}
     occupancies = dict[str, host_occupancy.HostOccupancy]()
+    reader = moved_guest.RequestReader(fleet)
     if any(guests[move.guest].devices for move in moves):
-        occupancies = host_occupancy.of_fleet(fleet)
+        occupancies = occupied.of_fleet(fleet)
     for move in moves:
         guest = guests[move.guest]
         moved = dataclasses.replace(
             guest, host=move.target, fit=move.target_fit)
         if occupancies:
-            taken = host_occupancy.guest_of(
-                request_of(guest, fleet.pci_aliases),
+            taken = judge.placed_on(
+                reader.request(guest),
                 occupancies[move.target],
-                move.target_fit or host_occupancy.FLOATING).devices
+                move.target_fit or judge.FLOATING).devices
             moved = dataclasses.replace(moved, devices=taken)
             occupancies[move.source] = occupancies[move.source].without(guest)
             occupancies[move.target] = occupancies[move.target].adding(moved)

@@ -5,8 +5,10 @@ import collections
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.capacity import count
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.rebalance import slot_size
 
 
@@ -21,7 +23,9 @@ class SlotCounter:
     def __init__(self, sizes: Sequence[slot_size.SlotSize],
                  packs_cells: bool) -> None:
         self.sizes = tuple(sizes)
-        self._counters = [count.Counter(size.request, packs_cells)
+        admission = judge.AdmissionJudge(
+            scheduler_rules.SchedulerRules(packs_cells=packs_cells))
+        self._counters = [count.Counter(size.request, admission)
                           for size in sizes]
         # A counter wants all its hosts from one call, which numbers what is
         # alike among them: here that call gets them as they come.
@@ -38,7 +42,7 @@ class SlotCounter:
         """Further guests of each size on a host."""
         self._waiting.append(occupancy)
         host = next(self._looked_at)
-        return tuple([counter.count(host).fits
+        return tuple([counter.count(host).certain
                       for counter in self._counters])
 
     def value(self, counts: Sequence[int]) -> float:

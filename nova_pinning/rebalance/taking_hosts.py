@@ -13,8 +13,9 @@ from collections.abc import Sequence
 import dataclasses
 import heapq
 
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
 from nova_pinning import fit
-from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
 from nova_pinning.placement import inventory
 from nova_pinning.rebalance import guest_kinds
@@ -54,7 +55,8 @@ class HostStates:
         counter: slot_counting.SlotCounter, names: Sequence[str],
         ask_nova: fit.AskNova | None = None,
     ) -> None:
-        self._bounds = fit.ClaimBounds(ask_nova=ask_nova)
+        self._judge = counted.rules.admission(
+            fit.ClaimBounds(ask_nova=ask_nova))
         self._counted = counted
         self._counter = counter
         self._states: dict[Hashable, HostState] = {}
@@ -106,15 +108,11 @@ class HostStates:
         self, state: HostState, kind: guest_kinds.GuestKind,
     ) -> tuple[HostState | None, bool]:
         occupancy = state.occupancy
-        if host_occupancy.placement_refusal(
-                occupancy, kind.request) is not None:
-            return None, False
-        guest_fit = host_occupancy.fit_on(
-            occupancy, kind.request, self._counted.fleet.packs_cells,
-            self._bounds)
+        guest_fit = self._judge.room(kind.request, occupancy)
         if not isinstance(guest_fit, model.Fit):
             return None, False
-        return self._state(occupancy.with_guest(kind.request, guest_fit))
+        return self._state(occupancy.adding(
+            judge.placed_on(kind.request, occupancy, guest_fit)))
 
     def _may_fit(self, state: HostState,
                  kind: guest_kinds.GuestKind) -> bool:
@@ -186,4 +184,7 @@ class HostStates:
             self._counted.shape(host), tuple(cells),
             occupancy.device_uses if host.pci_pools else (),
             used.get(inventory.DISK_GB) if self._minds_disk else 0,
-            tuple(used.values()) if per_cpu is None else ())
+            tuple(used.values()) if per_cpu is None else tuple(
+                amount for name, amount in used.items()
+                if name not in inventory.COUNTED),
+            *[tuple(sorted(used.items())) for used in occupancy.used[1:]])

@@ -8,7 +8,9 @@ nothing about either: counted as refusals, they would hide what does.
 import dataclasses
 
 from nova_pinning.admission import guest_request
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
+from nova_pinning.admission import outcome
 from nova_pinning.fleet import snapshot
 
 
@@ -21,6 +23,7 @@ class EmptyFleet:
             dataclasses.replace(host, name='', aggregates=())
             for host in fleet.hosts)
         self._hosts = [host_occupancy.of_host(host) for host in alike]
+        self._judge = judge.AdmissionJudge()
         # The request is kept alive, since its address is the key to this.
         self._known: dict[int, tuple[guest_request.GuestRequest, bool]] = {}
 
@@ -34,5 +37,6 @@ class EmptyFleet:
         known = self._known.get(id(request))
         if known is None:
             known = self._known[id(request)] = request, any(
-                host_occupancy.verdict(host, request) for host in self._hosts)
+                isinstance(self._judge.answer(request, host), outcome.Admitted)
+                for host in self._hosts)
         return known[1]

@@ -10,9 +10,9 @@ import numpy
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning.fit import threads
 from nova_pinning.fit import usage
-from nova_pinning.fleet import occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
@@ -60,7 +60,8 @@ class OccupancyLedger:
         self._bare = [_as_nova_walks(host) for host in self.hosts]
         self._kinds = [[self._views.kind(cell) for cell in host.cells]
                        for host in self._bare]
-        self._engine = [occupancy.engine_host(host) for host in self._bare]
+        self._engine = [
+            host_occupancy.engine_host(host) for host in self._bare]
         self.cells = [self._all_views(index)
                       for index in range(len(self.hosts))]
         # Hosts where two guests were on one CPU.
@@ -138,7 +139,7 @@ class OccupancyLedger:
             for cell in placed_guest.fit.cells for _vcpu, cpu in cell.pins)
 
     def _refilled(self, index: int) -> model.Host:
-        host = occupancy.engine_host(self._bare[index])
+        host = host_occupancy.engine_host(self._bare[index])
         for placed_guest in self.placed_guests.values():
             if (placed_guest.host == index
                     and placed_guest.topology is not None

@@ -8,8 +8,7 @@ from typing import TypeAlias
 import numpy
 
 from nova_pinning.admission import guest_request
-from nova_pinning.fleet import host_occupancy
-from nova_pinning.fleet import placement
+from nova_pinning.admission import shortages
 from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
 from nova_pinning.simulation import occupancy_ledger
@@ -66,13 +65,13 @@ class PlacementCounts:
             self,
             request: guest_request.GuestRequest) -> tuple[ResourceQuery, ...]:
         """The queries for a guest."""
-        bare = [host_occupancy.of_host(host) for host in self._ledger.hosts]
         return tuple(
             ResourceQuery(query.resources, numpy.array([
-                occupancy.host.is_enabled and not placement.exclusions(
-                    occupancy, guest_request.query(
-                        {}, query.required, query.forbidden))
-                for occupancy in bare], dtype=bool))
+                host.is_enabled and all(
+                    refusal.name == 'resources'
+                    for refusal in shortages.shortages(host, [
+                        {} for _provider in host.providers], (query,)))
+                for host in self._ledger.hosts], dtype=bool))
             for query in request.queries)
 
     def offers(self, queries: tuple[ResourceQuery, ...]) -> Offers:

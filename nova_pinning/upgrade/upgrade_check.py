@@ -14,10 +14,10 @@ import enum
 import functools
 from typing import Any
 
+from nova_pinning.admission import gaps
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning import errors
-from nova_pinning.fleet import gaps
 from nova_pinning.fleet import migration
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import filter_order

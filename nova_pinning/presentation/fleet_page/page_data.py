@@ -23,7 +23,6 @@ from nova_pinning.explain import flavor_alternatives
 from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import size_limits
 from nova_pinning.explain import verdict_summary
-from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import capacity_report
 from nova_pinning.presentation import cause_words
@@ -103,10 +102,7 @@ class _PageMaker:
         self._page = page
         self._fleet = page.measured.fleet
         self._requests = page.measured.requests
-        self._judge = explanation.judge_of(
-            self._fleet, placement.PlacementScope())
-        self._zones = placement.PlacementScope(
-            explanation.aggregates_of(self._fleet))
+        self._judge = explanation.judge_of(self._fleet)
         self._sizes = None if page.read is None else (
             size_limits.SizeFinder(self._judge, page.read))
         self._policies = () if page.read is None else (
@@ -125,8 +121,8 @@ class _PageMaker:
             state = self._state(host, measured)
             hosts.append({
                 **writer.host(host.occupancy), 'state': state,
-                'zone': _text(placement.availability_zone(
-                    host.occupancy.host, self._zones))})
+                'zone': _text(self._judge.judge.rules.zone_of(
+                    host.occupancy.host))})
             if not number % 50:
                 progress(number / len(fleet.hosts))
         return {
@@ -154,7 +150,7 @@ class _PageMaker:
                measured: capacity.HostCapacity) -> int:
         """The number of a host's state."""
         described = host.occupancy.host
-        key = (host.kind, host.site, tuple(sorted(host.offers.items())),
+        key = (host.kind, host.site, *host.left,
                described.is_enabled, described.known_class,
                described.host_class, described.gaps, described.is_opaque,
                host.occupancy.engine.claim_order)
@@ -180,7 +176,7 @@ class _PageMaker:
                     for verdict, request in zip(verdicts, self._requests)],
             'bounds': [
                 flavor for flavor, counts in enumerate(measured.counts)
-                if counts.gaps or verdicts[flavor].gaps],
+                if counts.doubts or verdicts[flavor].doubts],
             'free': stranded.free_cpus, 'orphans': stranded.orphans,
             'stranded': [[self._causes.index(cause), cpus]
                          for cause, cpus in stranded.cpus.items()],

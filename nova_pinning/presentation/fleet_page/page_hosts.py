@@ -7,10 +7,10 @@ import dataclasses
 from typing import Any
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import host_occupancy
 from nova_pinning import cpuset
 from nova_pinning.fit import usage
 from nova_pinning.fleet import cpu_sequence
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.presentation import capacity_report
@@ -37,8 +37,9 @@ class HostWriter:
 
     def __init__(self, fleet: snapshot.Fleet) -> None:
         self._aliases = {
-            kind: name for name, alias in fleet.pci_aliases.items()
-            for kind in alias.kinds}
+            devices.kind(spec): name
+            for name, alias in fleet.pci_aliases.items()
+            for spec in alias.specs}
         self._classes, self._aggregates, self._flavors = (
             _Numbers(), _Numbers(), _Numbers())
         self._shapes: dict[Hashable, int] = {}
@@ -74,20 +75,19 @@ class HostWriter:
             found['gaps'] = [spelling.printable(gap.text)
                              for gap in host.gaps]
         if host.pci_pools:
-            free = {(pool.kind, pool.numa_node): pool.total for pool in
+            free = {(pool.keys, pool.numa_node): pool.total for pool in
                     devices.free(host.pci_pools, occupancy.device_uses)}
             found['devices'] = [
                 [self._device(pool.kind), pool.numa_node, pool.total,
-                 free.get((pool.kind, pool.numa_node), 0)]
+                 free.get((pool.keys, pool.numa_node), 0)]
                 for pool in host.pci_pools]
         return found
 
     def _class(self, host_class: object) -> int:
         return self._classes.of(capacity_report.class_name(host_class))
 
-    def _device(self, kind: snapshot.DeviceKind) -> str:
-        return spelling.printable(
-            self._aliases.get(kind, ':'.join(kind)))
+    def _device(self, kind: str) -> str:
+        return spelling.printable(self._aliases.get(kind, kind))
 
     def _guest(self, guest: snapshot.FleetGuest,
                cells: dict[int, model.HostCell]) -> list[Any]:

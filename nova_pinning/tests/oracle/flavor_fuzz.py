@@ -100,7 +100,7 @@ class EmptyHost:
             return f'Placement does not offer the host: {refused[0]}'
         return self._claim(request)
 
-    def _lack(self, query: placement_queries.CandidatesQuery) -> str:
+    def _lack(self, query: placement_queries.SchedulerQuery) -> str:
         for name, amount in query.resources.items():
             most, room = self.inventories.get(name, (amount, amount))
             if amount > most or amount > room:

@@ -20,6 +20,7 @@ from benchmarks.scheduling import fleets
 from benchmarks.scheduling import moves
 from benchmarks.scheduling import study
 from benchmarks.scheduling import table
+from nova_pinning.admission import devices
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
@@ -28,7 +29,7 @@ from nova_pinning.simulation import simulation_run
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit import unit_base
 
-_NVME = snapshot.DeviceKind('144d', 'a808')
+_NVME = devices.device_keys('144d', 'a808')
 _GIB = 1024
 
 
@@ -108,7 +109,7 @@ def _best(room, guests, refusals):
         more = _best(room, rest, refusals)
         room.change(first, where, 1)
         if more is not None:
-            found.append(more + first.flavor.vcpus)
+            found.append(more + first.vcpus)
     return max((one for one in found if one is not None), default=None)
 
 
@@ -201,7 +202,7 @@ class TestBound(oslotest.BaseTestCase):
             if (len(last) == self.WINDOW
                     and sum(last) >= self.SHARE * self.WINDOW):
                 sold.append(sum(
-                    one.flavor.vcpus for _end, one, _where in alive))
+                    one.vcpus for _end, one, _where in alive))
             else:
                 go(number + 1, alive, [*refused, True])
             for _end, guest, where in gone:

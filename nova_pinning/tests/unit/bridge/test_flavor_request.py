@@ -2,6 +2,7 @@
 
 import ddt
 
+from nova_pinning.admission import devices
 from nova_pinning.bridge import flavor_request
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
@@ -10,8 +11,8 @@ from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import unit_base
 
-_GPU = snapshot.DeviceKind('10de', '20b5')
-_GPU2 = snapshot.DeviceKind('10de', '20b7')
+_GPU = devices.device_keys('10de', '20b5')
+_GPU2 = devices.device_keys('10de', '20b7')
 
 
 def _flavor(**extra_specs):
@@ -27,6 +28,7 @@ class TestWanted(unit_base.TestCase):
         found = flavor_request.request_for(_flavor())
         self.assertIsNone(found.topology)
         self.assertEqual(hostclass.HostClass.SHARED, found.guest_class)
+        self.assertEqual(15, found.disk_gib)
         query, = found.queries
         self.assertEqual({'VCPU': 4, 'MEMORY_MB': 4096, 'DISK_GB': 15},
                          query.resources)

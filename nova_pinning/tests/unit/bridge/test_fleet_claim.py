@@ -11,6 +11,7 @@ import testtools
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import fleet_claim
 from nova_pinning.bridge import nova_claim
@@ -18,14 +19,15 @@ from nova_pinning.bridge import nova_objects
 from nova_pinning import fit
 from nova_pinning.fit import known_defects
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import moved_guest
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import fast
 from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import scheduler_configuration
+from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.simulation import simulation_scenes
 
@@ -136,13 +138,13 @@ class TestClaimedFit(testtools.TestCase):
                 name: dataclasses.replace(
                     occupancy, engine=occupancy.engine._replace(
                         claim_order=nova_claim.installed_order()))
-                for name, occupancy in host_occupancy.of_fleet(fleet).items()}
+                for name, occupancy in occupied.of_fleet(fleet).items()}
             requests = {
                 (guest.topology, guest.vcpus): moved_guest.of_guest(guest)
                 for guest in fleet.guests if not guest.devices}
             for request, occupancy in itertools.product(
                     list(requests.values())[:6], occupancies.values()):
-                found = host_occupancy.fit_on(occupancy, request, packs)
+                found = placing.fit_on(occupancy, request, packs)
                 claimed = fleet_claim.claimed_fit(occupancy, request, packs)
                 compared += 1
                 refused += claimed is None
@@ -153,7 +155,7 @@ class TestClaimedFit(testtools.TestCase):
         self.assertLess(refused, compared)
 
     def test_devices(self):
-        kind = snapshot.DeviceKind('8086', '1572')
+        kind = devices.device_keys('8086', '1572')
         cells = tuple(
             builders.host_cell(number, range(4 * number, 4 * number + 4))
             for number in range(2))

@@ -347,18 +347,18 @@ class TestQuery(TestCase):
             trait__CUSTOM_A='required')).query
 
         asked = parse.parse_qs(query.querystring)
-        for group in query.groups:
+        for group in query.asked.groups:
             self.assertEqual(
                 {f'{name}:{amount}'
-                 for name, amount in group.resources.items()},
+                 for name, amount in group.resources},
                 set(asked['resources' + group.suffix][0].split(',')))
             self.assertEqual(
                 set(group.required),
                 set(asked.get('required' + group.suffix, [''])[0].split(',')) -
                 {''})
         self.assertEqual(
-            {*query.root_required, *('!' + one
-                                     for one in query.root_forbidden)},
+            {*query.asked.root_required, *(
+                '!' + one for one in query.asked.root_forbidden)},
             set(asked['root_required'][0].split(',')))
         self.assertEqual(2, query.resources['CUSTOM_DISK'])
 

@@ -11,24 +11,25 @@ import hypothesis
 from hypothesis import strategies
 from oslotest import base
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning import cpuset
 from nova_pinning.explain import host_verdicts
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import host_occupancy
-from nova_pinning.fleet import occupancy
-from nova_pinning.fleet import placement
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
+from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit import unit_base
 
 CELLS = snapshot.HostGap(snapshot.GapKind.CELLS, 'it has no host file')
 DEVICES = snapshot.HostGap(snapshot.GapKind.DEVICES, 'not told')
-GPU = snapshot.DeviceKind('10de', '20b5')
+GPU = devices.device_keys('10de', '20b5')
 
 
 def opaque(host, *gaps):
@@ -51,9 +52,13 @@ def wanted(topology=None, vcpus=2, memory_mib=512, devices=()):
                 vcpus, memory_mib, 0, topology)))
 
 
-def counted(host, request, guests=(), scope=placement.PlacementScope()):
+def counted(host, request, guests=(), **rules):
     place, = count.counted_hosts([host_occupancy.of_host(host, guests)])
-    return count.Counter(request, scope=scope).count(place)
+    return count.Counter(request, placing.judge_of(**rules)).count(place)
+
+
+def kinds(found):
+    return tuple(doubt.kind for doubt in found.doubts)
 
 
 def dedicated_host(**values):
@@ -86,12 +91,12 @@ class BoundsTestCase(base.BaseTestCase):
         self.assertEqual(2, counted(dedicated_host(), request).fits)
         found = counted(opaque(dedicated_host()), request)
         self.assertEqual((2, (snapshot.GapKind.CELLS,)),
-                         (found.fits, found.gaps))
+                         (found.fits, kinds(found)))
 
     def test_no_room_is_certain(self):
         request = wanted(builders.guest((9, 512)), vcpus=9)
         found = counted(opaque(dedicated_host()), request)
-        self.assertEqual((0, ()), (found.fits, found.gaps))
+        self.assertEqual((0, ()), (found.fits, kinds(found)))
 
     def test_held(self):
         """What Placement has allocated otherwise is not free."""
@@ -114,7 +119,7 @@ class BoundsTestCase(base.BaseTestCase):
             (counted(host, request).fits, counted(host, request).missing))
         self.assertEqual(8, counted(
             host, request,
-            scope=placement.PlacementScope(keeps_classes=False)).fits)
+            enabled_filters=('PinnedTopologyFilter',)).fits)
 
     def test_devices(self):
         request = wanted(
@@ -124,7 +129,7 @@ class BoundsTestCase(base.BaseTestCase):
         host = dataclasses.replace(dedicated_host(), gaps=(DEVICES,))
         found = counted(host, request)
         self.assertEqual((4, (snapshot.GapKind.DEVICES,)),
-                         (found.fits, found.gaps))
+                         (found.fits, kinds(found)))
         inventories = {**host.root_inventories,
                        'CUSTOM_PCI_10DE_20B5': inventory.Inventory(4)}
         found = counted(dataclasses.replace(
@@ -146,7 +151,7 @@ class BoundsTestCase(base.BaseTestCase):
         self.assertEqual((), measured.mixes)
 
     def test_verdict(self):
-        judge = host_verdicts.HostJudge({})
+        judge = host_verdicts.HostJudge({}, placing.judge_of())
         occupied = host_occupancy.of_host(opaque(dedicated_host()))
         request = wanted(builders.guest((2, 512)))
         verdict = judge.verdict(occupied, request)
@@ -165,7 +170,7 @@ class BoundsTestCase(base.BaseTestCase):
     def test_never_too_few(self, seed, vcpus, cells):
         fleet = generate.generate_fleet(
             2, 'two-socket-80', seed, shared=0.5, filled=0.6, churn=0.5)
-        guests = occupancy.guests_by_host(fleet)
+        guests = occupied.guests_by_host(fleet)
         requests = [
             wanted(builders.guest(*[(vcpus, 1024)] * cells),
                    vcpus=vcpus * cells, memory_mib=1024 * cells),
@@ -178,4 +183,4 @@ class BoundsTestCase(base.BaseTestCase):
                     self.assertEqual(exact, bound)
                 else:
                     self.assertGreaterEqual(bound.fits, exact.most)
-                    self.assertEqual(bool(bound.fits), bool(bound.gaps))
+                    self.assertEqual(bool(bound.fits), bool(bound.doubts))

@@ -8,15 +8,18 @@ import ddt
 from oslotest import base
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
 from nova_pinning.capacity import count
 from nova_pinning import cpuset
 from nova_pinning.document import source
 from nova_pinning.fleet import decode
 from nova_pinning.fleet import encode
 from nova_pinning.fleet import host_completion
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import hardware
+from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.capacity import test_count
 from nova_pinning.tests.unit.host import host_samples
@@ -59,8 +62,8 @@ class TestCount(base.BaseTestCase):
         self.assertEqual(expected, found.fits)
         # As many as go there one after the other.
         fits, occupancy = 0, host_occupancy.of_host(place)
-        while fit := host_occupancy.verdict(occupancy, request):
-            occupancy = occupancy.with_guest(request, fit)
+        while fit := placing.verdict(occupancy, request):
+            occupancy = placing.with_guest(occupancy, request, fit)
             fits += 1
         self.assertEqual(expected, fits)
         if expected < 16:
@@ -76,17 +79,17 @@ class TestSnapshot(base.BaseTestCase):
     def test_file(self):
         occupancy = host_occupancy.of_host(host(**{WAYS: 18, GROUPS: 15}))
         request = wanted(4)
-        fit = host_occupancy.verdict(occupancy, request)
+        fit = placing.verdict(occupancy, request)
         guest = dataclasses.replace(
-            host_occupancy.guest_of(request, occupancy, fit), uuid='a')
+            judge.placed_on(request, occupancy, fit), uuid='a')
         self.assertEqual({WAYS: 4, GROUPS: 1}, guest.resources)
         fleet = snapshot.Fleet(hosts=(occupancy.host,), guests=(guest,))
         again = decode.decode_fleet(source.parse(
             json.dumps(encode.encode_fleet(fleet)), 'fleet.json'))
         self.assertEqual(fleet, again)
         self.assertEqual(
-            14, host_occupancy.of_fleet(again)['host1'].inventories[
-                WAYS].total - host_occupancy.of_fleet(again)[
+            14, occupied.of_fleet(again)['host1'].inventories[
+                WAYS].total - occupied.of_fleet(again)[
                     'host1'].resources_used[WAYS])
 
     def test_what_a_host_file_adds(self):

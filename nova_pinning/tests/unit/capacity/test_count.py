@@ -12,6 +12,7 @@ import testtools
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning.capacity import count
 from nova_pinning.capacity import search
 from nova_pinning import cpuset
@@ -19,14 +20,15 @@ from nova_pinning import fit as engine_fit
 from nova_pinning.fit import cell_check
 from nova_pinning.fit import usage
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit import unit_base
 
-_NIC = snapshot.DeviceKind('8086', '1520')
+_NIC = devices.device_keys('8086', '1520')
 _MANY = 400
 Cause = count.CapacityCause
 
@@ -63,17 +65,17 @@ def fleet_host(*cells, name='host1', **values):
 def count_one(host, guest, packs_cells=False):
     """What a counter says of a host without guests."""
     (place,) = count.counted_hosts([host_occupancy.of_host(host)])
-    return count.Counter(guest, packs_cells).count(place)
+    return count.Counter(guest, placing.judge_of(packs_cells)).count(place)
 
 
 def _pack(occupancy, guest, packs_cells):
     """Guests that go on a host one after another, up to _MANY."""
     found = 0
     while found < _MANY:
-        fit = host_occupancy.verdict(occupancy, guest, packs_cells)
+        fit = placing.verdict(occupancy, guest, packs_cells)
         if not fit:
             return found
-        occupancy = occupancy.with_guest(guest, fit)
+        occupancy = placing.with_guest(occupancy, guest, fit)
         found += 1
     return found
 
@@ -211,7 +213,7 @@ class TestCount(testtools.TestCase):
         hypothesis.assume(guest.topology is not None)
         occupancy = host_occupancy.of_host(host)
         found = count_one(host, guest, packs_cells)
-        if found.most is None or not host_occupancy.verdict(occupancy, guest):
+        if found.most is None or not placing.verdict(occupancy, guest):
             return
         # Placement's limits are compared in the other test.
         hypothesis.assume(not found.missing.keys() & {
@@ -424,7 +426,7 @@ class TestFleets(testtools.TestCase):
                                         churn=1.0)
         pages = min((pool.size_kib for pool in fleet.hosts[0].cells[0].pages
                      if pool.total), default=None)
-        kind = fleet.hosts[0].pci_pools[0].kind if (
+        kind = fleet.hosts[0].pci_pools[0].keys if (
             fleet.hosts[0].pci_pools) else _NIC
         guests = [
             wanted(builders.guest((2, 4096, pages))),
@@ -440,11 +442,11 @@ class TestFleets(testtools.TestCase):
             wanted(builders.floating_guest((4, 4096, pages)),
                    guest_class='shared'),
             wanted(vcpus=4, memory_mib=4096, guest_class='shared')]
-        occupancies = list(host_occupancy.of_fleet(fleet).values())
+        occupancies = list(occupied.of_fleet(fleet).values())
         places = list(count.counted_hosts(occupancies))
         for packs_cells in (False, True):
             for guest in guests:
-                counter = count.Counter(guest, packs_cells)
+                counter = count.Counter(guest, placing.judge_of(packs_cells))
                 self.assertEqual(
                     [_pack(occupancy, guest, packs_cells)
                      for occupancy in occupancies],

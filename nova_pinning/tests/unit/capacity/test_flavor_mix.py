@@ -5,11 +5,11 @@ import hypothesis
 from hypothesis import strategies
 import testtools
 
+from nova_pinning.admission import host_occupancy
 from nova_pinning.capacity import count
 from nova_pinning.capacity import flavor_mix
 from nova_pinning import fit
 from nova_pinning.fit import capacity
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.tests.unit import builders

@@ -5,10 +5,11 @@ import hypothesis
 from hypothesis import strategies
 import testtools
 
+from nova_pinning.admission import host_occupancy
 from nova_pinning.capacity import count
 from nova_pinning.capacity import stranded
-from nova_pinning.fleet import host_occupancy
 from nova_pinning import model
+from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.capacity import test_count
 from nova_pinning.tests.unit import unit_base
@@ -32,9 +33,10 @@ def _least(occupancy, wanted, known):
         memory_mib = sum(
             cell.memory_mib - cell.memory_used_mib for cell in cells)
         for one in wanted:
-            fit = host_occupancy.verdict(occupancy, one)
+            fit = placing.verdict(occupancy, one)
             if fit:
-                after = _least(occupancy.with_guest(one, fit), wanted, known)
+                after = _least(
+                    placing.with_guest(occupancy, one, fit), wanted, known)
                 cpus = min(cpus, after[0])
                 memory_mib = min(memory_mib, after[1])
         known[key] = cpus, memory_mib

@@ -92,7 +92,7 @@ class TestShowCapacity(cli_case.TestCase):
         self.assertIn('F107', done.err)
         self.assertRegex(done.out, r'dedicated-4 .* at most \d+')
         self.assertIn('At most, since not all is known', done.out)
-        self.assertIn('cells of hosts are not known', done.out)
+        self.assertIn('it has no host file', done.out)
         document.write(self.path, fleet)
         done = self.run_command('capacity', self.path, '-f', 'json')
         found = json.loads(done.out)

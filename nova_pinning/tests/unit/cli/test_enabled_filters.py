@@ -2,6 +2,7 @@
 
 import argparse
 
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.cli import enabled_filters
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
@@ -19,10 +20,12 @@ class TestEnabledFilters(cli_case.TestCase):
         """
         parser = argparse.ArgumentParser()
         enabled_filters.add_option(parser)
-        return enabled_filters.keeps_classes(
+        names = enabled_filters.names(
             parser.parse_args(argv), snapshot.Fleet(
                 hosts=(), enabled_filters=snapshot_has,
                 where=errors.Location('fleet.json')))
+        return scheduler_rules.SchedulerRules(
+            enabled_filters=names).keeps_classes
 
     def _refused(self, text):
         return self.assertRaises(

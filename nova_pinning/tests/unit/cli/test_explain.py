@@ -134,10 +134,8 @@ class TestExplain(cli_case.TestCase):
             'off', '--host', 'bare', fleet=fleet)
         self.assertEqual(1, done.status, done.err)
         for text in ('is disabled: new disk',
-                     'refuses it: the host is of another class than the '
-                     'guest: a shared host, a dedicated guest',
-                     'whether it has these traits is not known: CUSTOM_A',
-                     'Not known for 2 hosts: traits CUSTOM_A',
+                     'refuses it: is a shared host by its guests, and the '
+                     'guest is dedicated',
                      '- enable host off, which is disabled (new disk)',
                      '1 is a shared host'):
             self.assertIn(text, ' '.join(done.out.split()))
@@ -158,7 +156,9 @@ class TestExplain(cli_case.TestCase):
 
     def test_isolated(self):
         fleet = dataclasses.replace(
-            self.fleet, aggregates=(snapshot.FleetAggregate(
+            self.fleet, enabled_filters=(
+                'AggregateMultiTenancyIsolation', 'PinnedTopologyFilter'),
+            aggregates=(snapshot.FleetAggregate(
                 'a', None, {'trait:CUSTOM_A': 'required',
                             'filter_tenant_id': 'acme'}),),
             hosts=tuple(dataclasses.replace(host, aggregates=('a',))
@@ -168,6 +168,10 @@ class TestExplain(cli_case.TestCase):
                 '--flavor', 'dedicated-2', *argv, fleet=fleet)
             self.assertEqual((1, 0), (status, found['hosts_fitting']))
         self.assertEqual(0, self._explain(
+            '--flavor', 'dedicated-2', '--project', 'acme',
+            fleet=fleet).status)
+        # Whose guest it is nobody says.
+        self.assertEqual(1, self._explain(
             '--flavor', 'dedicated-2', fleet=fleet).status)
 
     @ddt.data(

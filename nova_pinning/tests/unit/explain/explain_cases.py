@@ -9,10 +9,10 @@ from nova_pinning.admission import guest_request
 from nova_pinning.bridge import flavor_request
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
+from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 
 DEDICATED = hostclass.HostClass.DEDICATED
@@ -81,7 +81,7 @@ def fill(where, topology, uuid='guest1', **values):
 def placed_guest(where, topology, uuid='guest1', **values):
     """A guest for a standing, as nova would place it."""
     request = wanted(topology)
-    outcome = host_occupancy.fit_on(where, request)
+    outcome = placing.fit_on(where, request)
     return snapshot.FleetGuest(**{
         'uuid': uuid, 'host': where.host.name, 'vcpus': request.vcpus,
         'memory_mib': request.memory_mib, 'guest_class': DEDICATED,

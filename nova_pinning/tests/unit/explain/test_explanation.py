@@ -5,15 +5,18 @@ import itertools
 
 import hypothesis
 
+from nova_pinning.admission import devices
+from nova_pinning.admission import host_occupancy
 from nova_pinning.bridge import flavor_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import moved_guest
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.presentation import explanation_report
 from nova_pinning.presentation import explanation_text
+from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.explain import explain_cases
 from nova_pinning.tests.unit import unit_base
@@ -87,7 +90,7 @@ class TestWays(unit_base.TestCase):
                           ('host1',)), self._texts(found)[0])
 
     def test_smaller_without_devices(self):
-        kind = snapshot.DeviceKind('10de', '20b5')
+        kind = devices.device_keys('10de', '20b5')
         host = explain_cases.host(_cell(), pci_pools=(
             snapshot.PciPool(kind, 0, 1),))
         flavors = (explain_cases.flavor(
@@ -174,7 +177,7 @@ class TestWays(unit_base.TestCase):
         self.assertEqual((), found.remediation.smaller)
 
     def test_device_policy(self):
-        kind = snapshot.DeviceKind('10de', '20b5')
+        kind = devices.device_keys('10de', '20b5')
         host = explain_cases.host(
             _cell(0, 4), _cell(1),
             pci_pools=(snapshot.PciPool(kind, 0, 1),))
@@ -292,7 +295,7 @@ class TestMoves(unit_base.TestCase):
     def test_stays(self):
         full, other = (explain_cases.host(_cell(), name=name)
                        for name in ('full', 'other'))
-        use = snapshot.PciUse(snapshot.DeviceKind('1', '2'), 0, 1)
+        use = snapshot.PciUse(devices.device_keys('1', '2'), 0, 1)
         for values in ({'is_movable': False}, {'devices': (use,)}):
             guests = (*_taken(full, 4, **values), *_taken(other, 4))
             found = _explain(_fleet(full, other, guests=guests),
@@ -384,7 +387,7 @@ class TestProperties(unit_base.TestCase):
         found = _explain(fleet, flavor)
         explanation_report.as_dict(found)
         self._check_sum(fleet, found)
-        fleet_standings = host_occupancy.of_fleet(fleet)
+        fleet_standings = occupied.of_fleet(fleet)
         if found.fitting:
             self.assertFalse(found.remediation)
             return
@@ -399,9 +402,9 @@ class TestProperties(unit_base.TestCase):
         self.assertEqual(
             len(fleet.hosts),
             len(found.fitting) + sum(group.count for group in found.groups))
-        occupancies = host_occupancy.of_fleet(fleet)
+        occupancies = occupied.of_fleet(fleet)
         fits = tuple(name for name, where in occupancies.items() if isinstance(
-            host_occupancy.verdict(where, found.request), model.Fit))
+            placing.verdict(where, found.request), model.Fit))
         self.assertEqual(fits, found.fitting)
 
     def _check_way(self, fleet, occupancies, alternative):
@@ -409,7 +412,7 @@ class TestProperties(unit_base.TestCase):
                                    fleet.pci_aliases)
         self.assertEqual(alternative.request, again)
         fits = [name for name, where in occupancies.items()
-                if isinstance(host_occupancy.verdict(where, again), model.Fit)]
+                if isinstance(placing.verdict(where, again), model.Fit)]
         self.assertEqual(list(alternative.hosts), fits)
 
     def _check_moves(self, occupancies, found):
@@ -428,18 +431,18 @@ class TestProperties(unit_base.TestCase):
                 left[clearing.host] = here.without(move.guest)
                 one = moved_guest.of_guest(move.guest)
                 there = left[move.target]
-                outcome = host_occupancy.verdict(there, one)
+                outcome = placing.verdict(there, one)
                 self.assertIsInstance(outcome, model.Fit)
-                left[move.target] = there.with_guest(one, outcome)
-            self.assertIsInstance(host_occupancy.verdict(
+                left[move.target] = placing.with_guest(there, one, outcome)
+            self.assertIsInstance(placing.verdict(
                 left[clearing.host], found.request), model.Fit)
 
     def _opens(self, occupancies, name, guest, wanted):
-        if not isinstance(host_occupancy.verdict(
+        if not isinstance(placing.verdict(
                 occupancies[name].without(guest), wanted), model.Fit):
             return False
         one = moved_guest.of_guest(guest)
-        return any(isinstance(host_occupancy.verdict(where, one), model.Fit)
+        return any(isinstance(placing.verdict(where, one), model.Fit)
                    for other, where in occupancies.items() if other != name)
 
     @hypothesis.given(explain_cases.FLEETS, explain_cases.FLAVORS)

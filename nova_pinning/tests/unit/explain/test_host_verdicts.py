@@ -4,30 +4,34 @@ import dataclasses
 
 import ddt
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import outcome
 from nova_pinning import cpuset
 from nova_pinning.explain import explanation
 from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import verdict_summary
 from nova_pinning import fit
-from nova_pinning.fleet import host_occupancy
-from nova_pinning.fleet import placement
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.explain import explain_cases
 from nova_pinning.tests.unit import unit_base
 
 _CELL = builders.host_cell(0, range(8))
 _GUEST = explain_cases.pinned((4, 100))
-_GPU = snapshot.DeviceKind('10de', '20b5')
+_GPU = devices.device_keys('10de', '20b5')
 
 
-def _verdict(host, one=None, scope=placement.PlacementScope(), guests=()):
+def _verdict(host, one=None, wishes=guest_request.GuestWishes(), guests=(),
+             **rules):
     where = host_occupancy.of_host(host, guests)
     one = one or explain_cases.wanted(_GUEST)
-    return host_verdicts.HostJudge({
-        host.name: where}, scope=scope).verdict(where, one)
+    return host_verdicts.HostJudge(
+        {host.name: where}, placing.judge_of(**rules), wishes).verdict(
+            where, one)
 
 
 @ddt.ddt
@@ -51,9 +55,8 @@ class TestCause(unit_base.TestCase):
         ({'reserved_memory_mib': 0}, None, None, None))
 
     def test_order(self):
-        scope = placement.PlacementScope(
-            {'zone': snapshot.FleetAggregate('zone', 'az1')},
-            availability_zone='az1')
+        aggregates = {'zone': snapshot.FleetAggregate('zone', 'az1')}
+        wishes = guest_request.GuestWishes(availability_zone='az1')
         one = explain_cases.wanted(_GUEST, (guest_request.query(
             {'PCPU': 4, 'MEMORY_MB': 100}, self.QUERY.required,
             self.QUERY.forbidden),))
@@ -62,13 +65,13 @@ class TestCause(unit_base.TestCase):
             traits=frozenset({'COMPUTE_STATUS_DISABLED'}))
         for changes, layer, name, about in self.STEPS:
             host = dataclasses.replace(host, **changes)
-            found = _verdict(host, one, scope)
+            found = _verdict(host, one, wishes, aggregates=aggregates)
             if layer is None:
                 self.assertIsNone(found.cause)
                 self.assertTrue(found.fits)
                 self.assertEqual('', found.figures)
             else:
-                self.assertEqual((layer, name, about), found.cause)
+                self.assertEqual((layer, name, about), found.cause[:3])
                 self.assertFalse(found.fits)
                 self.assertNotEqual('', found.figures)
                 self.assertEqual(layer in ('fit', 'resources'),
@@ -79,9 +82,9 @@ class TestCause(unit_base.TestCase):
             resources={'PCPU': 99}),))
         found = _verdict(
             explain_cases.host(_CELL, host_class=explain_cases.SHARED), one)
-        self.assertIsInstance(found.outcome, model.Fit)
-        self.assertEqual(1, len(found.exclusions))
-        self.assertIsNotNone(found.class_refusal)
+        self.assertIsInstance(found.fit, model.Fit)
+        self.assertEqual(1, len(found.by_placement))
+        self.assertNotEqual('', found.class_refusal)
 
     def test_closest_query(self):
         # Only the other one lacks nothing but CPUs.
@@ -91,7 +94,7 @@ class TestCause(unit_base.TestCase):
             guest_request.query(resources={'VCPU': 9})))
         found = _verdict(explain_cases.host(_CELL, traits=frozenset()), one)
         self.assertEqual(['VCPU'],
-                         [exclusion.name for exclusion in found.exclusions])
+                         [refusal.about for refusal in found.by_placement])
 
     def test_figures(self):
         full = explain_cases.fill(
@@ -106,14 +109,15 @@ class TestCause(unit_base.TestCase):
         request = snapshot.PciRequest('gpu', (_GPU,), 2)
         found = _verdict(explain_cases.host(_CELL, pci_pools=(pool,)),
                          explain_cases.wanted(_GUEST, devices=(request,)))
-        self.assertEqual(('fit', 'pci', ''), found.cause)
+        self.assertEqual(('fit', 'pci', ''), found.cause[:3])
         self.assertIn('1 free devices with alias gpu, 2 needed',
                       found.figures)
 
     def test_unknown_traits(self):
         found = _verdict(explain_cases.host(_CELL), explain_cases.wanted(
             _GUEST, (self.QUERY,)))
-        self.assertEqual({'A'}, found.unknown_traits)
+        self.assertEqual([('traits', 'A')], [
+            (doubt.kind, doubt.about) for doubt in found.doubts])
         self.assertTrue(found.fits)
 
 
@@ -157,7 +161,7 @@ class TestSums(unit_base.TestCase):
         one = explain_cases.wanted(_GUEST)
         for count in (1, 2):
             text = verdict_summary.phrase(
-                host_verdicts.RefusalCause(host_verdicts.RefusalLayer.FIT,
+                host_verdicts.RefusalCause(host_verdicts.RefusalRank.FIT,
                                            str(reason)), count, one)
             self.assertIn(text.split()[0], (
                 ('has', 'is', 'lacks') if count == 1 else
@@ -165,7 +169,7 @@ class TestSums(unit_base.TestCase):
 
     def test_resources(self):
         cause = host_verdicts.RefusalCause(
-            host_verdicts.RefusalLayer.RESOURCES, 'DISK_GB')
+            host_verdicts.RefusalRank.RESOURCES, 'DISK_GB')
         self.assertEqual(
             'have room in their cells, but too little DISK_GB left in '
             'Placement',
@@ -174,15 +178,16 @@ class TestSums(unit_base.TestCase):
             'has too little DISK_GB left',
             verdict_summary.phrase(cause, 1, explain_cases.wanted()))
 
-    @ddt.data(*placement.ExclusionKind)
-    def test_exclusions(self, kind):
-        layer = (host_verdicts.RefusalLayer.TRAITS if 'trait' in kind
-                 else host_verdicts.RefusalLayer.AGGREGATES)
-        text = verdict_summary.phrase(
-            host_verdicts.RefusalCause(layer, str(kind), 'X'), 2,
+    @ddt.data(('required-trait', 'has no trait X', 'lack trait X'),
+              ('forbidden-trait', 'has trait X', 'have trait X'),
+              ('AggregateTypeAffinityFilter', 'takes flavor X', 'take flavor'))
+    @ddt.unpack
+    def test_refusals(self, name, clause, several):
+        text = verdict_summary.phrase(host_verdicts.cause_of(
+            outcome.AdmissionRefusal(
+                outcome.RefusalLayer.FILTER, name, 'X', clause)), 2,
             explain_cases.wanted())
-        self.assertIn('X', text)
-        self.assertIn(text.split()[0], ('have', 'are', 'lack'))
+        self.assertTrue(text.startswith(several), text)
 
     def test_placement_groups(self):
         one = explain_cases.wanted(_GUEST, (guest_request.query(
@@ -207,9 +212,9 @@ class TestJudge(unit_base.TestCase):
         where = host_occupancy.of_host(explain_cases.host(*cells))
         one = explain_cases.wanted(explain_cases.pinned((2, 100)))
         for packs_cells, cell in ((False, 0), (True, 1)):
-            found = host_verdicts.HostJudge({}, packs_cells).verdict(
-                where, one)
-            self.assertEqual(cell, found.outcome.cells[0].host_cell)
+            found = host_verdicts.HostJudge(
+                {}, placing.judge_of(packs_cells)).verdict(where, one)
+            self.assertEqual(cell, found.fit.cells[0].host_cell)
 
     def test_what_is_predicted_counts(self):
         # Packing, nova tries the cell first that lacks memory.
@@ -231,8 +236,8 @@ class TestJudge(unit_base.TestCase):
             (2, 100), thread_policy=model.ThreadPolicy.ISOLATE,
             emulator_isolated=True))
         for packs_cells in (False, True):
-            found = host_verdicts.HostJudge(
-                {}, packs_cells, bounds=fit.ClaimBounds(ask_nova=ask_nova))
+            found = host_verdicts.HostJudge({}, placing.judge_of(
+                packs_cells, fit.ClaimBounds(ask_nova=ask_nova)))
             self.assertEqual(not packs_cells, found.fits(where, one))
         self.assertEqual([[0, 1]], asked)
 
@@ -245,6 +250,5 @@ class TestJudgeOf(unit_base.TestCase):
             aggregates=(snapshot.FleetAggregate('a', 'z'),))
         found = explanation.judge_of(fleet)
         self.assertEqual(['host1'], list(found.occupancies))
-        self.assertTrue(found.packs_cells)
-        self.assertTrue(found.scope.is_open)
-        self.assertEqual(['a'], list(found.scope.aggregates))
+        self.assertTrue(found.judge.rules.packs_cells)
+        self.assertEqual(['a'], list(found.judge.rules.aggregates))

@@ -7,13 +7,14 @@ import random
 import ddt
 from prometheus_client import parser
 
+from nova_pinning.admission import host_occupancy
 from nova_pinning.bridge import flavor_request
 from nova_pinning.bridge import standalone
 from nova_pinning.capacity import capacity
 from nova_pinning.exporter import fleet_figures
 from nova_pinning.exporter import fleet_tally
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 from nova_pinning.placement import inventory
@@ -51,7 +52,7 @@ class TallyTestCase(unit_base.TestCase):
         self.fleet = make_fleet()
         self.requests = requests_of(self.fleet)
         self.tally = fleet_tally.FleetTally(
-            self.requests, self.fleet.packs_cells)
+            self.requests, occupied.rules_of(self.fleet))
 
     def check(self):
         """Update and compare; returns how many hosts were counted."""
@@ -72,14 +73,14 @@ class TallyTestCase(unit_base.TestCase):
     def expected_facts(self):
         """What can be told without the exporter's own sums."""
         facts = collections.Counter()
-        guests = occupancy.guests_by_host(self.fleet)
+        guests = occupied.guests_by_host(self.fleet)
         for host in self.fleet.hosts:
             own = ('class', capacity_report.class_name(host.host_class))
             state = 'enabled' if host.is_enabled else 'disabled'
             facts['hosts', (own, ('state', state))] += 1
             facts['dedicated_cpus', (own,)] += host.dedicated_count
             facts['memory_bytes', (own,)] += host.memory_mib * 2 ** 20
-            engine = occupancy.engine_host(host, guests[host.name])
+            engine = host_occupancy.engine_host(host, guests[host.name])
             facts['pinned_cpus', (own,)] += sum(
                 len(cell.pinned_cpus) for cell in engine.cells)
             for guest in guests[host.name]:

@@ -125,7 +125,7 @@ class WatchTestCase(unit_base.TestCase):
         """What was counted halfway is not taken for a count."""
         self.watch.refresh()
         text = self.watch.text()
-        broken = dataclasses.replace(self.fleet.hosts[1], cells=None)
+        broken = dataclasses.replace(self.fleet.hosts[1], pci_pools=None)
         first = dataclasses.replace(self.fleet.hosts[0], is_enabled=False)
         self.source.fleet = dataclasses.replace(
             self.fleet, hosts=(first, broken, *self.fleet.hosts[2:]))

@@ -5,11 +5,12 @@ import dataclasses
 import hypothesis
 
 from nova_pinning import cpuset
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning import model
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import fleet_host_picture
 from nova_pinning.presentation import guest_drawing
+from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.explain import explain_cases
 from nova_pinning.tests.unit.presentation import drawings
@@ -44,8 +45,8 @@ class TestPicture(unit_base.TestCase):
     @hypothesis.settings(max_examples=15, deadline=None)
     def test_any(self, fleet, flavor):
         one = explain_cases.read(flavor)
-        for where in host_occupancy.of_fleet(fleet).values():
-            outcome = host_occupancy.fit_on(where, one)
+        for where in occupied.of_fleet(fleet).values():
+            outcome = placing.fit_on(where, one)
             described = fleet_host_picture.fleet_host_description(where.host)
             pinned = cpuset.union(
                 cell.pinned_cpus for cell in where.engine.cells)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from oslotest import base
 
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import moves_drawing
 from nova_pinning.presentation import svg_drawing
@@ -22,7 +22,7 @@ def _after(fleet, plan):
     for move in plan.moves:
         guests[move.guest] = dataclasses.replace(
             guests[move.guest], host=move.target, fit=move.target_fit)
-    return host_occupancy.of_fleet(dataclasses.replace(
+    return occupied.of_fleet(dataclasses.replace(
         fleet, guests=tuple(guests.values())))
 
 
@@ -47,7 +47,7 @@ class TestDraw(base.BaseTestCase):
                        for name in (move.source, move.target)}
             self.assertEqual(
                 set(), {host.name for host in drawn.hosts} - touched)
-            fleets = host_occupancy.of_fleet(fleet), _after(fleet, plan)
+            fleets = occupied.of_fleet(fleet), _after(fleet, plan)
             for host in drawn.hosts:
                 self.assertEqual(['before', 'after'],
                                  [state.label for state in host.states])

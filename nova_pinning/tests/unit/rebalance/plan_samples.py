@@ -6,15 +6,16 @@ import random
 
 from hypothesis import strategies
 
-from nova_pinning.fit import devices
+from nova_pinning.admission import devices
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import moved_guest
+from nova_pinning.fleet import occupied
 from nova_pinning import model
 from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
 from nova_pinning.rebalance import slot_size
+from nova_pinning.tests.unit.admission import placing
 
 _WORDS = strategies.text(strategies.characters(
     codec='utf-8', exclude_categories=('Cc', 'Cf', 'Cs', 'Zl', 'Zp', 'Zs',
@@ -79,7 +80,7 @@ _SIZES = strategies.builds(
                 model.GuestCell((0, 1), (2,), 64, model.PAGES_LARGE))),
             physnets=strategies.frozensets(_WORDS, max_size=2)),
         devices=_tuples(strategies.just(devices.PciRequest(
-            'nic', (devices.DeviceKind('8086', '1572'),), 2)))))
+            'nic', (devices.device_keys('8086', '1572'),), 2)))))
 #: Whatever a plan can be asked for with.
 ANY_REQUEST = strategies.builds(
     plan_request.PlanRequest,
@@ -129,13 +130,13 @@ def moving(fleet, *moves, **values):
 
     :param moves: UUID and the host to go to, of each
     """
-    occupancies = host_occupancy.of_fleet(fleet)
+    occupancies = occupied.of_fleet(fleet)
     guests = {guest.uuid: guest for guest in fleet.guests}
     last = {}
     planned = []
     for uuid, target in moves:
         guest = guests[uuid]
-        found = host_occupancy.verdict(
+        found = placing.verdict(
             occupancies[target], moved_guest.of_guest(guest),
             fleet.packs_cells)
         assert isinstance(found, model.Fit), found
@@ -162,13 +163,13 @@ def moving(fleet, *moves, **values):
 def some_moves(fleet, count, seed=0):
     """UUIDs and hosts for :func:`moving`, any that nova would make."""
     chance = random.Random(seed)
-    occupancies = host_occupancy.of_fleet(fleet)
+    occupancies = occupied.of_fleet(fleet)
     guests = {guest.uuid: guest for guest in fleet.guests}
     found = []
     for _ in range(50 * count):
         guest = guests[chance.choice(sorted(guests))]
         target = chance.choice(sorted(set(occupancies) - {guest.host}))
-        outcome = host_occupancy.verdict(
+        outcome = placing.verdict(
             occupancies[target], moved_guest.of_guest(guest),
             fleet.packs_cells)
         if not isinstance(outcome, model.Fit) or guest.devices:

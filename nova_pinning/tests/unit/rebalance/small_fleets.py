@@ -5,12 +5,14 @@ import dataclasses
 import itertools
 import random
 
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.admission import host_occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.rebalance import slot_size
 from nova_pinning.tests import forms
+from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 
 
@@ -46,7 +48,7 @@ def put(occupancy, name, topology, cells=None, **values):
         occupancy = dataclasses.replace(occupancy, engine=engine)
     request = slot_size.SlotSize(
         request=_request(guest), name='').request
-    fit = host_occupancy.fit_on(occupancy, request)
+    fit = placing.fit_on(occupancy, request)
     return dataclasses.replace(guest, fit=fit) if fit else None
 
 
@@ -123,7 +125,7 @@ class BruteForce:
     def best(self, moves):
         """(The most value, the fewest moves for it) of up to so many."""
         states = {self._key(start): start
-                  for start in [host_occupancy.of_fleet(self._fleet)]}
+                  for start in [occupied.of_fleet(self._fleet)]}
         best, fewest = self._value(list(
             *[start.values() for start in states.values()])), 0
         seen = set(states)
@@ -151,9 +153,9 @@ class BruteForce:
                 if not guest.is_movable:
                     continue
                 request = _request(guest)
-                if host_occupancy.placement_refusal(state[target], request):
+                if placing.shortage_texts(state[target], request):
                     continue
-                fit = host_occupancy.fit_on(
+                fit = placing.fit_on(
                     state[target], request, self._fleet.packs_cells)
                 if fit:
                     moved = dataclasses.replace(guest, host=target, fit=fit)

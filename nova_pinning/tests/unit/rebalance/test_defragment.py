@@ -12,7 +12,7 @@ from hypothesis import strategies
 from benchmarks import bytedance
 from nova_pinning import errors
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.rebalance import defragment
 from nova_pinning.rebalance import integer_program
 from nova_pinning.rebalance import move_rules
@@ -42,7 +42,7 @@ def slots(fleet, *sizes):
     """Slots of each size, by the engine."""
     counter = slot_counting.SlotCounter(sizes or (_SLOT,), fleet.packs_cells)
     rows = [counter.on_host(occupancy)
-            for occupancy in host_occupancy.of_fleet(fleet).values()]
+            for occupancy in occupied.of_fleet(fleet).values()]
     return tuple(map(sum, zip(*rows)))
 
 
@@ -56,7 +56,7 @@ class _Case(unit_base.TestCase):
     def assert_carried_out(self, fleet, plan):
         """Each move goes to where the engine puts the guest by then."""
         done = replay.MoveReplay(fleet, move_rules.MoveRules(fleet),
-                                 host_occupancy.of_fleet(fleet))
+                                 occupied.of_fleet(fleet))
         for move in plan.moves:
             guest = done.guest(move.guest)
             self.assertEqual((move.source, move.source_fit),
@@ -67,7 +67,7 @@ class _Case(unit_base.TestCase):
         after = replay.fleet_after(fleet, plan.moves)
         self.assertEqual(
             _guests_by_host(done.occupancies),
-            _guests_by_host(host_occupancy.of_fleet(after)))
+            _guests_by_host(occupied.of_fleet(after)))
         return after
 
     def assert_any_order(self, fleet, plan):

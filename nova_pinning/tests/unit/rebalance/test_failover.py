@@ -7,14 +7,17 @@ import hypothesis
 from hypothesis import strategies
 from oslotest import base
 
+from nova_pinning.admission import devices
+from nova_pinning.admission import host_occupancy
 from nova_pinning import errors
-from nova_pinning.fleet import host_occupancy
 from nova_pinning.fleet import moved_guest
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.rebalance import failover
 from nova_pinning.rebalance import failover_model
 from nova_pinning.rebalance import move_rules
+from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.explain import explain_cases
 from nova_pinning.tests.unit import unit_base
@@ -22,7 +25,7 @@ from nova_pinning.tests.unit import unit_base
 YES = failover_model.SurvivalVerdict.YES
 NO = failover_model.SurvivalVerdict.NO
 UNKNOWN = failover_model.SurvivalVerdict.UNKNOWN
-NIC = snapshot.DeviceKind('8086', '154c')
+NIC = devices.device_keys('8086', '154c')
 GROUP = snapshot.FleetServerGroup(
     id='g', name='db', policy=snapshot.GroupPolicy.ANTI_AFFINITY)
 
@@ -62,7 +65,7 @@ def with_guests(fleet, change):
 def least_down(fleet, lost):
     """Try every order and every target, one guest at a time."""
     rules = move_rules.MoveRules(fleet)
-    everywhere = host_occupancy.of_fleet(fleet)
+    everywhere = occupied.of_fleet(fleet)
     best = [len(fleet.guests)]
     seen = set()
 
@@ -85,11 +88,11 @@ def least_down(fleet, lost):
                 if rules.evacuation_host_refusal(guest, occupancy.host) or (
                         rules.group_refusal(guest, name, where)):
                     continue
-                found = host_occupancy.verdict(occupancy, request)
+                found = placing.verdict(occupancy, request)
                 if isinstance(found, model.Fit):
                     go([one for one in waiting if one is not guest],
-                       {**occupancies, name: occupancy.with_guest(
-                           request, found, guest.uuid)},
+                       {**occupancies, name: placing.with_guest(
+                           occupancy, request, found, guest.uuid)},
                        {**where, guest.uuid: name})
 
     go([guest for guest in fleet.guests if guest.host in lost],
@@ -173,15 +176,15 @@ class FailoverTestCase(base.BaseTestCase):
 
     def check_evacuations(self, fleet, loss):
         """Carry them out as they are told."""
-        occupancies = host_occupancy.of_fleet(fleet)
+        occupancies = occupied.of_fleet(fleet)
         guests = {guest.uuid: guest for guest in fleet.guests}
         for one in loss.evacuations:
             self.assertNotIn(one.target, loss.hosts)
             request = moved_guest.of_guest(guests[one.guest])
-            found = host_occupancy.verdict(occupancies[one.target], request)
+            found = placing.verdict(occupancies[one.target], request)
             self.assertEqual(one.fit, found)
-            occupancies[one.target] = occupancies[one.target].with_guest(
-                request, found)
+            occupancies[one.target] = placing.with_guest(
+                occupancies[one.target], request, found)
         self.assertEqual(
             sorted(guest.uuid for guest in fleet.guests
                    if guest.host in loss.hosts),

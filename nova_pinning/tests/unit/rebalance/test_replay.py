@@ -9,17 +9,23 @@ from nova.virt import hardware
 from oslo_config import cfg
 
 from benchmarks import bytedance
+from nova_pinning.admission import devices
+from nova_pinning.admission import outcome
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import fleet_claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning.fit import threads
+from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import moved_guest
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
+from nova_pinning import model
 from nova_pinning.rebalance import defragment
 from nova_pinning.rebalance import drain
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 from nova_pinning.rebalance import replay
 from nova_pinning.rebalance import slot_size
 from nova_pinning.rebalance import solver_settings
@@ -87,7 +93,7 @@ class TestClaims(unit_base.TestCase):
     def assert_claimed(self, fleet, plan):
         self.assertNotEqual((), plan.moves)
         guests = {guest.uuid: guest for guest in fleet.guests}
-        occupancies = host_occupancy.of_fleet(fleet)
+        occupancies = occupied.of_fleet(fleet)
         cfg.CONF.set_override(_PACKING, fleet.packs_cells, 'compute')
         self.addCleanup(cfg.CONF.clear_override, _PACKING, 'compute')
         for move in plan.moves:
@@ -130,7 +136,7 @@ class TestClaims(unit_base.TestCase):
 class TestDevices(unit_base.TestCase):
 
     def test_taken_on_the_target(self):
-        kind = snapshot.DeviceKind('144d', 'a808')
+        kind = devices.device_keys('144d', 'a808')
         hosts = [small_fleets.fleet_host(
             number, 4, pci_pools=(snapshot.PciPool(kind, 0, 1),))
             for number in range(3)]
@@ -141,12 +147,12 @@ class TestDevices(unit_base.TestCase):
         fleet = dataclasses.replace(fleet, guests=(
             dataclasses.replace(fleet.guests[0], devices=(use,)),
             *fleet.guests[1:]))
-        request = replay.request_of(fleet.guests[0], fleet.pci_aliases)
+        request = moved_guest.RequestReader(fleet).request(fleet.guests[0])
         self.assertEqual((snapshot.PciRequest('nvme', (kind,), 1,
                                               'required'),),
                          request.devices)
         done = replay.MoveReplay(fleet, move_rules.MoveRules(fleet),
-                                 host_occupancy.of_fleet(fleet))
+                                 occupied.of_fleet(fleet))
         self.assertIn('PCPU left', done.try_move('guest1', 'host2'))
         done.try_move('guest0', 'host1')
         self.assertEqual((use,), done.occupancies['host1'].device_uses)
@@ -155,8 +161,35 @@ class TestDevices(unit_base.TestCase):
         self.assertEqual(done.occupancies['host1'].guests[-1], next(
             guest for guest in after.guests if guest.uuid == 'guest0'))
 
+    def test_refused_by_what_its_flavor_asks_for(self):
+        traits = [None, frozenset(), frozenset({'HW_X', 'CUSTOM_BAD'}),
+                  frozenset({'HW_X'})]
+        fleet = small_fleets.fleet_of(
+            [small_fleets.fleet_host(number, 4, traits=has)
+             for number, has in enumerate(traits)], [(0, [0], 2)],
+            flavors=(flavor_model.Flavor(
+                name='f', vcpus=2, memory_mib=2, extra_specs={
+                    'hw:cpu_policy': 'dedicated', 'trait:HW_X': 'required',
+                    'trait:CUSTOM_BAD': 'forbidden'}),))
+        fleet = dataclasses.replace(fleet, guests=(
+            dataclasses.replace(fleet.guests[0], flavor='f'),))
+        done = replay.MoveReplay(fleet, move_rules.MoveRules(fleet),
+                                 occupied.of_fleet(fleet))
+        self.assertIn('has no trait HW_X', done.try_move('guest0', 'host1'))
+        self.assertIn('has trait CUSTOM_BAD',
+                      done.try_move('guest0', 'host2'))
+        self.assertIsInstance(done.try_move('guest0', 'host3'), model.Fit)
+        self.assertIn('not known whether it has trait HW_X',
+                      done.try_move('guest0', 'host0'))
+        assuming = replay.MoveReplay(fleet, move_rules.MoveRules(
+            fleet, plan_request.RuleSettings(assumes=frozenset(
+                {outcome.DoubtKind.TRAITS}))), done.occupancies)
+        self.assertIsInstance(done.guest('guest0').fit, model.Fit)
+        self.assertNotIn('not known', str(
+            assuming.verdict(done.guest('guest0'), 'host0')))
+
     def test_refused_by_devices(self):
-        kind = snapshot.DeviceKind('144d', 'a808')
+        kind = devices.device_keys('144d', 'a808')
         hosts = [small_fleets.fleet_host(
             number, 4, pci_pools=(snapshot.PciPool(kind, 0, 1),) * (
                 number == 0)) for number in range(2)]
@@ -164,6 +197,6 @@ class TestDevices(unit_base.TestCase):
         fleet = dataclasses.replace(fleet, guests=(dataclasses.replace(
             fleet.guests[0], devices=(snapshot.PciUse(kind, 0, 1),)),))
         done = replay.MoveReplay(fleet, move_rules.MoveRules(fleet),
-                                 host_occupancy.of_fleet(fleet))
+                                 occupied.of_fleet(fleet))
         self.assertIn('PCI devices', done.try_move('guest0', 'host1'))
         self.assertEqual([], done.moves)

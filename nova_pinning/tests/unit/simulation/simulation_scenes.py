@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import dataclasses
 import random
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning import cpuset
 from nova_pinning.fleet import snapshot
@@ -15,8 +16,8 @@ from nova_pinning.model import ThreadPolicy
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
 
-DISK = snapshot.DeviceKind('144d', 'a808')
-CARD = snapshot.DeviceKind('10de', '1eb8')
+DISK = devices.device_keys('144d', 'a808')
+CARD = devices.device_keys('10de', '1eb8')
 DEDICATED = hostclass.HostClass.DEDICATED
 SHARED = hostclass.HostClass.SHARED
 
@@ -122,7 +123,7 @@ def guest(
         devices=tuple(devices), queries=queries)
 
 
-def wishes(kind: snapshot.DeviceKind, policy: str,
+def wishes(kind: devices.Pairs, policy: str,
            count: int = 1) -> tuple[snapshot.PciRequest, ...]:
     return (snapshot.PciRequest('device', (kind,), count, policy),)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies
 import testtools
 
 from nova_pinning.bridge import flavor_request
+from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
@@ -135,7 +136,9 @@ class TestPlain(testtools.TestCase):
         for guest_class, cells, page_size_kib in itertools.product(
                 hostclass.HostClass, (1, 2), (None, -1, -2, -3, 2048)):
             found = guests.plain(8, 4096, guest_class, cells, page_size_kib)
-            by_nova = flavor_request.request_for(found.flavor)
+            by_nova = flavor_request.request_for(flavor_model.Flavor(
+                name=found.name, vcpus=8, memory_mib=4096,
+                extra_specs=dict(found.extra_specs)))
             self.assertEqual(
                 (by_nova.guest_class, by_nova.topology,
                  [query.resources for query in by_nova.queries]),

@@ -7,7 +7,8 @@ from hypothesis import strategies
 import testtools
 
 from nova_pinning.admission import devices
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import fast
@@ -37,7 +38,7 @@ class TestLedger(testtools.TestCase):
             ledger, scheduler_configuration.NAMED['pinning']).place(
                 'a', wanted)
         placed_guest = ledger.placed_guests['a']
-        expected = host_occupancy.guest_of(
+        expected = judge.placed_on(
             wanted, host_occupancy.of_host(host), placed_guest.fit)
         self.assertEqual(25, expected.disk_gib)
         for field in ('vcpus', 'memory_mib', 'disk_gib', 'guest_class',

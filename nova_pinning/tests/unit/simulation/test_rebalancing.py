@@ -8,8 +8,9 @@ import hypothesis
 from hypothesis import strategies
 import testtools
 
+from nova_pinning.admission import host_occupancy
 from nova_pinning import errors
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import plan_model
 from nova_pinning.simulation import arrival_process
@@ -21,6 +22,7 @@ from nova_pinning.simulation import rebalance_policy
 from nova_pinning.simulation import rebalancing
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
+from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit.simulation import simulation_scenes
 
 HOURLY = rebalance_policy.RebalancePolicy(every_hours=1.0, moves=8)
@@ -55,16 +57,16 @@ def at_random(fleet, sizes, limits):
 
 def _with_own_guests(fleet, seed):
     """A fleet on which guests of all kinds stand already."""
-    by_name = host_occupancy.of_fleet(fleet)
+    by_name = occupied.of_fleet(fleet)
     draws = random.Random(f'own-{seed}')
     for number in range(12):
         name = draws.choice(sorted(by_name))
         request = simulation_scenes.KINDS[
             draws.choice(sorted(simulation_scenes.KINDS))]
-        fit = host_occupancy.verdict(by_name[name], request)
+        fit = placing.verdict(by_name[name], request)
         if fit:
-            by_name[name] = by_name[name].with_guest(
-                request, fit, f'own-{number}')
+            by_name[name] = placing.with_guest(
+                by_name[name], request, fit, f'own-{number}')
     return dataclasses.replace(fleet, guests=tuple(
         guest for host in by_name.values() for guest in host.guests))
 
@@ -222,8 +224,8 @@ class TestLedgerPlanner(testtools.TestCase):
             snapshot.PciPool(simulation_scenes.DISK, 0, 4),))
         by_name = host_occupancy.of_host(host)
         for number, request in enumerate(placed):
-            by_name = by_name.with_guest(
-                request, host_occupancy.verdict(by_name, request),
+            by_name = placing.with_guest(
+                by_name, request, placing.verdict(by_name, request),
                 str(number))
         fleet = snapshot.Fleet(hosts=(host,), guests=by_name.guests)
         ledger = occupancy_ledger.of_fleet(fleet, [0])

@@ -11,6 +11,7 @@ from nova.virt import hardware
 from oslo_config import cfg
 import testtools
 
+from nova_pinning.admission import devices
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -84,7 +85,7 @@ class TestBothDecideAlike(testtools.TestCase):
         """Where their claims put guests, both find them."""
         seed, one = 6, scheduler_configuration.NAMED['pinning']
         fleet = simulation_scenes.fleet(seed)
-        kind = snapshot.DeviceKind('15b3', '1018')
+        kind = devices.device_keys('15b3', '1018')
         found = []
         for release in None, '2025.1':
             hosts = tuple([

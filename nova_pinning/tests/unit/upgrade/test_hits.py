@@ -5,6 +5,7 @@ import dataclasses
 
 import ddt
 
+from nova_pinning.admission import devices
 from nova_pinning import cpuset
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -12,7 +13,7 @@ from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import unit_base
 from nova_pinning.upgrade import hits
 
-NIC = snapshot.DeviceKind('8086', '1533')
+NIC = devices.device_keys('8086', '1533')
 DEDICATED, MIXED = model.CpuPolicy.DEDICATED, model.CpuPolicy.MIXED
 
 

@@ -7,7 +7,7 @@ from nova_pinning.bridge import flavor_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import size_limits
 from nova_pinning.explain import verdict_summary
-from nova_pinning.fleet import host_occupancy
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import capacity_report
@@ -60,7 +60,7 @@ class TestAnswers(unit_base.TestCase):
             verdict = judge.verdict(judge.occupancies[host['name']], request)
             self.assertEqual(verdict.fits, state['why'][number] < 0)
             self.assertEqual(verdict.fits, state['fits'][number] > 0)
-            self.assertEqual(bool(verdict.gaps), number in state['bounds'])
+            self.assertEqual(bool(verdict.doubts), number in state['bounds'])
             if not verdict.fits:
                 refused[tuple(document['reasons'][state['why'][number]])] += 1
         groups = verdict_summary.groups(
@@ -144,7 +144,7 @@ class TestHosts(unit_base.TestCase):
         for shape in shapes.SHAPES:
             fleet = page_cases.fleet(6, shape)
             document = page_cases.document(fleet)
-            occupancies = host_occupancy.of_fleet(fleet)
+            occupancies = occupied.of_fleet(fleet)
             for host in document['hosts']:
                 occupancy = occupancies[host['name']]
                 made = document['shapes'][host['shape']]
@@ -195,8 +195,8 @@ class TestHosts(unit_base.TestCase):
             {(name, node): total for name, node, total, _free
              in one['devices']},
             {(next(alias for alias, what in fleet.pci_aliases.items()
-                   if pool.kind in what.kinds), pool.numa_node): pool.total
-             for pool in first.pci_pools})
+                   if snapshot.PciRequest(alias, what.specs, 1).wants(pool)),
+              pool.numa_node): pool.total for pool in first.pci_pools})
 
     def test_cells_that_are_not_in_order(self):
         """Nova's order of cells need not be that of their numbers."""
@@ -225,7 +225,7 @@ class TestHistory(unit_base.TestCase):
         self.assertEqual(0, found[0].pinned_cpus)
         self.assertEqual(
             sum(len(cell.pinned_cpus) for occupancy
-                in host_occupancy.of_fleet(later).values()
+                in occupied.of_fleet(later).values()
                 for cell in occupancy.engine.cells), found[1].pinned_cpus)
         self.assertEqual(2, len(page_cases.document(
             later, history=found)['history']))

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is not known of a host, and which answers are bounds for it.
+
+An import through the compute API knows of a host what Placement has of it.
+For a guest that floats that is all there is to know. For others it tells how
+many fit at most.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
+from nova_pinning.placement import inventory
+
+#: Gaps in answers about guests with NUMA cells.
+_OF_CELLS = frozenset({
+    outcome.DoubtKind.CELLS, outcome.DoubtKind.CONTRADICTION,
+    outcome.DoubtKind.HELD})
+#: Kinds of gaps in words, for a sentence about some hosts.
+NAMES: Mapping[outcome.DoubtKind, str] = {
+    outcome.DoubtKind.CELLS: 'cells of hosts are not known',
+    outcome.DoubtKind.CONTRADICTION: 'host files contradict Placement',
+    outcome.DoubtKind.DEVICES: 'PCI devices of hosts are not known',
+    outcome.DoubtKind.EMULATOR_CPUS:
+        'CPUs of emulator threads are not known',
+    outcome.DoubtKind.HELD: 'what is held beside guests is not known',
+    outcome.DoubtKind.DEVICE_TAGS: 'tags of PCI devices are not known',
+    outcome.DoubtKind.PROVIDERS:
+        'what Placement has of hosts is not known',
+    outcome.DoubtKind.TRAITS: 'traits of hosts are not known',
+    outcome.DoubtKind.REQUEST: 'what guests ask for is not all known',
+    outcome.DoubtKind.FILTER: 'what filters say is not known',
+}
+
+
+def are_bounds(hosts: Iterable[offered_host.OfferedHost]) -> bool:
+    """Whether answers about guests with NUMA cells are bounds on any host."""
+    return any(gap.kind is not outcome.DoubtKind.DEVICES
+               for host in hosts for gap in host.gaps)
+
+
+def relevant(
+    host: offered_host.OfferedHost, request: guest_request.GuestRequest,
+) -> tuple[outcome.Doubt, ...]:
+    """The gaps that make an answer about a guest on a host a bound."""
+    guest = request.topology
+    return tuple(
+        gap for gap in host.gaps
+        if (guest is not None and gap.kind in _OF_CELLS)
+        or (guest is not None and guest.is_pinned
+            and gap.kind is outcome.DoubtKind.EMULATOR_CPUS)
+        or (request.devices and gap.kind is outcome.DoubtKind.DEVICES))
+
+
+def without_devices(
+    host: offered_host.OfferedHost, request: guest_request.GuestRequest,
+) -> guest_request.GuestRequest:
+    """What can be told of a guest where the host's devices are not known."""
+    if request.devices and any(gap.kind is outcome.DoubtKind.DEVICES
+                               for gap in host.gaps):
+        return dataclasses.replace(request, devices=())
+    return request
+
+
+def device_limit(
+    occupancy: host_occupancy.HostOccupancy,
+    request: guest_request.GuestRequest,
+) -> int | None:
+    """How many guests Placement has PCI devices for; None if it has none.
+
+    It has them where hosts report them ([pci] report_in_placement), under
+    names of nova's unless [pci] device_spec gives others.
+    """
+    limits = []
+    for wanted in request.devices:
+        specs = list(map(dict, wanted.specs))
+        names = [spec.get('resource_class')
+                 or f'CUSTOM_PCI_{spec.get("vendor_id")}_'
+                    f'{spec.get("product_id")}'.upper() for spec in specs]
+        told = [name for name in names if name in occupancy.inventories]
+        if told and wanted.count:
+            free = sum(_free(occupancy, name) for name in told)
+            limits.append(free // wanted.count)
+    return min(limits, default=None)
+
+
+def _free(occupancy: host_occupancy.HostOccupancy, name: str) -> int:
+    has = occupancy.inventories.get(name, inventory.Inventory(0))
+    return max(0, int(has.capacity) - occupancy.resources_used.get(name, 0))
+
+
+def counted(
+    hosts: Iterable[offered_host.OfferedHost],
+) -> list[tuple[outcome.DoubtKind, int, str]]:
+    """How many hosts have each kind of gap, and an example: 'cmp-1: ...'."""
+    by_kind: dict[outcome.DoubtKind, list[tuple[str, str]]] = {}
+    for host in hosts:
+        for gap in host.gaps:
+            by_kind.setdefault(gap.kind, []).append((host.name, gap.text))
+    return [(kind, len(by_kind[kind]), ': '.join(by_kind[kind][0]))
+            for kind in outcome.DoubtKind if kind in by_kind]
+
+
+def as_list(hosts: Iterable[offered_host.OfferedHost]) -> list[dict[str, Any]]:
+    """The same for JSON."""
+    return [{'kind': str(kind), 'hosts': number, 'example': example}
+            for kind, number, example in counted(hosts)]

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a guest may be on a host, by all that nova asks in turn.
+
+Placement is asked for candidates, the filters for each host, and the last of
+them for the claim. Nova stops at the first that says no, and so does
+:meth:`AdmissionJudge.answer`; :meth:`AdmissionJudge.verdicts` asks them all.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import dataclasses
+from typing import NamedTuple
+
+from nova_pinning.admission import devices
+from nova_pinning.admission import filters
+from nova_pinning.admission import gaps
+from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
+from nova_pinning.admission import providers
+from nova_pinning.admission import resident_guest
+from nova_pinning.admission import scheduler_rules
+from nova_pinning.admission import shortages
+from nova_pinning import fit
+from nova_pinning import model
+from nova_pinning.placement import inventory
+
+#: The fit of a guest without NUMA topology.
+FLOATING = model.Fit(())
+
+_NO_RULES = scheduler_rules.SchedulerRules()
+_NO_WISHES = guest_request.GuestWishes()
+# What a guest asks for that has no query: nothing.
+_NO_QUERY = guest_request.CandidatesQuery(groups=())
+
+
+class HostGate(NamedTuple):
+    """What holds of a guest on a host, whatever guests the host has."""
+
+    refusals: tuple[outcome.AdmissionRefusal, ...]
+    doubts: tuple[outcome.Doubt, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LayerVerdicts:
+    """What each layer of nova says of a guest on a host.
+
+    :param refusals: of all layers, in nova's order; () if the guest fits
+    :param doubts: what is not known
+    :param fit: what the last filter and the claim say, without the others
+    """
+
+    refusals: tuple[outcome.AdmissionRefusal, ...]
+    doubts: tuple[outcome.Doubt, ...]
+    fit: model.Fit | model.Refusal
+
+
+class AdmissionJudge:
+    """Says of any guest whether it may be on a host.
+
+    :param rules: what nova-scheduler is set to
+    :param bounds: for the fit; without ``ask_nova`` the prediction of the
+        claim is left out, as the filter does without check_nova_claim
+    :param assumes: of doubts of these kinds the operator takes it that all
+        is well; they are left out
+    """
+
+    def __init__(
+        self,
+        rules: scheduler_rules.SchedulerRules = _NO_RULES,
+        bounds: fit.ClaimBounds = fit.ClaimBounds(),
+        assumes: frozenset[outcome.DoubtKind] = frozenset(),
+    ) -> None:
+        self.rules = rules
+        self.bounds = bounds
+        self.assumes = assumes
+
+    def gate(
+        self, request: guest_request.GuestRequest,
+        host: offered_host.OfferedHost,
+        wishes: guest_request.GuestWishes = _NO_WISHES,
+    ) -> HostGate:
+        """What keeps all guests like this one off a host, or may."""
+        found = filters.gate(request, wishes, host, self.rules)
+        return HostGate(found.refusals, self.remaining((
+            *request.doubts, *found.doubts, *_of_hardware(host, request))))
+
+    def remaining(
+        self, doubts: Iterable[outcome.Doubt],
+    ) -> tuple[outcome.Doubt, ...]:
+        """The doubts that nobody has taken away."""
+        return tuple([doubt for doubt in doubts
+                      if doubt.kind not in self.assumes])
+
+    def standing(
+        self, request: guest_request.GuestRequest,
+        occupancy: host_occupancy.HostOccupancy,
+        wishes: guest_request.GuestWishes = _NO_WISHES,
+    ) -> HostGate:
+        """The same with what filters say because of the guests there."""
+        gate = self.gate(request, occupancy.host, wishes)
+        found = filters.by_guests(request, wishes, occupancy, self.rules)
+        return HostGate((*gate.refusals, *found.refusals),
+                        (*gate.doubts, *self.remaining(found.doubts)))
+
+    def answer(
+        self, request: guest_request.GuestRequest,
+        occupancy: host_occupancy.HostOccupancy,
+        wishes: guest_request.GuestWishes = _NO_WISHES,
+    ) -> outcome.Outcome:
+        """Whether the guest may be on the host, and what it uses there.
+
+        Of several candidates that Placement gives the first counts with
+        which the guest fits; nova takes one of them.
+        """
+        gate = self.standing(request, occupancy, wishes)
+        if gate.refusals:
+            return outcome.NotAdmitted(gate.refusals)
+        refused: tuple[outcome.AdmissionRefusal, ...] = ()
+        for candidate, place in self._places(request, occupancy):
+            if isinstance(place, model.Fit):
+                return outcome.outcome(
+                    use_of(request, occupancy, place, candidate),
+                    (*gate.doubts, *self.remaining(candidate.doubts)))
+            refused = refused or (_of_fit(place),)
+        return outcome.NotAdmitted(
+            refused or shortages.shortages(
+                occupancy.host, occupancy.used, request.queries))
+
+    def _places(
+        self, request: guest_request.GuestRequest,
+        occupancy: host_occupancy.HostOccupancy,
+    ) -> Iterator[tuple[providers.Candidate, model.Fit | model.Refusal]]:
+        """The candidates of Placement, with what the fit makes of them.
+
+        Where candidates differ in nothing that a fit looks at, the first.
+        """
+        minds_devices = any(device.groups for device in request.devices)
+        for query in request.queries or (_NO_QUERY,):
+            found = providers.candidates(
+                occupancy.host, occupancy.used, query)
+            try:
+                for candidate in found:
+                    if candidate.allocations and candidate.allocations[0][0]:
+                        # Nova goes by what a candidate has of the host.
+                        continue
+                    yield candidate, self.fit_on(request, occupancy, candidate)
+                    if not minds_devices:
+                        break
+            except providers.UnfinishedSearch as error:
+                yield providers.Candidate(doubts=(error.doubt,)), self.fit_on(
+                    request, occupancy)
+
+    def verdicts(
+        self, request: guest_request.GuestRequest,
+        occupancy: host_occupancy.HostOccupancy,
+        wishes: guest_request.GuestWishes = _NO_WISHES,
+    ) -> LayerVerdicts:
+        """What each layer says, whether or not one before it says no."""
+        gate = self.standing(request, occupancy, wishes)
+        short = shortages.shortages(
+            occupancy.host, occupancy.used, request.queries)
+        places = list(self._places(request, occupancy))
+        doubts, place = next(
+            ((self.remaining(candidate.doubts), place)
+             for candidate, place in places
+             if isinstance(place, model.Fit)),
+            ((), places[0][1] if places
+             else self.fit_on(request, occupancy)))
+        of_fit = () if isinstance(place, model.Fit) else (_of_fit(place),)
+        return LayerVerdicts(
+            (*short, *gate.refusals, *of_fit),
+            tuple(dict.fromkeys((*gate.doubts, *doubts))),
+            place)
+
+    def room(
+        self, request: guest_request.GuestRequest,
+        occupancy: host_occupancy.HostOccupancy,
+    ) -> model.Fit | model.Refusal:
+        """What Placement and the claim say of a guest, filters apart.
+
+        What is not known refuses.
+        """
+        doubts = (*request.doubts, *_of_hardware(occupancy.host, request))
+        refused: model.Refusal | None = None
+        for candidate, place in self._places(request, occupancy):
+            unknown = self.remaining((*doubts, *candidate.doubts))
+            if isinstance(place, model.Fit) and not unknown:
+                return place
+            if refused is None:
+                refused = (
+                    place if isinstance(place, model.Refusal)
+                    else model.Refusal(
+                        model.Reason.UNDECIDED, detail='; '.join(
+                            doubt.text for doubt in unknown)))
+        if refused is not None:
+            return refused
+        return model.Refusal(
+            model.Reason.ALLOCATION, detail='; '.join(
+                refusal.text
+                for refusal in shortages.shortages(
+                    occupancy.host, occupancy.used, request.queries)))
+
+    def fit_on(
+        self, request: guest_request.GuestRequest,
+        occupancy: host_occupancy.HostOccupancy,
+        candidate: providers.Candidate | None = None,
+    ) -> model.Fit | model.Refusal:
+        """What PinnedTopologyFilter finds, as far as it can be told.
+
+        :param candidate: whose PCI devices count; None where Placement gives
+            none
+        """
+        host = occupancy.host
+        known = gaps.without_devices(host, request)
+        if known is not request and gaps.device_limit(
+                occupancy, request) == 0:
+            return model.Refusal(model.Reason.PCI)
+        if known.topology is None or host.is_opaque:
+            if known.devices and devices.take(
+                    host.pci_pools, occupancy.device_uses, known.devices, (),
+                    host.cells, _chosen(candidate)) is None:
+                return model.Refusal(model.Reason.PCI)
+            return FLOATING
+        check = None
+        if known.devices or host.pci_pools:
+            check = devices.check(
+                host.pci_pools, occupancy.device_uses, known.devices,
+                host.cells, _chosen(candidate))
+        decision = fit.decide(
+            occupancy.engine, known.topology, pack=self.rules.packs_cells,
+            pci=check, bounds=self.bounds)
+        return (decision if isinstance(decision, model.Refusal)
+                else decision.fit)
+
+
+def _of_hardware(
+    host: offered_host.OfferedHost, request: guest_request.GuestRequest,
+) -> Iterator[outcome.Doubt]:
+    """What of a host itself is not known, and counts for the guest."""
+    yield from gaps.relevant(host, request)
+    for text in devices.doubts(host.pci_pools, request.devices):
+        yield outcome.Doubt(outcome.DoubtKind.DEVICE_TAGS, text)
+
+
+def _chosen(candidate: providers.Candidate | None) -> Mapping[str, int]:
+    """The provider of each named group, by its suffix."""
+    return {} if candidate is None else {
+        suffix: indices[0] for suffix, indices in candidate.mappings
+        if suffix and indices}
+
+
+def _of_fit(refusal: model.Refusal) -> outcome.AdmissionRefusal:
+    return outcome.AdmissionRefusal(
+        outcome.RefusalLayer.FIT, str(refusal.reason), '', str(refusal))
+
+
+def use_of(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy,
+    placed: model.Fit,
+    candidate: providers.Candidate | None = None,
+) -> outcome.HostUse:
+    """What a guest uses of a host where it fits in this way.
+
+    :param candidate: of Placement; None for the first that it gives
+    """
+    taken: tuple[devices.PciUse, ...] = ()
+    if request.devices:
+        taken = devices.take(
+            occupancy.host.pci_pools, occupancy.device_uses, request.devices,
+            [cell.host_cell for cell in placed.cells],
+            occupancy.host.cells, _chosen(candidate)) or ()
+    if candidate is None:
+        candidate = next((
+            candidate for query in request.queries
+            for candidate in providers.candidates(
+                occupancy.host, occupancy.used, query)),
+            providers.Candidate())
+    return outcome.HostUse(
+        None if request.topology is None else placed, taken,
+        candidate.allocations)
+
+
+def resident(
+    request: guest_request.GuestRequest, host: str, use: outcome.HostUse,
+    uuid: str = '',
+) -> resident_guest.ResidentGuest:
+    """What a guest that was asked for is once it is on a host."""
+    amounts = dict(use.allocations)
+    return resident_guest.ResidentGuest(
+        uuid=uuid, host=host, flavor=request.name, vcpus=request.vcpus,
+        memory_mib=request.memory_mib, disk_gib=request.disk_gib,
+        resources={name: amount for name, amount in amounts.pop(0, ())
+                   if name not in inventory.COUNTED},
+        allocations=tuple(amounts.items()),
+        guest_class=request.guest_class, topology=request.topology,
+        fit=use.fit, devices=use.pci_devices)
+
+
+def placed_on(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy,
+    place: model.Fit, uuid: str = '',
+) -> resident_guest.ResidentGuest:
+    """What a guest that was asked for is once it fits on a host so."""
+    return resident(request, occupancy.host.name,
+                    use_of(request, occupancy, place), uuid)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A guest that is on a host, with what it uses there."""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import TypeAlias
+
+from nova_pinning.admission import devices
+from nova_pinning.admission import outcome
+from nova_pinning.document import quantities
+from nova_pinning import model
+from nova_pinning.model import hostclass
+
+PciUse: TypeAlias = devices.PciUse
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ResidentGuest:
+    """A guest that holds room on a host, whether it runs or not.
+
+    :param uuid: unique; that of the server
+    :param flavor: its flavor's name, '' if not known
+    :param host: name of its host
+    :param disk_gib: on the host's own disks
+    :param resources: what it has of its host's own provider beside vCPUs,
+        memory and disk, by resource class
+    :param allocations: what it has of other providers, by their index in
+        ``OfferedHost.providers``
+    :param topology: what it asked for, None if it has no NUMA topology: its
+        vCPUs then float over all shared CPUs of the host
+    :param fit: where that lies; given exactly if topology is
+    :param is_movable: whether nova would migrate it now
+    :param launched_at: when nova last built it: made it, resized it, rebuilt
+        or unshelved it; a reboot does not count. ISO 8601, UTC; '' if not
+        known
+    :param vm_state: nova's, 'active', 'stopped' and so on; '' if not known
+    :param project: UUID, '' if not known
+    :param availability_zone: that it was asked for in; '' if in none, None
+        if not known
+    :param server_group: id of the one that it is in, '' for none
+    :param cpu_model: that nova-compute gave it by name ([libvirt]
+        cpu_models); '' if it has that of its host, or it is not known
+    :param metadata: those of the server whose keys begin with ``pinning:``
+    :param tags: of the server, sorted
+    """
+
+    uuid: str
+    host: str
+    vcpus: int
+    memory_mib: int
+    guest_class: hostclass.HostClass
+    name: str = ''
+    flavor: str = ''
+    disk_gib: int = 0
+    resources: Mapping[str, int] = dataclasses.field(
+        default_factory=dict, hash=False)
+    allocations: tuple[tuple[int, outcome.Amounts], ...] = ()
+    topology: model.Guest | None = None
+    fit: model.Fit | None = None
+    devices: tuple[PciUse, ...] = ()
+    is_movable: bool = True
+    launched_at: str = ''
+    vm_state: str = ''
+    project: str = ''
+    availability_zone: str | None = None
+    server_group: str = ''
+    cpu_model: str = ''
+    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> str:
+        """What stands for a flavor that nobody has: '2 vCPUs x 4 GiB ...'."""
+        policy = self.topology.cpu_policy if self.topology else 'shared'
+        return (f'{self.vcpus} vCPU{"" if self.vcpus == 1 else "s"} x '
+                f'{quantities.shown_memory(self.memory_mib)} {policy}')
