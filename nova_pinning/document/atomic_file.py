@@ -153,7 +153,7 @@ def _replace(path: str, data: bytes, mode: int | None) -> None:
         with contextlib.suppress(OSError):
             os.unlink(draft)
         raise
-    _sync_directory(directory)
+    sync_directory(directory)
 
 
 def _umask() -> int:
@@ -162,7 +162,7 @@ def _umask() -> int:
     return mask
 
 
-def _sync_directory(directory: str) -> None:
+def sync_directory(directory: str) -> None:
     """Make the new name last through a power cut, where that can be done."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)

@@ -12,6 +12,7 @@ import fcntl
 import os
 from typing import Self
 
+from nova_pinning.document import atomic_file
 from nova_pinning.document import source
 from nova_pinning import errors
 
@@ -98,7 +99,8 @@ class LineLog:
         except FileExistsError:
             return os.open(self._path, flags)
         self._is_made = True
-        _sync_directory(os.path.dirname(os.path.abspath(self._path)))
+        atomic_file.sync_directory(
+            os.path.dirname(os.path.abspath(self._path)))
         return made
 
     def _lock(self, taken: str, advice: str) -> None:
@@ -120,12 +122,3 @@ class LineLog:
     def _error(self, error: OSError) -> LogWriteError:
         return LogWriteError(f'cannot be written: {error.strerror}',
                              self._where)
-
-
-def _sync_directory(directory: str) -> None:
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
