@@ -548,8 +548,6 @@ def _cause_of(refusal: outcome.AdmissionRefusal) -> CapacityCause:
 def _comes_of_root(query: guest_request.CandidatesQuery,
                    host: offered_host.OfferedHost) -> bool:
     """Whether only the host's own provider can give what is asked for."""
-    if not host.children:
-        return all(not group.suffix for group in query.groups)
     elsewhere = {name for child in host.children
                  for name, _has in child.inventories}
     return (all(not group.suffix for group in query.groups)
