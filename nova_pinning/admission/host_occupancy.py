@@ -90,7 +90,7 @@ def of_host(
     guests = tuple(guests)
     inventories = host.root_inventories
     used = [dict.fromkeys(inventory.COUNTED, 0) | dict(host.held),
-            *[dict[str, int]() for _child in host.children]]
+            *[dict(child.held) for child in host.children]]
     for guest in guests:
         for index, amounts in allocations(guest, inventories):
             of_provider = used[index]

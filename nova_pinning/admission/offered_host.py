@@ -82,12 +82,15 @@ class OfferedProvider:
     :param traits: None if they are not known
     :param is_shared: whether it shares with the host through an aggregate
         (MISC_SHARES_VIA_AGGREGATE)
+    :param held: what is allocated of it beyond what the guests of the host
+        have, as ``OfferedHost.held`` tells it of the host's own
     """
 
     parent: int | None
     inventories: tuple[tuple[str, inventory.Inventory], ...] = ()
     traits: frozenset[str] | None = frozenset()
     is_shared: bool = False
+    held: outcome.Amounts = ()
     uuid: str = dataclasses.field(default='', compare=False)
     name: str = dataclasses.field(default='', compare=False)
 
@@ -119,9 +122,9 @@ class OfferedHost:
     :param inventories: that Placement has of it, by resource class; None if
         nobody has asked, and then they are what nova-compute would report of
         the cells
-    :param held: what Placement has allocated there, by resource class, beyond
-        what the guests of the snapshot are counted with; below 0 where it
-        counts them with less
+    :param held: what Placement has allocated of its own provider, by resource
+        class, beyond what the guests of the snapshot are counted with; below
+        0 where it counts them with less
     :param children: the other providers of its tree, parents before their
         children, and those that share with it
     :param gaps: what is not known of it, each kind once

@@ -98,9 +98,10 @@ class ExplanationAnswer(fleets.FleetAnswer):
         names = fleets.named_hosts(parsed_args.host, fleet)
         aliases = guest_options.pci_aliases(parsed_args, fleet)
         request = _explained_request(parsed_args, fleet)
+        rules = occupied.rules_of(fleet)
         rules = dataclasses.replace(
-            occupied.rules_of(fleet), isolates=parsed_args.isolated_aggregates,
-            enabled_filters=filters)
+            rules, enabled_filters=filters,
+            isolates=parsed_args.isolated_aggregates or rules.isolates)
         wishes = _wishes(request, rules)
         # Loads nova, so not before all else is known to be good.
         standalone.prepare()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hosts of a fleet with their guests, and what its scheduler is set to."""
 
+import dataclasses
+
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.fleet import snapshot
@@ -32,8 +34,8 @@ def of_fleet(
 
 def rules_of(fleet: snapshot.Fleet) -> scheduler_rules.SchedulerRules:
     """What nova-scheduler is set to, as far as the snapshot tells."""
-    return scheduler_rules.SchedulerRules(
-        enabled_filters=fleet.enabled_filters or None,
+    return dataclasses.replace(
+        fleet.rules, enabled_filters=fleet.enabled_filters or None,
         aggregates={aggregate.name: aggregate
                     for aggregate in fleet.aggregates},
         packs_cells=fleet.packs_cells)

@@ -15,6 +15,7 @@ from nova_pinning.admission import devices
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
+from nova_pinning.admission import scheduler_rules
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 
@@ -57,6 +58,8 @@ class Fleet:
     :param pci_aliases: by name
     :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
     :param enabled_filters: of nova-scheduler, () if not known
+    :param rules: what else nova-scheduler is set to; what the fleet has
+        itself is not in it, see ``occupied.rules_of``
     :param taken_at: ISO 8601, UTC; '' if not known
     :param source: where it is from, for people
     :param where: the file it was read from
@@ -71,6 +74,7 @@ class Fleet:
         default_factory=dict)
     packs_cells: bool = False
     enabled_filters: tuple[str, ...] = ()
+    rules: scheduler_rules.SchedulerRules = scheduler_rules.SchedulerRules()
     taken_at: str = ''
     source: str = ''
     where: errors.Location = dataclasses.field(

@@ -59,9 +59,10 @@ class MoveRules:
         self._known = known_hits.KnownDefects(
             register.shipped().version(settings.release, 'release')
             if settings.release else None)
+        rules = occupied.rules_of(fleet)
         self._scheduler = dataclasses.replace(
-            occupied.rules_of(fleet), default_zone=settings.default_zone,
-            isolates=settings.isolates)
+            rules, default_zone=settings.default_zone,
+            isolates=settings.isolates or rules.isolates)
         self._nova = migration.MigrationRules(
             fleet, self._scheduler, settings.crosses_zones, settings.assumes)
         self._taken_at = _time(fleet.taken_at)
