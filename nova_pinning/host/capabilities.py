@@ -97,7 +97,11 @@ class _CapabilitiesReader:
                 if 'siblings' not in cpu.attributes),
             dies=self._dies(cells),
             caches=self._caches(root),
-            system=hardware.System(has_iommu=_has_iommu(root)),
+            system=hardware.System(
+                has_iommu=_has_iommu(root),
+                page_size_kib=min(
+                    (self._number(page, 'size') for cell in cells
+                     for page in cell.all('pages')), default=4)),
             where=errors.Location(self._source))
         wrong = tuple(
             errors.InputError(

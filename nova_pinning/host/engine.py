@@ -12,8 +12,6 @@ from nova_pinning.host import host_model
 from nova_pinning import model
 from nova_pinning.model import core_order
 
-SMALL_PAGE_KIB = 4
-
 
 def shared_cpus(description: host_model.HostDescription) -> cpuset.CpuSet:
     """The CPUs that floating vCPUs may run on."""
@@ -36,16 +34,16 @@ def dedicated_cpus(description: host_model.HostDescription) -> cpuset.CpuSet:
 
 
 def page_pools(
-    node: host_model.NumaNode,
+    node: host_model.NumaNode, page_size_kib: int,
     nova: host_model.NovaSettings = host_model.NovaSettings(),
 ) -> tuple[model.PagePool, ...]:
     """The memory pages of a node, smallest first, as libvirt counts them.
 
-    What the huge pages leave of the node's memory is in pages of 4 KiB.
+    :param page_size_kib: of those that the huge pages leave memory for
     """
     huge_kib = sum(size * count for size, count in node.huge_pages.items())
     counts = {
-        SMALL_PAGE_KIB: (node.memory_mib * 1024 - huge_kib) // SMALL_PAGE_KIB,
+        page_size_kib: (node.memory_mib * 1024 - huge_kib) // page_size_kib,
         **node.huge_pages}
     return tuple(
         model.PagePool(
@@ -78,8 +76,10 @@ def engine_cells(
     """
     shared = shared_cpus(description)
     dedicated = dedicated_cpus(description)
-    return tuple(_cell(node, shared, dedicated, used, description.nova)
-                 for node in description.nodes)
+    return tuple(
+        _cell(node, shared, dedicated, used, page_pools(
+            node, description.system.page_size_kib, description.nova))
+        for node in description.nodes)
 
 
 def _cell(
@@ -87,7 +87,7 @@ def _cell(
     shared: cpuset.CpuSet,
     dedicated: cpuset.CpuSet,
     used: cpuset.CpuSet,
-    nova: host_model.NovaSettings,
+    pages: tuple[model.PagePool, ...],
 ) -> model.HostCell:
     usable = shared | dedicated
     cores = (tuple(cpu for cpu in core if cpu in usable)
@@ -99,5 +99,5 @@ def _cell(
         pinned_cpus=node.cpus & dedicated & used,
         cores=tuple(core for core in cores if core),
         memory_mib=node.memory_mib,
-        pages=page_pools(node, nova),
+        pages=pages,
         socket=node.socket)

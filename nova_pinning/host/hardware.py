@@ -180,6 +180,8 @@ class System:
         reach a running vCPU without one of the host's CPUs, None if not known
     :param mitigations: what the kernel says of each vulnerability of the
         CPUs, by its name
+    :param page_size_kib: of its smallest pages (getconf PAGESIZE): 64 on
+        some of aarch64 and ppc64le
     """
 
     kernel: str = ''
@@ -194,6 +196,7 @@ class System:
     has_iommu: bool | None = None
     posted_interrupts: bool | None = None
     mitigations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    page_size_kib: int = 4
 
     @property
     def version(self) -> tuple[int, int] | None:

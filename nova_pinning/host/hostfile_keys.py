@@ -102,7 +102,8 @@ SPECIAL: file_forms.SpecialForms = {
         'shareable_bits': file_forms.MASK,
         'has_cdp': file_forms.PLAIN.at('cdp')},
     hardware.System: {
-        'has_iommu': file_forms.PLAIN.at('iommu')},
+        'has_iommu': file_forms.PLAIN.at('iommu'),
+        'page_size_kib': file_forms.PAGE_SIZE_KIB.at('page_size')},
     plan_model.HostPlan: {
         'purpose': file_forms.converted(plan_model.Purpose, str).at('class'),
         'page_size_kib': file_forms.PAGE_SIZE_KIB.at('page_size'),

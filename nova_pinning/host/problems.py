@@ -36,7 +36,7 @@ def inconsistencies(
 
     The positions in the paths are those in the description's tuples.
     """
-    yield from _node_problems(description.nodes)
+    yield from _node_problems(description)
     yield from _hardware_problems(description)
     yield from _device_problems(description)
     yield from settings_problems(description)
@@ -44,7 +44,8 @@ def inconsistencies(
 
 
 def _node_problems(
-        nodes: Sequence[host_model.NumaNode]) -> Iterator[Inconsistency]:
+        description: host_model.HostDescription) -> Iterator[Inconsistency]:
+    nodes = description.nodes
     everything = cpuset.union(node.cpus for node in nodes)
     nodes_by_id: dict[int, int] = {}
     node_of: dict[int, int] = {}
@@ -55,7 +56,8 @@ def _node_problems(
                                 f'there are two nodes {node.id}')
         nodes_by_id[node.id] = index
         yield from _cpu_problems(path, node, node_of)
-        yield from _memory_problems(path, node)
+        yield from _memory_problems(
+            path, node, description.system.page_size_kib)
         yield from _cache_problems(path, node, everything)
         if node.distances and len(node.distances) != len(nodes):
             yield Inconsistency(
@@ -89,8 +91,14 @@ def _cpu_problems(
 
 
 def _memory_problems(
-    path: tuple[str, int], node: host_model.NumaNode,
+    path: tuple[str, int], node: host_model.NumaNode, page_size_kib: int,
 ) -> Iterator[Inconsistency]:
+    for size_kib in node.huge_pages:
+        if size_kib <= page_size_kib:
+            yield Inconsistency(
+                (*path, 'huge_pages'),
+                f'pages of {size_kib} KiB are no huge pages where the '
+                f'smallest are of {page_size_kib} KiB')
     huge_kib = sum(size * pages for size, pages in node.huge_pages.items())
     if huge_kib > node.memory_mib * 1024:
         yield Inconsistency(
@@ -242,6 +250,10 @@ def _system_problems(
 ) -> Iterator[Inconsistency]:
     known = description.cpus | description.offline_cpus
     system = description.system
+    if system.page_size_kib < 4 or system.page_size_kib.bit_count() != 1:
+        yield Inconsistency(('system', 'page_size'),
+                            f'no kernel has pages of {system.page_size_kib} '
+                            'KiB', 'give what getconf PAGESIZE prints')
     for key, cpus in (('isolated_cpus', system.isolated_cpus),
                       ('nohz_full_cpus', system.nohz_full_cpus)):
         if cpus - known:

@@ -47,15 +47,16 @@ def capabilities_xml(description: host_model.HostDescription) -> str:
     cells = ElementTree.SubElement(
         topology, 'cells', num=str(len(description.nodes)))
     for node in description.nodes:
-        _add_cell(cells, node)
+        _add_cell(cells, node, description.system.page_size_kib)
     return ElementTree.tostring(root, encoding='unicode')
 
 
-def _add_cell(cells: ElementTree.Element, node: host_model.NumaNode) -> None:
+def _add_cell(cells: ElementTree.Element, node: host_model.NumaNode,
+              page_size_kib: int) -> None:
     cell = ElementTree.SubElement(cells, 'cell', id=str(node.id))
     ElementTree.SubElement(cell, 'memory', unit='KiB').text = str(
         node.memory_mib * 1024)
-    for pool in engine.page_pools(node):
+    for pool in engine.page_pools(node, page_size_kib):
         ElementTree.SubElement(
             cell, 'pages', unit='KiB', size=str(pool.size_kib),
         ).text = str(pool.total)

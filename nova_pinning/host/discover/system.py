@@ -67,7 +67,8 @@ def read(tree: machine_files.Tree, machine: processors.Processors,
         virtualization=_virtualization(info),
         has_iommu=_has_iommu(tree),
         posted_interrupts=_posted_interrupts(tree),
-        mitigations=_mitigations(tree))
+        mitigations=_mitigations(tree),
+        page_size_kib=_page_size_kib(tree))
 
 
 def cpu_model(tree: machine_files.Tree,
@@ -100,6 +101,11 @@ def _mitigations(tree: machine_files.Tree) -> dict[str, str]:
     states = {name: tree.text(f'{path}/{name}') for name in tree.names(path)}
     return {text.clean(name): text.clean(said)
             for name, said in states.items() if said and said != _NOT_AFFECTED}
+
+
+def _page_size_kib(tree: machine_files.Tree) -> int:
+    """Of the smallest pages; no file tells, so it is 4 for a dump."""
+    return os.sysconf('SC_PAGE_SIZE') // 1024 if tree.is_live else 4
 
 
 def _has_iommu(tree: machine_files.Tree) -> bool | None:

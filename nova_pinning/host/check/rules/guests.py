@@ -17,7 +17,6 @@ from nova_pinning.host import words
 
 # Unbound memory of QEMU's own, such as its heaps, is in smaller pieces.
 _LEAST_UNBOUND_KIB = 65536
-_SMALL_PAGE_KIB = 4
 _PREFERENCES = ('preferred', 'interleave')
 
 _PIN_AGAIN = ('pin them again, and look for what moves threads; vhost threads '
@@ -128,17 +127,20 @@ def astray(view: facts.CheckedHost) -> check_rule.Violations:
     advice='make room on the right node and migrate the pages, or the guest; '
            'look whether memory was full when it started')
 def memory(view: facts.CheckedHost) -> check_rule.Violations:
+    small_kib = view.facts.host.system.page_size_kib
     for guest in view.guests:
         told = _told_nodes(guest.domain)
         on_node: dict[int, int] = {}
         wrong: dict[int, int] = {}
         expected = told
-        for region in filter(_is_guest_memory, guest.qemu.regions):
+        for region in guest.qemu.regions:
+            if not _is_guest_memory(region, small_kib):
+                continue
             # A cell's memory is bound to its own node.
             nodes = told & region.bound_to or told or region.bound_to
             expected |= nodes
             for node, pages in region.pages.items():
-                kib = pages * (region.page_size_kib or _SMALL_PAGE_KIB)
+                kib = pages * (region.page_size_kib or small_kib)
                 on_node[node] = on_node.get(node, 0) + kib
                 if nodes and node not in nodes:
                     wrong[node] = wrong.get(node, 0) + kib
@@ -182,9 +184,10 @@ def _told_nodes(domain: domain_xml.DomainXml | None) -> cpuset.CpuSet:
     return cpuset.union((domain.memory_nodes, *cells))
 
 
-def _is_guest_memory(region: qemu_process.MemoryRegion) -> bool:
-    page_size_kib = region.page_size_kib or _SMALL_PAGE_KIB
-    return bool(region.bound_to) or page_size_kib > _SMALL_PAGE_KIB or (
+def _is_guest_memory(region: qemu_process.MemoryRegion,
+                     small_kib: int) -> bool:
+    page_size_kib = region.page_size_kib or small_kib
+    return bool(region.bound_to) or page_size_kib > small_kib or (
         sum(region.pages.values()) * page_size_kib >= _LEAST_UNBOUND_KIB)
 
 

@@ -197,7 +197,8 @@ def _system(draw, cpus):
         has_iommu=draw(strategies.sampled_from([None, True, False])),
         posted_interrupts=draw(strategies.sampled_from([None, True, False])),
         mitigations=draw(strategies.dictionaries(
-            strategies.sampled_from(['l1tf', 'spectre_v2', '~']), _TEXT)))
+            strategies.sampled_from(['l1tf', 'spectre_v2', '~']), _TEXT)),
+        page_size_kib=draw(strategies.sampled_from([4, 16, 64])))
 
 
 @strategies.composite
@@ -275,11 +276,13 @@ def capabilities(description, offline=()):
 
 
 def _cell(description, node, offline):
+    small_kib = description.system.page_size_kib
     huge_kib = sum(size * pages for size, pages in node.huge_pages.items())
-    small = (node.memory_mib * 1024 - huge_kib) // 4
+    small = (node.memory_mib * 1024 - huge_kib) // small_kib
     yield f"    <cell id='{node.id}'>"
     yield f"     <memory unit='KiB'>{node.memory_mib * 1024}</memory>"
-    for size, pages in sorted({4: small, **node.huge_pages}.items()):
+    for size, pages in sorted(
+            {small_kib: small, **node.huge_pages}.items()):
         yield f"     <pages unit='KiB' size='{size}'>{pages}</pages>"
     if node.distances:
         yield '     <distances>'

@@ -11,6 +11,7 @@ from nova_pinning import cpuset
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.host import capabilities
+from nova_pinning.host import engine
 from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile
@@ -134,6 +135,14 @@ class TestCapabilities(oslotest.BaseTestCase):
         found = read(XML.replace("size='4'", "size='64'"))
         self.assertEqual(
             {2048: 0, 1048576: 4}, found.nodes[0].huge_pages)
+
+    def test_the_smallest_pages_need_not_be_of_4_kib(self):
+        found = read(XML.replace("size='4'", "size='64'"))
+        self.assertEqual(64, found.system.page_size_kib)
+        self.assertEqual(
+            (64, 2048, 1048576), tuple(
+                pool.size_kib for pool in engine.page_pools(
+                    found.nodes[0], found.system.page_size_kib)))
 
     @unit_base.settings(max_examples=100)
     @hypothesis.given(host_samples.any_host())

@@ -72,7 +72,7 @@ class NovaTestCase(testtools.TestCase):
         nova = domain_xml.parse(seen.xml)
         free_pages = {(node.id, pool.size_kib): pool.total
                       for node in host.nodes
-                      for pool in engine.page_pools(node)
+                      for pool in engine.page_pools(node, 4)
                       if pool.size_kib > 4}
         tenant = tenant_of(flavor)
         places = places_of(nova)
