@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine that figures come from, beside which they have to stand."""
 
+from collections.abc import Mapping
 import importlib.metadata
 import os
 import platform
 import textwrap
-import typing as ty
+from typing import Any
 
 from nova_pinning.host.discover import system
 from nova_pinning.host import machine_files
 
 
-def facts() -> dict[str, ty.Any]:
+def facts() -> dict[str, Any]:
     """Describe where the figures come from, without naming the machine."""
     model = system.cpu_info(machine_files.Tree()).get('model name')
     versions = {}
@@ -30,10 +31,13 @@ def facts() -> dict[str, ty.Any]:
         'versions': versions}
 
 
-def as_rst(facts: dict[str, ty.Any]) -> list[str]:
-    """Return what the documentation says about the machine."""
-    return [
-        *textwrap.wrap(
-            f'Measured on {facts["cpu_model"]} ({facts["cpus"]} CPUs), '
+def words(facts: Mapping[str, Any]) -> str:
+    """The same in a line."""
+    return (f'{facts["cpu_model"]} ({facts["cpus"]} CPUs), '
             f'{facts["system"]}, {facts["python"]}, nova '
-            f'{facts["versions"]["nova"]}.', 79), '']
+            f'{facts["versions"]["nova"]}')
+
+
+def as_rst(facts: Mapping[str, Any]) -> list[str]:
+    """Return what the documentation says about the machine."""
+    return [*textwrap.wrap(f'Measured on {words(facts)}.', 79), '']

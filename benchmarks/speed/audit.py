@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit of a large cloud: how long it takes, and how much memory."""
 
-from collections.abc import Callable
-from collections.abc import Iterable
+import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
@@ -14,9 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+from benchmarks import runner
 from benchmarks.speed import commands
-from benchmarks.speed import judging
-from benchmarks import tables
 
 #: Servers on hosts of the other class, which have to be found.
 MISPLACED = 40
@@ -51,35 +49,6 @@ CASES = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
-    """What an audit took.
-
-    :param memory_mib: the most that the command held at once
-    :param findings: violations that it found, of ``MISPLACED``
-    """
-
-    case: Case
-    seconds: float
-    memory_mib: float
-    findings: int
-
-    @property
-    def verdict(self) -> judging.Verdict:
-        """The verdict on what it found, and on the time of its one run."""
-        if self.findings != MISPLACED:
-            return judging.Verdict.WRONG
-        if self.case.limit_s is None:
-            return judging.Verdict.NONE
-        return judging.of_time((self.seconds, self.seconds), self.case.limit_s)
-
-
-def is_flat(outcomes: Sequence[Outcome]) -> bool:
-    """Whether ten times the servers take no more memory to speak of."""
-    used = [outcome.memory_mib for outcome in outcomes]
-    return not used or max(used) <= MEMORY_FACTOR * min(used)
-
-
 @contextlib.contextmanager
 def _stub(case: Case) -> Iterator[int]:
     """A stub of a cloud, in its own process.
@@ -101,11 +70,12 @@ def _stub(case: Case) -> Iterator[int]:
             process.stdin.close()
 
 
-def measure(case: Case, *options: str) -> Outcome:
+def measure(case: Case, *options: str) -> tuple[commands.ProcessRun, int]:
     """Audit one cloud.
 
     :param options: more of the command's own
-    :raises commands.CommandFailed: if the command fails
+    :returns: the run, and how many violations it found
+    :raises runner.BenchmarkError: if the command fails
     """
     with _stub(case) as port, tempfile.TemporaryDirectory() as directory:
         root = f'http://127.0.0.1:{port}'
@@ -128,33 +98,45 @@ def measure(case: Case, *options: str) -> Outcome:
         try:
             findings = json.loads(done.stdout)['findings']
         except ValueError:
-            raise commands.CommandFailed(
+            raise runner.BenchmarkError(
                 f'the audit said {done.stdout[:500]!r}') from None
-    return Outcome(case, done.seconds, done.peak_mib, len(findings))
+    return done, len(findings)
 
 
-def table(outcomes: Iterable[Outcome]) -> tables.FigureTable:
-    """What audits took."""
-    return tables.FigureTable(
-        [('audit', 'time', 'memory', 'bar', 'verdict'),
-         *((outcome.case.title, f'{outcome.seconds:.1f} s',
-            f'{outcome.memory_mib:.0f} MiB',
-            f'< {outcome.case.limit_s:g} s' if outcome.case.limit_s else '-',
-            outcome.verdict) for outcome in outcomes)],
+def summarise(case: Case, run: commands.ProcessRun, findings: int,
+              most_mib: float) -> runner.Outcome:
+    """What an audit took.
+
+    :param most_mib: memory that it may take
+    """
+    return runner.outcome(
+        case.name, case.title, {
+            'seconds': runner.Figure(run.seconds, '{:.1f} s', case.limit_s),
+            'memory_mib': runner.Figure(
+                run.peak_mib, '{:.0f} MiB', most_mib)},
+        () if findings == MISPLACED else [
+            f'found {findings} violations where there are {MISPLACED}'])
+
+
+def measure_all(cases: Sequence[Case], _options: argparse.Namespace,
+                step: runner.Step) -> list[runner.Outcome]:
+    """Audit all clouds in turn: more servers must not take more memory."""
+    done = []
+    for case in cases:
+        done.append((case, *measure(case)))
+        step(case.name)
+    most_mib = MEMORY_FACTOR * min(run.peak_mib for _case, run, _ in done)
+    return [summarise(*audit, most_mib) for audit in done]
+
+
+GROUP = runner.Group(
+    key='audits', cases=CASES, measure=measure_all,
+    # Most of its time is waited.
+    is_quick=lambda case: not case.request_ms,
+    headings=('audit', 'time', 'memory', 'bar'),
+    explain=lambda _outcomes, _options: (
         'One run each of "openstack pinning segregation check" against a stub '
         'of both APIs in its own process, over loopback HTTP: wall-clock time '
         'from start to end, and the most memory that the command held. Where '
         'a row names times, the stub waits so long before each answer, and '
-        'for each server in it.')
-
-
-def run(cases: Sequence[Case], step: Callable[[str], None]) -> list[Outcome]:
-    """Audit all clouds in turn.
-
-    :param step: called with the name of each that is done
-    """
-    outcomes = []
-    for case in cases:
-        outcomes.append(measure(case))
-        step(case.name)
-    return outcomes
+        'for each server in it.'))

@@ -23,6 +23,9 @@ class Case:
     practical bound, so nova is tried once in its own process and
     stopped. A ``slow`` case keeps nova busy for long, so it is measured with
     fewer rounds and passes.
+
+    :ivar cells: where a guest's cells differ: cells of the host, of the
+        guest, and whether it asks for pages
     """
 
     name: str
@@ -32,41 +35,12 @@ class Case:
     slow: bool = False
     whole_request: bool = False
     expect: Expect = Expect.ANY
-
-    @property
-    def bar(self) -> str:
-        """The bars in words."""
-        words = []
-        if self.ratio is not None:
-            words.append(ratio_bar(self.ratio))
-        if self.limit_us is not None:
-            words.append(time_bar(self.limit_us))
-        return ' '.join(words) or '-'
-
-
-def ratio_bar(ratio: float) -> str:
-    """A bar for a ratio in words."""
-    return f'>={ratio:g}x'
-
-
-def time_bar(limit_us: float) -> str:
-    """A bar for a time in words."""
-    return f'<{limit_us / 1000:g}ms'
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class UnevenCase(Case):
-    """A guest whose cells differ.
-
-    :ivar cells: of the host, of the guest, and whether it asks for pages
-    """
-
-    cells: tuple[int, int, bool] = (8, 3, False)
+    cells: tuple[int, int, bool] | None = None
 
 
 UNEVEN = tuple([
-    UnevenCase(f'uneven-{host_cells}x{guest_cells}{"-pages" * pages}', 3,
-               10000, slow=True, cells=(host_cells, guest_cells, pages))
+    Case(f'uneven-{host_cells}x{guest_cells}{"-pages" * pages}', 3, 10000,
+         slow=True, cells=(host_cells, guest_cells, pages))
     for host_cells in (8, 16, 24) for guest_cells in (3, 4)
     for pages in (False, True)])
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long people wait for a command, and the bar for each."""
 
-from collections.abc import Callable
+import argparse
 from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -11,17 +11,16 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from typing import Any
 from typing import Self
 
-from benchmarks.speed import judging
-from benchmarks import tables
+from benchmarks import judging
+from benchmarks import runner
+from benchmarks.speed import measure as speed_measure
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import snapshot
@@ -55,11 +54,6 @@ class Command:
     arguments: tuple[str, ...]
     statuses: tuple[int, ...] = (0,)
     is_long: bool = False
-
-    @property
-    def bar(self) -> str:
-        """The bar in words."""
-        return '-' if self.limit_s is None else f'< {self.limit_s:g} s'
 
 
 def forty_flavors() -> tuple[str, ...]:
@@ -106,38 +100,6 @@ COMMANDS = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Timing:
-    """What one command took, in seconds, run after run."""
-
-    command: Command
-    seconds: tuple[float, ...]
-
-    @property
-    def median_s(self) -> float:
-        return statistics.median(self.seconds)
-
-    @property
-    def interval_s(self) -> judging.Interval:
-        """The 95% interval of the median."""
-        def draw(rng: random.Random) -> float:
-            return statistics.median(
-                rng.choices(self.seconds, k=len(self.seconds)))
-
-        return judging.bootstrap(draw)
-
-    @property
-    def verdict(self) -> judging.Verdict:
-        """The verdict on the bar, if there is one."""
-        if self.command.limit_s is None:
-            return judging.Verdict.NONE
-        return judging.of_time(self.interval_s, self.command.limit_s)
-
-
-class CommandFailed(Exception):
-    """A command ended with another status than it should."""
-
-
 def big_catalogue() -> str:
     """The shipped families, with sizes by rule that make 1,000 flavors."""
     sizes = ', '.join(str(2 * number + 2) for number in range(_MANY_SIZES))
@@ -174,32 +136,47 @@ def large_fleet(hosts: int) -> snapshot.Fleet:
         mix='2:10,4:20,8:30,16:20,32x2:10', churn=1.0)
 
 
-def measure(commands: Sequence[Command], rounds: int,
-            step: Callable[[str], None]) -> list[Timing]:
+def measure(commands: Sequence[Command], options: argparse.Namespace,
+            step: runner.Step) -> list[runner.Outcome]:
     """Run all commands in turn, so many times each.
 
     One run before that is not counted: it fills the caches.
 
-    :param step: called with the name of each command that is done
-    :raises CommandFailed: if a command ends with a status that it should not
+    :raises runner.BenchmarkError: if a command ends with a status that it
+        should not
     """
     seconds: dict[str, list[float]] = {
         command.name: [] for command in commands}
     with _files(commands) as files:
-        for number in range(rounds + 1):
+        for number in range(rounds(options) + 1):
             for command in commands:
-                elapsed = _run(command, files)
+                run = ProcessRun.of(
+                    [files.get(word, word) for word in command.arguments],
+                    command.statuses)
                 if number:
-                    seconds[command.name].append(elapsed)
+                    seconds[command.name].append(run.seconds)
                 step(command.name)
-    return [Timing(command, tuple(seconds[command.name]))
-            for command in commands]
+    return [summarise(command, seconds[command.name]) for command in commands]
 
 
-def _run(command: Command, files: Mapping[str, str]) -> float:
-    return ProcessRun.of(
-        [files.get(word, word) for word in command.arguments],
-        command.statuses).seconds
+def rounds(options: argparse.Namespace) -> int:
+    """How often each command is run."""
+    return speed_measure.plan_of(options).command_rounds
+
+
+def summarise(command: Command, seconds: Sequence[float]) -> runner.Outcome:
+    """What a command took, run after run."""
+    median = statistics.median(seconds)
+    interval = judging.bootstrap(lambda rng: statistics.median(
+        rng.choices(seconds, k=len(seconds))))
+    return runner.Outcome(
+        name=command.name,
+        bars=() if command.limit_s is None else [
+            judging.below(interval, command.limit_s, '{:.3g} s'.format)],
+        cells=(command.title, f'{median:.2f} s', f'{max(seconds):.2f} s'),
+        details=dataclasses.asdict(command) | {
+            'seconds': list(seconds), 'median_s': median,
+            'median_s_95': interval})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -220,7 +197,7 @@ class ProcessRun:
            environment: Mapping[str, str] | None = None) -> Self:
         """Run a command line.
 
-        :raises CommandFailed: if it ends with none of these statuses
+        :raises runner.BenchmarkError: if it ends with none of these statuses
         """
         with (tempfile.TemporaryFile('w+') as stdout,
               tempfile.TemporaryFile('w+') as stderr):
@@ -234,39 +211,24 @@ class ProcessRun:
             stdout.seek(0)
             stderr.seek(0)
             if process.returncode not in statuses:
-                raise CommandFailed(
+                raise runner.BenchmarkError(
                     f'{" ".join(arguments)} ended with status '
                     f'{process.returncode}: {stderr.read().strip()[-500:]}')
             return cls(seconds, used.ru_utime + used.ru_stime,
                        used.ru_maxrss / 1024, stdout.read())
 
 
-def table(timings: Sequence[Timing], rounds: int) -> tables.FigureTable:
-    """What commands took."""
-    return tables.FigureTable(
-        [('command', 'time', 'slowest', 'bar', 'verdict'),
-         *((timing.command.title, f'{timing.median_s:.2f} s',
-            f'{max(timing.seconds):.2f} s', timing.command.bar,
-            timing.verdict) for timing in timings)],
-        explain(timings, rounds))
-
-
-def explain(timings: Iterable[Timing], rounds: int) -> str:
+def explain(_outcomes: Sequence[runner.Outcome],
+            options: argparse.Namespace) -> str:
     """Say what the figures of the table are."""
-    text = ('Wall-clock time of whole processes, from start to end, all of '
-            f'them in turn: medians of {rounds} rounds after one that fills '
-            'the caches, and the slowest.')
-    for timing in timings:
-        if timing.verdict is judging.Verdict.INCONCLUSIVE:
-            low, high = timing.interval_s
-            text += (' Inconclusive, which is not a failure: the bar '
-                     f'{timing.command.bar} of "{timing.command.title}" lies '
-                     f'inside the 95% interval, {low:.2f} to {high:.2f} s.')
-    return text
+    return (
+        'Wall-clock time of whole processes, from start to end, all of them '
+        f'in turn: medians of {rounds(options)} rounds after one that fills '
+        'the caches, and the slowest.')
 
 
-def as_json(timing: Timing) -> dict[str, Any]:
-    """Everything there is to know about one command."""
-    return dataclasses.asdict(timing) | {
-        'median_s': timing.median_s, 'median_s_95': timing.interval_s,
-        'verdict': timing.verdict}
+GROUP = runner.Group(
+    key='commands', cases=COMMANDS, measure=measure,
+    is_quick=lambda command: not command.is_long,
+    steps=lambda options: rounds(options) + 1,
+    headings=('command', 'time', 'slowest', 'bar'), explain=explain)

@@ -7,9 +7,10 @@ that are all in different states, as churn leaves them, and is handed them; the
 other reads them from nova's databases, in SQLite files.
 """
 
+import argparse
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
@@ -24,9 +25,8 @@ import time
 from typing import Any
 import urllib.request
 
+from benchmarks import runner
 from benchmarks.speed import commands
-from benchmarks.speed import judging
-from benchmarks import tables
 
 #: The bars: the first count, one of few changed hosts, a scrape meanwhile,
 #: and memory.
@@ -56,58 +56,52 @@ CASES = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
-    """What was measured, CPU time of the whole process in ``cpu``.
+def summarise(case: Case, figures: Mapping[str, float]) -> runner.Outcome:
+    """What an exporter took.
 
-    :param first_s: to read, where it reads, and to count at first
-    :param changed_s: the same once few hosts have changed
-    :param scrape_s: the longest of those while that went on
-    :param memory_mib: the most that the process held at once, after another
-        full reading
+    CPU time is judged, which a busy machine does not change.
     """
-
-    case: Case
-    guests: int
-    flavors: int
-    first_s: float
-    first_cpu_s: float
-    changed_s: float
-    changed_cpu_s: float
-    scrape_s: float
-    memory_mib: float
-    recounted: int
-
-    @property
-    def verdict(self) -> judging.Verdict:
-        """CPU time is judged, which a busy machine does not change."""
-        if self.recounted != _CHANGED:
-            return judging.Verdict.WRONG
-        return judging.worst(
-            judging.of_time((figure, figure), bar) for figure, bar in (
-                (self.first_cpu_s, FIRST_S),
-                (self.changed_cpu_s, SEEN_S if self.case.reads
-                 else CHANGED_S),
-                (self.scrape_s, SCRAPE_S), (self.memory_mib, MEMORY_MIB)))
+    limit_s = SEEN_S if case.reads else CHANGED_S
+    return runner.outcome(
+        case.name, case.title, {
+            name: runner.Figure(figures[name], unit, limit)
+            for name, unit, limit in (
+                ('first_s', '{:.1f} s', None),
+                ('first_cpu_s', '{:.1f} s', FIRST_S),
+                ('changed_s', '{:.2f} s', None),
+                ('changed_cpu_s', '{:.2f} s', limit_s),
+                ('scrape_s', '{:.2f} s', SCRAPE_S),
+                ('memory_mib', '{:,.0f} MiB', MEMORY_MIB))},
+        () if figures['recounted'] == _CHANGED else [
+            f'{figures["recounted"]} hosts were counted again, {_CHANGED} '
+            'had changed'],
+        guests=figures['guests'], flavors=figures['flavors'])
 
 
-def run(cases: Sequence[Case], step: Callable[[str], None]) -> list[Outcome]:
+def run(cases: Sequence[Case], _options: argparse.Namespace,
+        step: runner.Step) -> list[runner.Outcome]:
     """Measure cases, each in its own process.
 
-    :raises commands.CommandFailed: if one of them fails
+    :raises runner.BenchmarkError: if one of them fails
     """
     outcomes = []
     for case in cases:
         done = commands.ProcessRun.of([
             sys.executable, '-W', 'ignore', '-m', 'benchmarks.speed.exporting',
             case.name])
-        outcomes.append(Outcome(case=case, **json.loads(done.stdout)))
+        outcomes.append(summarise(case, json.loads(done.stdout)))
         step(case.name)
     return outcomes
 
 
 def measure(case: Case) -> dict[str, Any]:
-    """All figures of an outcome, of this process."""
+    """All figures of an outcome, of this process.
+
+    ``cpu_s`` is CPU time of the whole process; ``first`` is to read, where it
+    reads, and to count at first, ``changed`` the same once few hosts have
+    changed, ``scrape`` the longest of those while that went on. The memory is
+    the most that was held at once, after another full reading.
+    """
     from nova_pinning.bridge import standalone
     standalone.prepare()
     with tempfile.TemporaryDirectory() as directory:
@@ -245,21 +239,16 @@ def _database(case: Case, directory: pathlib.Path,
     return _Source(source.read, source.close), change
 
 
-def table(outcomes: Iterable[Outcome]) -> tables.FigureTable:
-    """What exporters took."""
-    return tables.FigureTable(
-        [('exporter', 'first', 'CPU', '50 changed', 'CPU', 'scrape', 'memory',
-          'verdict'),
-         *((outcome.case.title, f'{outcome.first_s:.1f} s',
-            f'{outcome.first_cpu_s:.1f} s', f'{outcome.changed_s:.2f} s',
-            f'{outcome.changed_cpu_s:.2f} s', f'{outcome.scrape_s:.2f} s',
-            f'{outcome.memory_mib:,.0f} MiB', outcome.verdict)
-           for outcome in outcomes)],
+GROUP = runner.Group(
+    key='exporters', cases=CASES, measure=run, is_quick=lambda _case: False,
+    headings=('exporter', 'first', 'CPU', '50 changed', 'CPU', 'scrape',
+              'memory'),
+    explain=lambda _outcomes, _options: (
         'nova-pinning exporter with 50,000 guests, or as many as fit, and 40 '
         'flavors, once each: to read and count all hosts, then 50 that have '
         'changed, and the longest scrape meanwhile. Bars, for CPU time and '
         f'scrapes: {FIRST_S:g} s, {CHANGED_S:g} s to count ({SEEN_S:g} s to '
-        f'read and count), {SCRAPE_S:g} s; memory {MEMORY_MIB:,.0f} MiB.')
+        f'read and count), {SCRAPE_S:g} s; memory {MEMORY_MIB:,.0f} MiB.'))
 
 
 def main(argv: Sequence[str]) -> int:

@@ -43,15 +43,18 @@ records: neither side is charged for writing. Debug messages are not made,
 but nova builds the arguments of many, as it does in production.
 """
 
+import argparse
+from concurrent import futures
 import dataclasses
 import gc
 import logging
 import multiprocessing
-from multiprocessing import connection
+import signal
 import time
 import typing as ty
 import warnings
 
+from benchmarks import runner
 from benchmarks.speed import bars
 
 if ty.TYPE_CHECKING:
@@ -62,13 +65,6 @@ if ty.TYPE_CHECKING:
 # Processes are started afresh: a forked one would share the parent's hash
 # seed and memory layout.
 _SPAWN = multiprocessing.get_context('spawn')
-
-# How long a process may take to import nova and fill its hosts.
-_START_SECONDS = 120
-
-
-class WorkerError(Exception):
-    """A measuring process died."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,6 +103,32 @@ class Plan:
         return 1 if case.whole_request else self.warm_up
 
 
+QUICK = Plan(processes=2, rounds=7, few_rounds=2, command_rounds=2,
+             time_limit=2)
+DEFAULT = Plan(processes=3, rounds=7, few_rounds=4, command_rounds=7,
+               time_limit=10)
+RIGOROUS = Plan(processes=8, rounds=20, few_rounds=10, command_rounds=20,
+                time_limit=60)
+
+
+def plan_of(options: argparse.Namespace) -> Plan:
+    """Return how much to measure."""
+    plan = (QUICK if options.quick else
+            RIGOROUS if options.rigorous else DEFAULT)
+    return dataclasses.replace(
+        plan, calibrate=options.calibrate,
+        time_limit=options.time_limit or plan.time_limit)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limited:
+    """Nova's single try at a host of a case that may never end."""
+
+    seconds: float
+    ended: bool
+    passed: bool = False
+
+
 @dataclasses.dataclass(slots=True)
 class Samples:
     """What one process measured for one case.
@@ -124,22 +146,13 @@ class Samples:
     differ: list[str] = dataclasses.field(default_factory=list)
     parts_ns: dict[str, list[dict[str, int]]] = dataclasses.field(
         default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Limited:
-    """Nova's single try at a case that may never end."""
-
-    seconds: float
-    ended: bool
-    passed: bool | None = None
+    limited: Limited | None = None
 
 
 Answer = tuple[str, ...]
-Progress = ty.Callable[[bars.Case, int], None]
 
 
-def set_up(ours: bool) -> None:
+def set_up(ours: bool = True) -> None:
     """Load nova, and what is ours, with logging as in production."""
     warnings.simplefilter('ignore')
     logging.basicConfig(level=logging.INFO, handlers=[logging.NullHandler()])
@@ -189,8 +202,7 @@ def _differing(scene: 'scenes.Scene', name: str, answer: Answer,
     return set(scene.first_tier.difference(answer))
 
 
-def measure(case: bars.Case, process: int, plan: Plan,
-            progress: ty.Callable[[], None]) -> Samples:
+def measure(case: bars.Case, process: int, plan: Plan) -> Samples:
     """Measure one case in this process."""
     from benchmarks.speed import scenes
     from benchmarks.speed import whole_request
@@ -225,89 +237,55 @@ def measure(case: bars.Case, process: int, plan: Plan,
             samples.ours_ns.append(times['ours'])
             if 'nova' in times:
                 samples.nova_ns.append(times['nova'])
-        progress()
     samples.differ = sorted(differ)
+    if case.endless and not process:
+        samples.limited = _try(nova, scene, plan.time_limit)
     return samples
 
 
-def _work(pipe: connection.Connection, cases: list[bars.Case], process: int,
-          plan: Plan) -> None:
-    set_up(ours=not plan.calibrate)
-    for case in cases:
-        samples = measure(case, process, plan, lambda: pipe.send(None))
-        pipe.send(samples)
+class _TimeIsUp(BaseException):
+    """No more CPU time for a try."""
 
 
-def _work_limited(pipe: connection.Connection, case: bars.Case) -> None:
-    set_up(ours=False)
-    from benchmarks.speed import scenes
-    scene = scenes.build(case, 0)
-    nova, _ours = scene.sides(calibrate=True)
+def _try(nova: 'scenes.Side', scene: 'scenes.Scene', seconds: float,
+         ) -> Limited:
+    """Let nova try one host for so much CPU time."""
+    def stop(number: int, frame: object) -> None:
+        raise _TimeIsUp
+
     states, spec = scene.states()[:1], scene.request.spec()
-    pipe.send(None)
-    elapsed, passed = timed(nova, states, spec)
-    pipe.send(Limited(elapsed / 1e9, True, bool(passed)))
-
-
-class _Worker:
-    """A process with a pipe from it, killed on the way out."""
-
-    def __init__(self, target: ty.Callable[..., None], *args: ty.Any) -> None:
-        self._pipe, there = _SPAWN.Pipe(duplex=False)
-        self._process = _SPAWN.Process(
-            target=target, args=(there, *args), daemon=True)
-        self._process.start()
-        # Ours is the only end left then, and its loss is noticed.
-        there.close()
-
-    def receive(self, seconds: float) -> ty.Any:
-        """Return what the process sends next; TimeoutError without."""
-        if not self._pipe.poll(seconds):
-            raise TimeoutError()
-        try:
-            return self._pipe.recv()
-        except EOFError:
-            self._process.join()
-            raise WorkerError('a measuring process ended with status '
-                              f'{self._process.exitcode}') from None
-
-    def close(self) -> None:
-        """End the process, whatever it is doing."""
-        self._process.kill()
-        self._process.join()
-        self._pipe.close()
-
-
-def run_process(cases: list[bars.Case], process: int, plan: Plan,
-                progress: Progress) -> dict[str, Samples]:
-    """Measure all cases in one new process."""
-    worker = _Worker(_work, cases, process, plan)
-    results: dict[str, Samples] = {}
+    previous = signal.signal(signal.SIGPROF, stop)
     try:
-        for case in cases:
-            while True:
-                message = worker.receive(_START_SECONDS)
-                if message is not None:
-                    break
-                progress(case, 1)
-            results[case.name] = message
-    except TimeoutError:
-        raise WorkerError(
-            'a measuring process did not answer for '
-            f'{_START_SECONDS} seconds') from None
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        elapsed, passed = timed(nova, states, spec)
+    except _TimeIsUp:
+        return Limited(seconds, False)
     finally:
-        worker.close()
-    return results
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)
+    return Limited(elapsed / 1e9, True, bool(passed))
 
 
-def run_limited(case: bars.Case, seconds: float) -> Limited:
-    """Let nova try one host of an endless case for a limited time."""
-    worker = _Worker(_work_limited, case)
+def measure_all(cases: ty.Sequence[bars.Case], plan: Plan, step: runner.Step,
+                ) -> dict[str, list[Samples]]:
+    """Measure all cases in several new processes.
+
+    :raises runner.BenchmarkError: if a process dies
+    """
+    samples: dict[str, list[Samples]] = {case.name: [] for case in cases}
+    for process in range(plan.processes):
+        with futures.ProcessPoolExecutor(
+                1, _SPAWN, set_up, (not plan.calibrate,)) as pool:
+            for case in cases:
+                samples[case.name].append(_result(pool.submit(
+                    measure, case, process, plan)))
+                step(case.name)
+    return samples
+
+
+def _result(future: 'futures.Future[Samples]') -> Samples:
     try:
-        worker.receive(_START_SECONDS)
-        try:
-            return ty.cast(Limited, worker.receive(seconds))
-        except TimeoutError:
-            return Limited(seconds, False)
-    finally:
-        worker.close()
+        return future.result()
+    except futures.BrokenExecutor as error:
+        raise runner.BenchmarkError(
+            f'a measuring process ended: {error}') from None

@@ -1,176 +1,129 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From samples to figures, and from figures to a table, JSON or rst."""
+"""Filters and weighers beside nova's: from samples to figures and a table."""
 
+import argparse
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import math
 import random
 import statistics
-import typing as ty
 
+from benchmarks import judging
+from benchmarks import runner
 from benchmarks.speed import bars
-from benchmarks.speed import judging
 from benchmarks.speed import measure
 from benchmarks import tables
 
-
-class Judged(ty.NamedTuple):
-    """One bar of a case, and the interval of what it is for, in words."""
-
-    bar: str
-    interval: str
-    verdict: judging.Verdict
+_Rounds = list[list[int]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Row:
-    """A case's figures; times in microseconds a host or a request.
-
-    ``ours_us``, ``nova_us`` and the intervals are of the passes over the same
-    HostStates, or of the only pass where there is one. The ratio has none
-    when nova was not tried.
-    """
-
-    case: bars.Case
-    fits: str
-    ours_us: float
-    nova_us: float | None
-    ours_first_us: float
-    nova_first_us: float | None
-    at_least: bool
-    ours_interval: judging.Interval
-    ratio_interval: judging.Interval | None
-    problems: tuple[str, ...]
-
-    @property
-    def ratio(self) -> float | None:
-        """Nova's time over ours."""
-        if self.nova_us is None:
-            return None
-        return self.nova_us / self.ours_us
-
-    @property
-    def first_ratio(self) -> float | None:
-        """Nova's time over ours, on HostStates seen for the first time."""
-        if self.nova_first_us is None:
-            return None
-        return self.nova_first_us / self.ours_first_us
-
-    @property
-    def judged(self) -> list[Judged]:
-        """Each of the case's bars."""
-        judged = []
-        if self.case.ratio is not None:
-            low, high = interval = self.ratio_interval or (0, math.inf)
-            end = 'or more' if math.isinf(high) else f'to {_ratio(high)}x'
-            judged.append(Judged(
-                bars.ratio_bar(self.case.ratio), f'{_ratio(low)}x {end}',
-                judging.of_ratio(interval, self.case.ratio)))
-        if self.case.limit_us is not None:
-            judged.append(Judged(
-                bars.time_bar(self.case.limit_us),
-                ' to '.join(_time(end) for end in self.ours_interval),
-                judging.of_time(self.ours_interval, self.case.limit_us)))
-        return judged
-
-    @property
-    def verdict(self) -> judging.Verdict:
-        """The verdict on all bars, and on the answers."""
-        if self.problems:
-            return judging.Verdict.WRONG
-        return judging.worst(judged.verdict for judged in self.judged)
-
-
-def _same(rounds: list[list[int]]) -> list[int]:
+def _same(rounds: _Rounds) -> list[int]:
     """Return the times that the bar is judged on."""
     return [elapsed for passes in rounds for elapsed in passes[1:] or passes]
 
 
-def _first(rounds: list[list[int]]) -> list[int]:
+def _first(rounds: _Rounds) -> list[int]:
     return [passes[0] for passes in rounds]
 
 
-def _mean_of_medians(lists: ty.Iterable[list[int]], per: float) -> float:
+def _mean_of_medians(lists: Iterable[list[int]], per: float) -> float:
     return statistics.fmean(
         statistics.median(values) for values in lists) / per
 
 
-def _draw(rng: random.Random, parts: list[measure.Samples],
-          ) -> list[tuple[measure.Samples, list[int]]]:
-    """Draw processes, and of each its rounds: both differ by chance."""
-    drawn = []
-    for part in rng.choices(parts, k=len(parts)):
-        rounds = range(len(part.ours_ns))
-        drawn.append((part, rng.choices(rounds, k=len(rounds))))
-    return drawn
+def _intervals(
+    parts: list[measure.Samples], per: float,
+) -> tuple[judging.Interval, judging.Interval | None]:
+    """Of our time, and of the ratio if nova was timed as often."""
+    def drawn(rng: random.Random, *sides: str) -> list[float]:
+        """Draw processes, and of each its rounds: both differ by chance.
 
+        A round's times are always together.
+        """
+        chosen = [
+            (part, rng.choices(range(len(part.ours_ns)), k=len(part.ours_ns)))
+            for part in rng.choices(parts, k=len(parts))]
+        return [_mean_of_medians(
+            (_same([getattr(part, side)[number] for number in numbers])
+             for part, numbers in chosen), per) for side in sides]
 
-def _ours_interval(parts: list[measure.Samples], per: float,
-                   ) -> judging.Interval:
-    def draw(rng: random.Random) -> float:
-        return _mean_of_medians(
-            (_same([part.ours_ns[number] for number in numbers])
-             for part, numbers in _draw(rng, parts)), per)
-
-    return judging.bootstrap(draw)
-
-
-def _ratio_interval(parts: list[measure.Samples]) -> judging.Interval:
-    """Bootstrap the ratio, a round's times always together."""
-    def draw(rng: random.Random) -> float:
-        drawn = _draw(rng, parts)
-        nova, ours = (
-            _mean_of_medians(
-                (_same([getattr(part, side)[number] for number in numbers])
-                 for part, numbers in drawn), 1)
-            for side in ('nova_ns', 'ours_ns'))
+    def ratio(rng: random.Random) -> float:
+        nova, ours = drawn(rng, 'nova_ns', 'ours_ns')
         return nova / ours
 
-    return judging.bootstrap(draw)
+    return (judging.bootstrap(lambda rng: drawn(rng, 'ours_ns')[0]),
+            judging.bootstrap(ratio) if parts[0].nova_ns else None)
 
 
-def summarise(case: bars.Case, parts: list[measure.Samples],
-              limited: measure.Limited | None) -> Row:
-    """Return the figures of one case from those of its processes."""
+def _problems(case: bars.Case, parts: list[measure.Samples],
+              limited: measure.Limited | None) -> Iterator[str]:
+    """What is wrong with the answers."""
     hosts = sum(part.hosts for part in parts)
     passed = sum(part.ours_passed for part in parts)
-    per = 1000.0 if case.whole_request else 1000.0 * parts[0].hosts
-    problems = []
-    differ = sum(len(part.differ) for part in parts)
+    differ = [host for part in parts for host in part.differ]
     if differ:
-        problems.append(f'answers differ on {differ} hosts, such as '
-                        + next(part.differ[0] for part in parts
-                               if part.differ))
+        yield f'answers differ on {len(differ)} hosts, such as {differ[0]}'
     if case.expect is bars.Expect.FIT and passed != hosts:
-        problems.append(f'{hosts - passed} hosts refused though there is '
-                        'room')
-    if case.expect is bars.Expect.REFUSE and passed:
-        problems.append(f'{passed} hosts accepted though there is no room')
-    if (case.expect is bars.Expect.REFUSE and limited is not None
-            and limited.passed):
-        problems.append('nova accepted a host on which there is no room')
-    nova_us = nova_first_us = ratio_interval = None
-    ours_interval = _ours_interval(parts, per)
+        yield f'{hosts - passed} hosts refused though there is room'
+    if case.expect is bars.Expect.REFUSE:
+        if passed:
+            yield f'{passed} hosts accepted though there is no room'
+        if limited is not None and limited.passed:
+            yield 'nova accepted a host on which there is no room'
+
+
+def summarise(case: bars.Case,
+              parts: list[measure.Samples]) -> runner.Outcome:
+    """Return the figures of one case from those of its processes.
+
+    Times are in microseconds a host or a request, of the passes over the same
+    HostStates, or of the only pass where there is one.
+    """
+    limited = parts[0].limited
+    per = 1000.0 if case.whole_request else 1000.0 * parts[0].hosts
+    (ours_us, ours_first_us), nova = (
+        [_mean_of_medians((take(getattr(part, side)) for part in parts), per)
+         for take in (_same, _first)] if getattr(parts[0], side) else None
+        for side in ('ours_ns', 'nova_ns'))
+    nova_us, nova_first_us = nova or (None, None)
+    ours_interval, ratio_interval = _intervals(parts, per)
     if limited is not None:
         nova_us = limited.seconds * 1e6
         fast, slow = ours_interval
         ratio_interval = (
             nova_us / slow, nova_us / fast if limited.ended else math.inf)
-    elif parts[0].nova_ns:
-        nova_us = _mean_of_medians(
-            (_same(part.nova_ns) for part in parts), per)
-        nova_first_us = _mean_of_medians(
-            (_first(part.nova_ns) for part in parts), per)
-        ratio_interval = _ratio_interval(parts)
-    return Row(
-        case=case, fits=f'{passed}/{hosts}',
-        ours_us=_mean_of_medians((_same(part.ours_ns) for part in parts), per),
-        nova_us=nova_us,
-        ours_first_us=_mean_of_medians(
-            (_first(part.ours_ns) for part in parts), per),
-        nova_first_us=nova_first_us,
-        at_least=limited is not None and not limited.ended,
-        ours_interval=ours_interval, ratio_interval=ratio_interval,
-        problems=tuple(problems))
+    ratio = nova_us and nova_us / ours_us
+    first_ratio = nova_first_us and nova_first_us / ours_first_us
+    judged = []
+    if case.ratio is not None:
+        judged.append(judging.at_least(
+            ratio_interval or (0, math.inf), case.ratio, _ratio))
+    if case.limit_us is not None:
+        judged.append(judging.below(ours_interval, case.limit_us, _time))
+    is_bound = limited is not None and not limited.ended
+    more = '> ' if is_bound else ''
+    return runner.Outcome(
+        name=case.name, bars=judged,
+        problems=list(_problems(case, parts, limited)),
+        cells=(case.name, more + _time(nova_us), _time(ours_us),
+               more + _ratio(ratio, '') if ratio else '-',
+               _ratio(first_ratio, '') if first_ratio else '-'),
+        details={
+            'unit': 'request' if case.whole_request else 'host',
+            'fits': '{}/{}'.format(*(sum(
+                getattr(part, name) for part in parts)
+                for name in ('ours_passed', 'hosts'))),
+            'nova_us': nova_us, 'nova_is_lower_bound': is_bound,
+            'ours_us': ours_us, 'ours_us_95': ours_interval, 'ratio': ratio,
+            # JSON knows no infinity: null is an end that is not known.
+            'ratio_95': ratio_interval and [
+                end if math.isfinite(end) else None
+                for end in ratio_interval],
+            'nova_first_us': nova_first_us, 'ours_first_us': ours_first_us,
+            'first_ratio': first_ratio,
+            'processes': list(map(dataclasses.asdict, parts))})
 
 
 def _time(microseconds: float | None) -> str:
@@ -182,44 +135,29 @@ def _time(microseconds: float | None) -> str:
     return f'{microseconds:.3g} us'
 
 
-def _ratio(value: float) -> str:
+def _ratio(value: float, unit: str = 'x') -> str:
     if value >= 1000:
         # Only lower bounds get here; they are rounded down.
-        unit = 10 ** (len(str(int(value))) - 2)
-        return f'{int(value) // unit * unit:,}'
-    return f'{value:.3g}'
+        step = 10 ** (len(str(int(value))) - 2)
+        return f'{int(value) // step * step:,}{unit}'
+    return f'{value:.3g}{unit}'
 
 
-HEADINGS = ('case', 'nova', 'ours', 'ratio', 'first', 'bar', 'verdict')
+def parts_tables(
+        outcomes: Sequence[runner.Outcome]) -> list[tables.FigureTable]:
+    """What the times of a case consist of, where that is known."""
+    return [_parts_table(outcome.details['processes'])
+            for outcome in outcomes
+            if outcome.details['processes'][0]['parts_ns']]
 
 
-def cells(row: Row) -> tuple[str, ...]:
-    """Return a row's cells as text."""
-    more = '> ' if row.at_least else ''
-    return (
-        row.case.name,
-        more + _time(row.nova_us),
-        _time(row.ours_us),
-        '-' if row.ratio is None else more + _ratio(row.ratio),
-        '-' if row.first_ratio is None else _ratio(row.first_ratio),
-        row.case.bar,
-        row.verdict)
-
-
-def table(rows: ty.Sequence[Row], plan: measure.Plan) -> tables.FigureTable:
-    """What filters and weighers took."""
-    return tables.FigureTable(
-        [HEADINGS, *map(cells, rows)], explain(rows, plan), range(1, 5))
-
-
-def parts_table(parts: ty.Sequence[measure.Samples]) -> tables.FigureTable:
-    """What the times of a case consist of, as the table of all cases is."""
+def _parts_table(processes: Sequence[dict]) -> tables.FigureTable:
     def median(side: str, part: str) -> float:
         return _mean_of_medians(
-            ([times[part] for times in samples.parts_ns[side]]
-             for samples in parts), 1000)
+            ([times[part] for times in process['parts_ns'][side]]
+             for process in processes), 1000)
 
-    names = list(parts[0].parts_ns['ours'][0])
+    names = list(processes[0]['parts_ns']['ours'][0])
     times = {side: {name: median(side, name) for name in names}
              for side in ('nova', 'ours')}
     return tables.FigureTable([
@@ -229,8 +167,10 @@ def parts_table(parts: ty.Sequence[measure.Samples]) -> tables.FigureTable:
         )) for name in names)], numbers=range(1, 5))
 
 
-def explain(rows: ty.Sequence[Row], plan: measure.Plan) -> str:
+def explain(outcomes: Sequence[runner.Outcome],
+            options: argparse.Namespace) -> str:
     """Say what the figures of the table are."""
+    plan = measure.plan_of(options)
     text = (
         'Times are per host over the same HostStates: medians of '
         f'{plan.processes} x {plan.rounds} rounds of {plan.passes - 1} '
@@ -240,51 +180,29 @@ def explain(rows: ty.Sequence[Row], plan: measure.Plan) -> str:
         'whole request is timed as one, always on new HostStates '
         f'({plan.processes} x {plan.few_rounds} rounds).')
     spread = max(
-        (abs(end / row.ratio - 1) for row in rows
-         if row.ratio_interval and row.ratio and not row.at_least
-         for end in row.ratio_interval), default=None)
+        (abs(end / details['ratio'] - 1)
+         for details in (outcome.details for outcome in outcomes)
+         if details['ratio_95'] and not details['nova_is_lower_bound']
+         for end in details['ratio_95']), default=None)
     if spread is not None:
         text += f' Ratios: +/- {100 * spread:.0f}% at most (95% intervals).'
-    return ' '.join([text, *inconclusive(rows)])
+    return text
 
 
-def inconclusive(rows: ty.Iterable[Row]) -> list[str]:
-    """A sentence for each bar that lies inside its interval."""
-    return [
-        f'Inconclusive, which is not a failure: the bar {bar.bar} of '
-        f'{row.case.name} lies inside the 95% interval, {bar.interval}.'
-        for row in rows for bar in row.judged
-        if bar.verdict is judging.Verdict.INCONCLUSIVE]
+def run(cases: Sequence[bars.Case], options: argparse.Namespace,
+        step: runner.Step) -> list[runner.Outcome]:
+    """Measure the cases, nova's filter on both sides to calibrate."""
+    plan = measure.plan_of(options)
+    if plan.calibrate:
+        # Nova would never end the others.
+        cases = [dataclasses.replace(case, ratio=None, limit_us=None)
+                 for case in cases if not case.endless]
+    samples = measure.measure_all(cases, plan, step)
+    return [summarise(case, samples[case.name]) for case in cases]
 
 
-def as_json(rows: ty.Sequence[Row],
-            samples: dict[str, list[measure.Samples]], plan: measure.Plan,
-            facts: dict[str, ty.Any]) -> dict[str, ty.Any]:
-    """Return all there is to know about a run."""
-    return {
-        'version': 3,
-        'machine': facts,
-        'plan': dataclasses.asdict(plan),
-        'cases': [{
-            'name': row.case.name,
-            'bars': [{'bar': bar.bar, 'verdict': bar.verdict}
-                     for bar in row.judged],
-            'unit': 'request' if row.case.whole_request else 'host',
-            'fits': row.fits,
-            'nova_us': row.nova_us,
-            'nova_is_lower_bound': row.at_least,
-            'ours_us': row.ours_us,
-            'ours_us_95': row.ours_interval,
-            'ratio': row.ratio,
-            # JSON knows no infinity: null is an end that is not known.
-            'ratio_95': row.ratio_interval and [
-                end if math.isfinite(end) else None
-                for end in row.ratio_interval],
-            'nova_first_us': row.nova_first_us,
-            'ours_first_us': row.ours_first_us,
-            'first_ratio': row.first_ratio,
-            'verdict': row.verdict,
-            'problems': list(row.problems),
-            'processes': [
-                dataclasses.asdict(part) for part in samples[row.case.name]],
-        } for row in rows]}
+GROUP = runner.Group(
+    key='cases', cases=bars.CASES, measure=run,
+    steps=lambda options: measure.plan_of(options).processes,
+    headings=('case', 'nova', 'ours', 'ratio', 'first', 'bar'),
+    numbers=range(1, 5), explain=explain, more=parts_tables)

@@ -412,7 +412,7 @@ BUILDERS: dict[str, ty.Callable[[str], Scene]] = {
     'pages-two-full': functools.partial(_pages, 2),
     'pages-five-full': functools.partial(_pages, 5),
     **{case.name: functools.partial(_uneven_many, *case.cells)
-       for case in bars.UNEVEN},
+       for case in bars.CASES if case.cells},
     'second-tier-2': functools.partial(_second_tier, hosts.TWO_SOCKETS),
     'second-tier-4': functools.partial(_second_tier, hosts.FOUR_CELLS),
     'pci-fits': _pci_fits,

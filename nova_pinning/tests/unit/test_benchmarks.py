@@ -13,14 +13,15 @@ import urllib.parse
 from nova import objects
 from oslotest import base
 
+from benchmarks import judging
 from benchmarks import requests
+from benchmarks import runner
 from benchmarks.speed import __main__
 from benchmarks.speed import audit
 from benchmarks.speed import bars
 from benchmarks.speed import commands
 from benchmarks.speed import exporting
 from benchmarks.speed import hosts
-from benchmarks.speed import judging
 from benchmarks.speed import measure
 from benchmarks.speed import report
 from benchmarks.speed import scenes
@@ -31,10 +32,10 @@ from nova_pinning.flavors import catalogue
 from nova_pinning.tests import forms
 
 PLAN = measure.Plan(processes=1, rounds=1, passes=2, few_rounds=1,
-                    command_rounds=1, time_limit=1)
+                    command_rounds=1, time_limit=0.1)
 
 
-def _samples(nova_us, ours_us, passed=2, differ=()):
+def _samples(nova_us, ours_us, passed=2, differ=(), limited=None):
     """Return samples of one process that measured two hosts.
 
     In a round's first pass both sides took 10 microseconds more.
@@ -43,7 +44,15 @@ def _samples(nova_us, ours_us, passed=2, differ=()):
         [[int(2000 * (value + 10)), int(2000 * value)] for value in values]
         for values in (nova_us, ours_us))
     return measure.Samples(
-        2, [0.5, 0.5], nova_ns, ours_ns, passed, list(differ))
+        2, [0.5, 0.5], nova_ns, ours_ns, passed, list(differ),
+        limited=limited)
+
+
+def _options(*words):
+    """The options of a command line."""
+    with mock.patch.object(runner, 'run') as run:
+        __main__.main(words)
+    return run.call_args.args[0]
 
 
 class TestHosts(base.BaseTestCase):
@@ -134,24 +143,25 @@ class TestCases(base.BaseTestCase):
         for case in cases[::6 if forms.SHORT else 1]:
             if case.name == 'pci-near-full':
                 case = dataclasses.replace(case, endless=False)
-            samples = measure.measure(case, 0, PLAN, lambda: None)
-            limited = measure.Limited(1, False) if case.endless else None
-            row = report.summarise(case, [samples], limited)
-            self.assertEqual((), row.problems, case.name)
-            self.assertGreater(row.ours_us, 0)
+            samples = measure.measure(case, 0, PLAN)
+            row = report.summarise(case, [samples])
+            self.assertEqual([], row.problems, case.name)
+            self.assertEqual(case.endless, row.details['nova_is_lower_bound'])
+            self.assertGreater(row.details['ours_us'], 0)
             self.assertEqual(
                 1 if case.whole_request else 2, len(samples.ours_ns[0]))
 
     def test_parts_of_the_whole_request(self):
         case = self._case('whole-request')
-        samples = measure.measure(case, 0, PLAN, lambda: None)
+        samples = measure.measure(case, 0, PLAN)
         for side, times in (('nova', samples.nova_ns),
                             ('ours', samples.ours_ns)):
             self.assertEqual(len(times), len(samples.parts_ns[side]))
             for (all_of_it,), parts in zip(times, samples.parts_ns[side]):
                 self.assertGreater(min(parts.values()), 0)
                 self.assertLessEqual(sum(parts.values()), all_of_it)
-        lines = report.parts_table([samples]).as_text()
+        table, = report.parts_tables([report.summarise(case, [samples])])
+        lines = table.as_text()
         self.assertEqual(len(parts), len(lines) - 4)
         self.assertFalse([line for line in lines if len(line) > 79])
 
@@ -162,7 +172,7 @@ class TestCases(base.BaseTestCase):
             with mock.patch.object(
                     scenes, '_tiered', lambda request, records, found:
                     scenes.Scene(request, records, first_tier=tier)):
-                samples = measure.measure(case, 0, PLAN, lambda: None)
+                samples = measure.measure(case, 0, PLAN)
             self.assertTrue(samples.differ)
 
     def _first_cells(self, name):
@@ -226,7 +236,7 @@ class TestCases(base.BaseTestCase):
         with mock.patch.object(
                 _cells, 'choose_cells',
                 wraps=_cells.choose_cells) as choose:
-            samples = measure.measure(case, 0, plan, lambda: None)
+            samples = measure.measure(case, 0, plan)
             self.assertEqual(3, len(samples.ours_ns[0]))
             self.assertEqual(3 * samples.hosts, choose.call_count)
             # With one spec it would be kept, so it is the new one that counts.
@@ -259,19 +269,24 @@ class TestCases(base.BaseTestCase):
 
 class TestJudging(base.BaseTestCase):
 
-    def test_of_ratio(self):
+    def test_at_least(self):
         for interval, verdict in (
                 ((20, 25), 'met'), ((20.1, math.inf), 'met'),
                 ((19.9, 20), 'inconclusive'), ((0.5, math.inf),
                                                'inconclusive'),
                 ((15, 19.9), 'MISSED')):
-            self.assertEqual(verdict, judging.of_ratio(interval, 20))
+            self.assertEqual(
+                verdict, judging.at_least(interval, 20, str).verdict)
+        self.assertEqual(
+            ('>=20', '0.5 or more'),
+            judging.at_least((0.5, math.inf), 20, str)[:2])
 
-    def test_of_time(self):
+    def test_below(self):
         for interval, verdict in (
                 ((15, 19.9), 'met'), ((19.9, 20), 'inconclusive'),
                 ((15, 25), 'inconclusive'), ((20, 25), 'MISSED')):
-            self.assertEqual(verdict, judging.of_time(interval, 20))
+            self.assertEqual(
+                verdict, judging.below(interval, 20, str).verdict)
 
     def test_worst(self):
         verdicts = judging.Verdict
@@ -303,43 +318,46 @@ class TestReport(base.BaseTestCase):
     def test_ratio(self):
         row = report.summarise(
             self.case, [_samples([100, 300, 200], [10, 10, 10]),
-                        _samples([200, 600, 400], [10, 10, 10])], None)
-        self.assertEqual((300, 10, 30),
-                         (row.nova_us, row.ours_us, row.ratio))
-        low, high = row.ratio_interval
+                        _samples([200, 600, 400], [10, 10, 10])])
+        details = row.details
+        self.assertEqual((300, 10, 30), (
+            details['nova_us'], details['ours_us'], details['ratio']))
+        low, high = details['ratio_95']
         self.assertTrue(10 <= low <= 20 < 40 <= high <= 60)
         self.assertEqual('inconclusive', row.verdict)
-        self.assertEqual('4/4', row.fits)
+        self.assertEqual('4/4', details['fits'])
         self.assertEqual((310, 20, 15.5), (
-            row.nova_first_us, row.ours_first_us, row.first_ratio))
+            details['nova_first_us'], details['ours_first_us'],
+            details['first_ratio']))
 
     def test_whole_request(self):
         case = bars.Case('x', ratio=5, whole_request=True)
         samples = measure.Samples(1000, [], [[6000], [8000]], [[1000], [1000]])
-        row = report.summarise(case, [samples], None)
-        self.assertEqual((7, 7), (row.ratio, row.first_ratio))
+        row = report.summarise(case, [samples])
+        self.assertEqual((7, 7), (
+            row.details['ratio'], row.details['first_ratio']))
 
     def test_missed(self):
         row = report.summarise(
-            self.case, [_samples([100], [10])], None)
+            self.case, [_samples([100], [10])])
         self.assertEqual('MISSED', row.verdict)
 
     def _both_bars(self, nova_us, ours_us):
         """The row of a case that must take a tenth, and less than 50 us."""
         return report.summarise(
             bars.Case('x', ratio=10, limit_us=50),
-            [_samples(nova_us, ours_us)], None)
+            [_samples(nova_us, ours_us)])
 
     def test_inconclusive(self):
         """29.7 of 30, give or take a half, is not a miss."""
         case = bars.Case('x', ratio=30)
         row = report.summarise(
-            case, [_samples([200, 297, 400], [10, 10, 10])], None)
-        self.assertLess(row.ratio, 30)
+            case, [_samples([200, 297, 400], [10, 10, 10])])
+        self.assertLess(row.details['ratio'], 30)
         self.assertEqual('inconclusive', row.verdict)
-        self.assertIn('inconclusive', report.table([row], PLAN).as_text()[3])
-        for lines in (report.table([row], PLAN).as_text(),
-                      report.table([row], PLAN).as_rst()):
+        table, = report.GROUP.tables([row], _options())
+        self.assertIn('inconclusive', table.as_text()[3])
+        for lines in (table.as_text(), table.as_rst()):
             text = ' '.join(lines)
             self.assertIn(
                 'not a failure: the bar >=30x of x lies inside', text)
@@ -357,11 +375,10 @@ class TestReport(base.BaseTestCase):
                 ([300] * 2, [45, 55], 'MISSED',
                  ['MISSED', 'inconclusive'])):
             row = self._both_bars(nova_us, ours_us)
-            self.assertEqual('>=10x <0.05ms', row.case.bar)
-            self.assertEqual(each, [one.verdict for one in row.judged])
+            self.assertEqual('>=10x <50 us', row.bar)
+            self.assertEqual(each, [one.verdict for one in row.bars])
             self.assertEqual(verdict, row.verdict)
-            said, = report.as_json(
-                [row], {'x': []}, PLAN, {})['cases']
+            said, = runner.as_json({'cases': [row]}, _options(), {})['cases']
             self.assertEqual(verdict, said['verdict'])
             self.assertEqual(each, [one['verdict'] for one in said['bars']])
             self.assertEqual(2, len(said['ours_us_95']))
@@ -370,58 +387,59 @@ class TestReport(base.BaseTestCase):
         """One slow process of two is chance, not a sure miss."""
         row = report.summarise(
             self.case, [_samples([150] * 5, [10] * 5),
-                        _samples([230] * 5, [10] * 5)], None)
-        self.assertLess(row.ratio, 20)
+                        _samples([230] * 5, [10] * 5)])
+        self.assertLess(row.details['ratio'], 20)
         self.assertEqual('inconclusive', row.verdict)
 
     def test_first_pass_is_not_judged(self):
         row = report.summarise(
-            self.case, [_samples([200, 200], [10, 10])], None)
-        self.assertLess(row.first_ratio, self.case.ratio)
+            self.case, [_samples([200, 200], [10, 10])])
+        self.assertLess(row.details['first_ratio'], self.case.ratio)
         self.assertEqual('met', row.verdict)
 
     def test_wrong(self):
         row = report.summarise(
-            self.case, [_samples([1000], [10], differ=['host1'])], None)
+            self.case, [_samples([1000], [10], differ=['host1'])])
         self.assertEqual('WRONG', row.verdict)
 
     def test_expected_answer(self):
         case = bars.Case('x', limit_us=2000, expect=bars.Expect.REFUSE)
-        row = report.summarise(case, [_samples([], [10])], None)
+        row = report.summarise(case, [_samples([], [10])])
         self.assertEqual('WRONG', row.verdict)
 
     def test_lower_bound(self):
         case = bars.Case('x', limit_us=2000, endless=True)
-        row = report.summarise(case, [_samples([], [30])],
-                               measure.Limited(10, False))
+        row = report.summarise(case, [_samples(
+            [], [30], limited=measure.Limited(10, False))])
+        table, = report.GROUP.tables([row], _options())
         self.assertEqual(
-            ('x', '> 10 s', '30 us', '> 330,000', '-', '<2ms', 'met'),
-            report.cells(row))
+            ('x', '> 10 s', '30 us', '> 330,000', '-', '<2 ms', 'met'),
+            table.grid[1])
 
     def test_bar_for_a_lower_bound(self):
         case = bars.Case('x', ratio=1, endless=True)
         for seconds, ended, verdict in (
                 (2, False, 'met'), (1, False, 'inconclusive'),
                 (1, True, 'MISSED'), (2, True, 'met')):
-            row = report.summarise(
-                case, [_samples([], [1.5e6])],
-                measure.Limited(seconds, ended))
+            row = report.summarise(case, [_samples(
+                [], [1.5e6], limited=measure.Limited(seconds, ended))])
             self.assertEqual(verdict, row.verdict)
-        row = report.summarise(case, [_samples([], [1.5e6])],
-                               measure.Limited(1, False))
-        self.assertIn(
-            'interval, 0.667x or more.', report.inconclusive([row])[0])
-        said, = report.as_json([row], {'x': []}, PLAN, {})['cases']
+        row = report.summarise(case, [_samples(
+            [], [1.5e6], limited=measure.Limited(1, False))])
+        table, = report.GROUP.tables([row], _options())
+        self.assertIn('interval, 0.667x or more.', table.text)
+        said, = runner.as_json({'cases': [row]}, _options(), {})['cases']
         self.assertIsNone(said['ratio_95'][1])
 
     def test_table_fits(self):
         rows = [
-            report.summarise(
-                case,
-                [_samples([] if case.endless else [4000], [30], 1)],
-                measure.Limited(10, False) if case.endless else None)
+            report.summarise(case, [_samples(
+                [] if case.endless else [4000], [30], 1,
+                limited=measure.Limited(10, False) if case.endless
+                else None)])
             for case in bars.CASES]
-        lines = report.table(rows, PLAN).as_text()
+        table, = report.GROUP.tables(rows, _options())
+        lines = table.as_text()
         self.assertLessEqual(max(map(len, lines)), 80)
         for case in bars.CASES:
             self.assertIn(case.name, '\n'.join(lines))
@@ -435,17 +453,19 @@ class TestMain(base.BaseTestCase):
                       ['--case', *expected[:2], '--case', 'audit'],
                       [word for name in expected
                        for word in ('--case', name)]):
-            self.assertEqual(expected, __main__.parse(words).case)
+            self.assertEqual(expected, _options(*words).case)
 
     def _main(self, nova_us):
         """Exit status, and what was written about a case with 20x."""
         samples = _samples(nova_us, [10] * len(nova_us))
-        row = report.summarise(TestReport.case, [samples], None)
+        group = dataclasses.replace(
+            report.GROUP, cases=[TestReport.case],
+            measure=lambda cases, _options, _step: [
+                report.summarise(case, [samples]) for case in cases])
         path = pathlib.Path(self.create_tempfiles([('out', '')])[0])
-        with mock.patch.object(
-                __main__, 'run', return_value=([row], {'x': [samples]})):
+        with mock.patch.object(__main__, 'GROUPS', [group]):
             status = __main__.main(
-                ['--case', 'one-cell', '--json', str(path)])
+                ['--case', 'x', '--json', str(path)])
         return status, json.loads(path.read_text())['cases'][0]['verdict']
 
     def test_status(self):
@@ -465,43 +485,47 @@ class TestCommands(base.BaseTestCase):
         sold = catalogue.parse(commands.big_catalogue(), 'big.yaml')
         self.assertEqual(1000, len(sold.flavors))
 
+    def _measure(self, command, rounds=1):
+        """The outcome of one command, and the steps."""
+        steps = []
+        with mock.patch.object(commands, 'rounds', return_value=rounds):
+            outcome, = commands.measure([command], _options(), steps.append)
+        return outcome, steps
+
     def test_upgrade_check(self):
         """It runs, through a fleet of which it finds something."""
         command, = (command for command in commands.COMMANDS
                     if command.name == 'upgrade-check')
-        self.assertEqual(('< 10 s', (1,)), (command.bar, command.statuses))
-        timing, = commands.measure([command], 1, lambda name: None)
-        self.assertEqual(1, len(timing.seconds))
+        self.assertEqual((1,), command.statuses)
+        outcome, _steps = self._measure(command)
+        self.assertEqual('<10 s', outcome.bar)
 
     def test_measure(self):
-        done = []
-        timing, = commands.measure([self._command('')], 2, done.append)
-        self.assertEqual(['c'] * 3, done)
-        self.assertEqual(2, len(timing.seconds))
-        self.assertEqual('met', timing.verdict)
+        outcome, steps = self._measure(self._command(''), 2)
+        self.assertEqual(['c'] * 3, steps)
+        self.assertEqual(2, len(outcome.details['seconds']))
+        self.assertEqual('met', outcome.verdict)
 
     def test_bar(self):
         for limit_s, verdict in ((2, 'MISSED'), (2.5, 'met'), (None, '-')):
-            timing = commands.Timing(
+            outcome = commands.summarise(
                 self._command('', limit_s), (2.0, 2.0, 2.1))
-            self.assertEqual(verdict, timing.verdict)
-            self.assertIn(verdict, commands.table([timing], 1).grid[1])
-            self.assertEqual(verdict, commands.as_json(timing)['verdict'])
+            table, = commands.GROUP.tables([outcome], _options())
+            self.assertEqual(verdict, table.grid[1][-1])
 
     def test_inconclusive(self):
-        timing = commands.Timing(self._command('', 2), (1.0, 1.9, 9.0))
-        self.assertEqual('inconclusive', timing.verdict)
-        self.assertIn('Inconclusive, which is not a failure: the bar < 2 s of '
-                      '"a command"', commands.explain([timing], 3))
+        outcome = commands.summarise(self._command('', 2), (1.0, 1.9, 9.0))
+        table, = commands.GROUP.tables([outcome], _options())
+        self.assertIn('Inconclusive, which is not a failure: the bar <2 s of '
+                      'c', table.text)
 
     def test_failure(self):
         error = self.assertRaises(
-            commands.CommandFailed, commands.measure,
-            [self._command('raise SystemExit("oh")')], 1, lambda name: None)
+            runner.BenchmarkError, self._measure,
+            self._command('raise SystemExit("oh")'))
         self.assertIn('oh', str(error))
-        commands.measure([self._command('raise SystemExit("oh")',
-                                        statuses=(0, 1))], 1,
-                         lambda name: None)
+        self._measure(self._command('raise SystemExit("oh")',
+                                    statuses=(0, 1)))
 
 
 class TestAudits(base.BaseTestCase):
@@ -511,38 +535,35 @@ class TestAudits(base.BaseTestCase):
 
     def test_measure(self):
         done = []
-        small, large = audit.run(
-            [self._case(), self._case(4000)], done.append)
+        small, large = audit.measure_all(
+            [self._case(), self._case(4000)], _options(), done.append)
         self.assertEqual(['a', 'a'], done)
         for outcome in (small, large):
             self.assertEqual('met', outcome.verdict)
-            self.assertEqual(audit.MISPLACED, outcome.findings)
-            self.assertGreater(outcome.memory_mib, 20)
-        self.assertTrue(audit.is_flat([small, large]))
+            self.assertGreater(outcome.details['memory_mib'], 20)
 
     def test_failure(self):
-        self.assertRaises(commands.CommandFailed, audit.measure,
+        self.assertRaises(runner.BenchmarkError, audit.measure,
                           self._case(), 'no-such-host')
 
-    def test_bar(self):
-        for limit_s, findings, verdict in (
-                (9, audit.MISPLACED, 'MISSED'), (9.5, audit.MISPLACED, 'met'),
-                (9.5, 1, 'WRONG'), (None, audit.MISPLACED, '-')):
-            outcome = audit.Outcome(
-                self._case(limit_s=limit_s), 9.0, 100.0, findings)
-            self.assertEqual(verdict, outcome.verdict)
-            self.assertIn(verdict, audit.table([outcome]).grid[1])
+    def _audit(self, case, findings=audit.MISPLACED, memory_mib=100.0):
+        return audit.summarise(case, commands.ProcessRun(
+            9.0, 8.0, memory_mib, ''), findings, 125.0)
 
-    def test_is_flat(self):
-        for used, is_flat in ((), True), ((100, 125), True), ((126, 100),
-                                                              False):
-            self.assertEqual(is_flat, audit.is_flat([
-                audit.Outcome(self._case(), 1.0, one, 0) for one in used]))
+    def test_bars(self):
+        for limit_s, findings, memory_mib, verdict in (
+                (9, audit.MISPLACED, 100, 'MISSED'),
+                (9.5, audit.MISPLACED, 100, 'met'),
+                (9.5, audit.MISPLACED, 126, 'MISSED'),
+                (9.5, 1, 100, 'WRONG'), (None, audit.MISPLACED, 100, 'met')):
+            outcome = self._audit(
+                self._case(limit_s=limit_s), findings, memory_mib)
+            self.assertEqual(verdict, outcome.verdict)
 
     def test_table_fits(self):
-        lines = audit.table([audit.Outcome(case, 1000.0, 1000.0, 0)
-                             for case in audit.CASES]).as_rst()
-        self.assertLessEqual(max(map(len, lines)), 80)
+        table, = audit.GROUP.tables(
+            list(map(self._audit, audit.CASES)), _options())
+        self.assertLessEqual(max(map(len, table.as_rst())), 80)
 
 
 class TestExporting(base.BaseTestCase):
@@ -555,27 +576,26 @@ class TestExporting(base.BaseTestCase):
         """Changed hosts are counted again, and no others, either way."""
         for case in exporting.CASES:
             small = dataclasses.replace(case, hosts=60)
-            outcome = exporting.Outcome(
-                case=small, **exporting.measure(small))
-            self.assertEqual(40, outcome.flavors)
-            self.assertEqual(50, outcome.recounted)
-            self.assertIn(case.title, '\n'.join(
-                exporting.table([outcome]).as_rst()))
+            outcome = exporting.summarise(small, exporting.measure(small))
+            self.assertEqual(40, outcome.details['flavors'])
+            self.assertEqual([], list(outcome.problems))
+            table, = exporting.GROUP.tables([outcome], _options())
+            self.assertIn(case.title, '\n'.join(table.as_rst()))
 
     def test_verdict(self):
-        good = exporting.Outcome(
-            case=exporting.CASES[0], guests=1, flavors=1, first_s=100,
-            first_cpu_s=50, changed_s=5, changed_cpu_s=0.5, scrape_s=0.1,
-            memory_mib=500, recounted=50)
-        self.assertEqual(judging.Verdict.MET, good.verdict)
+        good = {
+            'guests': 1, 'flavors': 1, 'first_s': 100, 'first_cpu_s': 50,
+            'changed_s': 5, 'changed_cpu_s': 0.5, 'scrape_s': 0.1,
+            'memory_mib': 500, 'recounted': 50}
         for changes, verdict in (
+                ({}, judging.Verdict.MET),
                 ({'first_cpu_s': 61}, judging.Verdict.MISSED),
                 ({'changed_cpu_s': 2}, judging.Verdict.MISSED),
                 ({'scrape_s': 2}, judging.Verdict.MISSED),
                 ({'memory_mib': 2000}, judging.Verdict.MISSED),
                 ({'recounted': 49}, judging.Verdict.WRONG)):
-            self.assertEqual(
-                verdict, dataclasses.replace(good, **changes).verdict)
+            self.assertEqual(verdict, exporting.summarise(
+                exporting.CASES[0], good | changes).verdict)
 
 
 class TestStubCloud(base.BaseTestCase):

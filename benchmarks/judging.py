@@ -4,8 +4,10 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 import enum
+import math
 import random
 import statistics
+from typing import NamedTuple
 
 _RESAMPLES = 1000
 
@@ -15,7 +17,7 @@ Interval = tuple[float, float]
 
 
 class Verdict(enum.StrEnum):
-    """What is made of a bar, or of a row with several; the worst last."""
+    """What is made of a bar, or of an outcome with several; the worst last."""
 
     NONE = '-'
     MET = 'met'
@@ -29,20 +31,33 @@ class Verdict(enum.StrEnum):
         return self in (Verdict.MISSED, Verdict.WRONG)
 
 
-def of_ratio(interval: Interval, bar: float) -> Verdict:
-    """Whether a ratio is the bar or more, as far as can be told."""
-    low, high = interval
-    if low >= bar:
-        return Verdict.MET
-    return Verdict.MISSED if high < bar else Verdict.INCONCLUSIVE
+class JudgedBar(NamedTuple):
+    """One bar, and the interval of what it is for, both in words."""
+
+    bar: str
+    interval: str
+    verdict: Verdict
 
 
-def of_time(interval: Interval, limit: float) -> Verdict:
-    """Whether a time is below the limit, as far as can be told."""
+def at_least(interval: Interval, bar: float,
+             show: Callable[[float], str]) -> JudgedBar:
+    """Whether a figure is the bar or more, as far as can be told."""
     low, high = interval
-    if high < limit:
-        return Verdict.MET
-    return Verdict.MISSED if low >= limit else Verdict.INCONCLUSIVE
+    end = 'or more' if math.isinf(high) else f'to {show(high)}'
+    return JudgedBar(
+        f'>={show(bar)}', f'{show(low)} {end}',
+        Verdict.MET if low >= bar else
+        Verdict.MISSED if high < bar else Verdict.INCONCLUSIVE)
+
+
+def below(interval: Interval, limit: float,
+          show: Callable[[float], str]) -> JudgedBar:
+    """Whether a figure is less than the limit, as far as can be told."""
+    low, high = interval
+    return JudgedBar(
+        f'<{show(limit)}', f'{show(low)} to {show(high)}',
+        Verdict.MET if high < limit else
+        Verdict.MISSED if low >= limit else Verdict.INCONCLUSIVE)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the cases of a benchmark: its command line, tables, JSON and status.
+
+A benchmark is groups of cases. What a group measures is its own matter; how
+cases are chosen, judged and shown is the same for all.
+"""
+
+import argparse
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import itertools
+import json
+import pathlib
+import sys
+import textwrap
+import time
+from typing import Any
+from typing import NamedTuple
+
+import rich.console
+import rich.progress
+
+from benchmarks import judging
+from benchmarks import machine
+from benchmarks import tables
+
+#: Notes that some work on the case of this name is done.
+Step = Callable[[str], None]
+
+
+class BenchmarkError(Exception):
+    """Something could not be measured."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What was measured of a case.
+
+    :param cells: of its row in the table, all but bars and the verdict
+    :param bars: each with its verdict
+    :param problems: what is wrong with the answers
+    :param details: whatever else there is to know, for JSON
+    """
+
+    name: str
+    cells: Sequence[str]
+    bars: Sequence[judging.JudgedBar] = ()
+    problems: Sequence[str] = ()
+    details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def verdict(self) -> judging.Verdict:
+        """The verdict on all bars, and on the answers."""
+        if self.problems:
+            return judging.Verdict.WRONG
+        return judging.worst(bar.verdict for bar in self.bars)
+
+    @property
+    def bar(self) -> str:
+        """All bars in words."""
+        return ' '.join(bar.bar for bar in self.bars) or '-'
+
+
+class Figure(NamedTuple):
+    """A figure of the only run of a case.
+
+    :param value: None where the case has no such figure
+    :param unit: how it is shown
+    :param limit: that it has to stay below; None if it is not judged
+    """
+
+    value: float | None
+    unit: str = '{:.1f} s'
+    limit: float | None = None
+
+
+def outcome(name: str, title: str, figures: Mapping[str, Figure],
+            problems: Sequence[str] = (), **details: Any) -> Outcome:
+    """What was measured of a case once; its figures are its cells."""
+    return Outcome(
+        name=name, problems=problems,
+        cells=(title, *(figure.unit.format(figure.value)
+                        for figure in figures.values())),
+        bars=[judging.below((figure.value,) * 2, figure.limit,
+                            figure.unit.format)
+              for figure in figures.values() if figure.limit is not None],
+        details=details | {
+            key: figure.value for key, figure in figures.items()})
+
+
+def _nothing_more(_outcomes: Sequence[Outcome]) -> list[tables.FigureTable]:
+    return []
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Cases that are measured alike, and stand in one table.
+
+    :param key: of its outcomes in JSON
+    :param headings: of the columns, all but the verdict; one that is ``bar``
+        comes last
+    :param cases: each with its ``name``
+    :param is_quick: whether a case is part of the quick form
+    :param measure: measures cases as the options of the command line say
+    :param steps: how many there are for a case
+    :param explain: says what the figures of the table are
+    :param numbers: the columns that are flush right
+    :param more: further tables of the same outcomes
+    """
+
+    key: str
+    headings: Sequence[str]
+    cases: Sequence[Any]
+    measure: Callable[[Sequence[Any], argparse.Namespace, Step],
+                      Sequence[Outcome]]
+    is_quick: Callable[[Any], bool] = lambda _case: True
+    steps: Callable[[argparse.Namespace], int] = lambda _options: 1
+    explain: Callable[[Sequence[Outcome], argparse.Namespace],
+                      str] = lambda _outcomes, _options: ''
+    numbers: range = range(0)
+    more: Callable[[Sequence[Outcome]],
+                   Sequence[tables.FigureTable]] = _nothing_more
+
+    def chosen(self, options: argparse.Namespace) -> list[Any]:
+        """The cases to be measured."""
+        return [case for case in self.cases if (
+            case.name in options.case if options.case
+            else self.is_quick(case) or not options.quick)]
+
+    def tables(self, outcomes: Sequence[Outcome],
+               options: argparse.Namespace) -> Iterator[tables.FigureTable]:
+        """What was measured."""
+        sentences = [self.explain(outcomes, options), *(
+            f'Inconclusive, which is not a failure: the bar {bar.bar} of '
+            f'{outcome.name} lies inside the 95% interval, {bar.interval}.'
+            for outcome in outcomes for bar in outcome.bars
+            if bar.verdict is judging.Verdict.INCONCLUSIVE)]
+        yield tables.FigureTable(
+            [(*self.headings, 'verdict'),
+             *((*outcome.cells,
+                *([outcome.bar] if self.headings[-1] == 'bar' else ()),
+                outcome.verdict) for outcome in outcomes)],
+            ' '.join(sentences).strip(), self.numbers)
+        yield from self.more(outcomes)
+
+
+def parser(prog: str, description: str) -> argparse.ArgumentParser:
+    """A parser for a benchmark's own options."""
+    return argparse.ArgumentParser(
+        prog=prog, description=f'{description} Exit status 1: a bar was '
+        'missed, its whole 95% interval beyond it, or an answer is wrong.')
+
+
+def parse(own: argparse.ArgumentParser, groups: Sequence[Group],
+          argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read a command line, with the options of all benchmarks."""
+    names = [case.name for group in groups for case in group.cases]
+    own.epilog = 'Cases: ' + ', '.join(names)
+    own.add_argument('--quick', action='store_true',
+                     help='the short form, with rough figures')
+    own.add_argument('--case', nargs='+', action='extend', choices=names,
+                     metavar='NAME',
+                     help='only these cases; may be given several times')
+    own.add_argument('--json', type=pathlib.Path, metavar='FILE',
+                     help='write everything measured to a file')
+    own.add_argument('--rst', type=pathlib.Path, metavar='FILE',
+                     help='write the tables for the documentation')
+    return own.parse_args(argv)
+
+
+def run(options: argparse.Namespace, groups: Sequence[Group],
+        prog: str) -> int:
+    """Measure what was chosen, show it, and return the exit status."""
+    facts = machine.facts()
+    start = time.monotonic()
+    outcomes: dict[str, Sequence[Outcome]] = {}
+    try:
+        for group in groups:
+            if cases := group.chosen(options):
+                with _progress(len(cases) * group.steps(options)) as step:
+                    outcomes[group.key] = group.measure(cases, options, step)
+    except BenchmarkError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print('stopped', file=sys.stderr)
+        return 130
+    shown = [table for group in groups if group.key in outcomes
+             for table in group.tables(outcomes[group.key], options)]
+    for table in shown:
+        print('\n'.join(table.as_text()))
+    print(textwrap.fill(
+        f'{machine.words(facts)}; load {facts["load_average"][0]:.1f} at the '
+        f'start; took {time.monotonic() - start:.0f} s', 79))
+    every = list(itertools.chain.from_iterable(outcomes.values()))
+    for outcome in every:
+        for problem in outcome.problems:
+            print(f'{outcome.name}: {problem}')
+    if options.json:
+        options.json.write_text(json.dumps(
+            as_json(outcomes, options, facts), indent=1) + '\n')
+    if options.rst:
+        options.rst.write_text('\n'.join([
+            f'.. Made by "{prog} --rst", not by hand.', '',
+            *itertools.chain.from_iterable(
+                table.as_rst() for table in shown),
+            *machine.as_rst(facts)]))
+    return int(judging.worst(
+        outcome.verdict for outcome in every).is_failure)
+
+
+def as_json(outcomes: Mapping[str, Sequence[Outcome]],
+            options: argparse.Namespace,
+            facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all there is to know about a run."""
+    return {
+        'version': 4, 'machine': facts,
+        'options': {name: value for name, value in vars(options).items()
+                    if not isinstance(value, pathlib.Path)},
+        **{key: [{
+            'name': outcome.name, 'verdict': outcome.verdict,
+            'bars': [bar._asdict() for bar in outcome.bars],
+            'problems': list(outcome.problems), **outcome.details,
+        } for outcome in of_group] for key, of_group in outcomes.items()}}
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Step]:
+    """A line on the terminal's error output; nothing where there is none.
+
+    It is drawn when something is done, and by no thread of its own.
+    """
+    with rich.progress.Progress(
+            rich.progress.BarColumn(), rich.progress.TaskProgressColumn(),
+            rich.progress.TextColumn('{task.description}'),
+            console=rich.console.Console(stderr=True), transient=True,
+            auto_refresh=False, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task('starting', total=total)
+        yield lambda name: bar.update(
+            task, advance=1, description=name, refresh=True)
