@@ -118,40 +118,14 @@ class AdmissionJudge:
         gate = self.standing(request, occupancy, wishes)
         if gate.refusals:
             return outcome.NotAdmitted(gate.refusals)
-        refused: tuple[outcome.AdmissionRefusal, ...] = ()
-        for candidate, place in self._places(request, occupancy):
-            if isinstance(place, model.Fit):
-                return outcome.outcome(
-                    use_of(request, occupancy, place, candidate),
-                    (*gate.doubts, *self.remaining(candidate.doubts)))
-            refused = refused or (_of_fit(place),)
-        return outcome.NotAdmitted(
-            refused or shortages.shortages(
-                occupancy.host, occupancy.used, request.queries))
-
-    def _places(
-        self, request: guest_request.GuestRequest,
-        occupancy: host_occupancy.HostOccupancy,
-    ) -> Iterator[tuple[providers.Candidate, model.Fit | model.Refusal]]:
-        """The candidates of Placement, with what the fit makes of them.
-
-        Where candidates differ in nothing that a fit looks at, the first.
-        """
-        minds_devices = any(device.groups for device in request.devices)
-        for query in request.queries or (_NO_QUERY,):
-            found = providers.candidates(
-                occupancy.host, occupancy.used, query)
-            try:
-                for candidate in found:
-                    if candidate.allocations and candidate.allocations[0][0]:
-                        # Nova goes by what a candidate has of the host.
-                        continue
-                    yield candidate, self.fit_on(request, occupancy, candidate)
-                    if not minds_devices:
-                        break
-            except providers.UnfinishedSearch as error:
-                yield providers.Candidate(doubts=(error.doubt,)), self.fit_on(
-                    request, occupancy)
+        candidate, place = self._place(request, occupancy)
+        if candidate is None:
+            return outcome.NotAdmitted(_shortages(request, occupancy))
+        if isinstance(place, model.Refusal):
+            return outcome.NotAdmitted((_of_fit(place),))
+        return outcome.outcome(
+            use_of(request, occupancy, place, candidate),
+            (*gate.doubts, *self.remaining(candidate.doubts)))
 
     def verdicts(
         self, request: guest_request.GuestRequest,
@@ -160,19 +134,14 @@ class AdmissionJudge:
     ) -> LayerVerdicts:
         """What each layer says, whether or not one before it says no."""
         gate = self.standing(request, occupancy, wishes)
-        short = shortages.shortages(
-            occupancy.host, occupancy.used, request.queries)
-        places = list(self._places(request, occupancy))
-        doubts, place = next(
-            ((self.remaining(candidate.doubts), place)
-             for candidate, place in places
-             if isinstance(place, model.Fit)),
-            ((), places[0][1] if places
-             else self.fit_on(request, occupancy)))
+        candidate, place = self._place(request, occupancy)
+        short = (_shortages(request, occupancy) if candidate is None
+                 else ())
         of_fit = () if isinstance(place, model.Fit) else (_of_fit(place),)
         return LayerVerdicts(
             (*short, *gate.refusals, *of_fit),
-            tuple(dict.fromkeys((*gate.doubts, *doubts))),
+            tuple(dict.fromkeys((*gate.doubts, *self.remaining(
+                candidate.doubts if candidate else ())))),
             place)
 
     def room(
@@ -183,25 +152,40 @@ class AdmissionJudge:
 
         What is not known refuses.
         """
-        doubts = (*request.doubts, *_of_hardware(occupancy.host, request))
-        refused: model.Refusal | None = None
-        for candidate, place in self._places(request, occupancy):
-            unknown = self.remaining((*doubts, *candidate.doubts))
-            if isinstance(place, model.Fit) and not unknown:
-                return place
-            if refused is None:
-                refused = (
-                    place if isinstance(place, model.Refusal)
-                    else model.Refusal(
-                        model.Reason.UNDECIDED, detail='; '.join(
-                            doubt.text for doubt in unknown)))
-        if refused is not None:
-            return refused
-        return model.Refusal(
-            model.Reason.ALLOCATION, detail='; '.join(
-                refusal.text
-                for refusal in shortages.shortages(
-                    occupancy.host, occupancy.used, request.queries)))
+        candidate, place = self._place(request, occupancy)
+        if candidate is None:
+            return model.Refusal(model.Reason.ALLOCATION, detail='; '.join(
+                short.text for short in _shortages(request, occupancy)))
+        unknown = self.remaining((
+            *request.doubts, *_of_hardware(occupancy.host, request),
+            *candidate.doubts))
+        if isinstance(place, model.Refusal) or not unknown:
+            return place
+        return model.Refusal(model.Reason.UNDECIDED, detail='; '.join(
+            doubt.text for doubt in unknown))
+
+    def _place(
+        self, request: guest_request.GuestRequest,
+        occupancy: host_occupancy.HostOccupancy,
+    ) -> tuple[providers.Candidate | None, model.Fit | model.Refusal]:
+        """The candidate that counts, and what the fit makes of it.
+
+        That is the first with which the guest fits and of which all is known,
+        or else the first with which it fits, or the first. If there is none,
+        it is what the fit says without.
+        """
+        counts: tuple[providers.Candidate | None,
+                      model.Fit | model.Refusal] | None = None
+        for candidate in _candidates(request, occupancy):
+            place = self.fit_on(request, occupancy, candidate)
+            if isinstance(place, model.Fit):
+                if not self.remaining(candidate.doubts):
+                    return candidate, place
+                if counts is None or isinstance(counts[1], model.Refusal):
+                    counts = candidate, place
+            elif counts is None:
+                counts = candidate, place
+        return counts or (None, self.fit_on(request, occupancy))
 
     def fit_on(
         self, request: guest_request.GuestRequest,
@@ -236,6 +220,34 @@ class AdmissionJudge:
                 else decision.fit)
 
 
+def _candidates(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy,
+) -> Iterator[providers.Candidate]:
+    """Those of Placement for any query that nova may take.
+
+    Where they differ in nothing that a fit looks at, the first of a query.
+    """
+    minds_devices = any(device.groups for device in request.devices)
+    for query in request.queries or (_NO_QUERY,):
+        try:
+            for candidate in providers.takeable(
+                    occupancy.host, occupancy.used, query):
+                yield candidate
+                if not minds_devices:
+                    break
+        except providers.UnfinishedSearch as error:
+            yield providers.Candidate(doubts=(error.doubt,))
+
+
+def _shortages(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy,
+) -> tuple[outcome.AdmissionRefusal, ...]:
+    return shortages.shortages(
+        occupancy.host, occupancy.used, request.queries)
+
+
 def _of_hardware(
     host: offered_host.OfferedHost, request: guest_request.GuestRequest,
 ) -> Iterator[outcome.Doubt]:
@@ -265,39 +277,21 @@ def use_of(
 ) -> outcome.HostUse:
     """What a guest uses of a host where it fits in this way.
 
-    :param candidate: of Placement; None for the first that it gives
+    :param candidate: of Placement; None for the first with which it can
     """
-    taken: tuple[devices.PciUse, ...] = ()
-    if request.devices:
-        taken = devices.take(
-            occupancy.host.pci_pools, occupancy.device_uses, request.devices,
-            [cell.host_cell for cell in placed.cells],
-            occupancy.host.cells, _chosen(candidate)) or ()
-    if candidate is None:
-        candidate = next((
-            candidate for query in request.queries
-            for candidate in providers.candidates(
-                occupancy.host, occupancy.used, query)),
-            providers.Candidate())
+    taken: tuple[devices.PciUse, ...] | None = ()
+    for candidate in ((candidate,) if candidate is not None
+                      else _candidates(request, occupancy)):
+        if request.devices:
+            taken = devices.take(
+                occupancy.host.pci_pools, occupancy.device_uses,
+                request.devices, [cell.host_cell for cell in placed.cells],
+                occupancy.host.cells, _chosen(candidate))
+        if taken is not None:
+            break
     return outcome.HostUse(
-        None if request.topology is None else placed, taken,
-        candidate.allocations)
-
-
-def resident(
-    request: guest_request.GuestRequest, host: str, use: outcome.HostUse,
-    uuid: str = '',
-) -> resident_guest.ResidentGuest:
-    """What a guest that was asked for is once it is on a host."""
-    amounts = dict(use.allocations)
-    return resident_guest.ResidentGuest(
-        uuid=uuid, host=host, flavor=request.name, vcpus=request.vcpus,
-        memory_mib=request.memory_mib, disk_gib=request.disk_gib,
-        resources={name: amount for name, amount in amounts.pop(0, ())
-                   if name not in inventory.COUNTED},
-        allocations=tuple(amounts.items()),
-        guest_class=request.guest_class, topology=request.topology,
-        fit=use.fit, devices=use.pci_devices)
+        None if request.topology is None else placed, taken or (),
+        candidate.allocations if candidate is not None else ())
 
 
 def placed_on(
@@ -306,5 +300,14 @@ def placed_on(
     place: model.Fit, uuid: str = '',
 ) -> resident_guest.ResidentGuest:
     """What a guest that was asked for is once it fits on a host so."""
-    return resident(request, occupancy.host.name,
-                    use_of(request, occupancy, place), uuid)
+    use = use_of(request, occupancy, place)
+    amounts = dict(use.allocations)
+    return resident_guest.ResidentGuest(
+        uuid=uuid, host=occupancy.host.name, flavor=request.name,
+        vcpus=request.vcpus, memory_mib=request.memory_mib,
+        disk_gib=request.disk_gib,
+        resources={name: amount for name, amount in amounts.pop(0, ())
+                   if name not in inventory.COUNTED},
+        allocations=tuple(amounts.items()),
+        guest_class=request.guest_class, topology=request.topology,
+        fit=use.fit, devices=use.pci_devices)

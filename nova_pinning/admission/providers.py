@@ -105,6 +105,21 @@ def candidates(
                 yield found._replace(doubts=unknown)
 
 
+def takeable(
+    host: offered_host.OfferedHost, used: Used,
+    query: guest_request.CandidatesQuery,
+) -> Iterator[Candidate]:
+    """The candidates that nova finds by the host's own provider.
+
+    See alloc_reqs_by_rp_uuid in nova/scheduler/manager.py.
+
+    :raises UnfinishedSearch: as :func:`candidates`
+    """
+    return (candidate for candidate in candidates(host, used, query)
+            if not candidate.allocations
+            or candidate.allocations[0][0] == ROOT)
+
+
 def doubts(
     host: offered_host.OfferedHost, query: guest_request.CandidatesQuery,
 ) -> tuple[outcome.Doubt, ...]:

@@ -32,8 +32,12 @@ def _of_query(
     query: guest_request.CandidatesQuery,
 ) -> tuple[outcome.AdmissionRefusal, ...]:
     try:
-        if any(True for _ in providers.candidates(host, used, query)):
+        if any(True for _ in providers.takeable(host, used, query)):
             return ()
+        if any(True for _ in providers.candidates(host, used, query)):
+            return (_refusal(
+                _RESOURCES, '', 'its own provider would give nothing, and '
+                'nova takes no host without'),)
     except providers.UnfinishedSearch:
         return ()
     if query.fault:

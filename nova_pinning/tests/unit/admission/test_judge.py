@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from oslotest import base as oslotest
+
+from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
+from nova_pinning import model
+from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
+
+VF = devices.device_keys('8086', '154c', 'type-VF')
+
+
+def request(*queries, **values):
+    """A floating guest that asks Placement for any of these."""
+    return guest_request.GuestRequest(
+        name='f', vcpus=1, memory_mib=64, topology=None,
+        guest_class=hostclass.HostClass.SHARED, queries=tuple(
+            guest_request.query(one) if isinstance(one, dict) else one
+            for one in queries), **values)
+
+
+def occupancy(*children, traits=frozenset(), gaps=(), pools=(), **totals):
+    """An empty host of which Placement tells all."""
+    return host_occupancy.of_host(offered_host.OfferedHost(
+        name='h', cells=(), host_class=hostclass.HostClass.SHARED,
+        traits=traits, gaps=gaps, pci_pools=pools,
+        inventories=inventories(totals), children=tuple(
+            offered_host.OfferedProvider(
+                0, tuple(sorted(inventories(one).items())))
+            for one in children)))
+
+
+def inventories(totals):
+    return {name: inventory.Inventory(total)
+            for name, total in totals.items()}
+
+
+class TestJudge(oslotest.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.judge = judge.AdmissionJudge()
+
+    def test_nothing_of_its_own_provider(self):
+        """Nova looks candidates up by that, so there are none."""
+        host = occupancy({'VGPU': 2}, VCPU=8)
+        wanted = request({'VGPU': 1})
+        answer = self.judge.answer(wanted, host)
+        self.assertIsInstance(answer, outcome.NotAdmitted)
+        refusal, = answer.refusals
+        self.assertIn('own provider', refusal.text)
+        self.assertEqual(answer.refusals,
+                         self.judge.verdicts(wanted, host).refusals)
+        self.assertFalse(self.judge.room(wanted, host))
+
+    def test_any_query_of_which_all_is_known(self):
+        """What another one would leave open then does not matter."""
+        host = occupancy(VCPU=8, gaps=(outcome.Doubt(
+            outcome.DoubtKind.PROVIDERS, 'nobody knows', 'VGPU'),))
+        unsure, sure = {'VCPU': 1, 'VGPU': 1}, {'VCPU': 1}
+        for queries, admitted in (((unsure,), outcome.Undecided),
+                                  ((unsure, sure), outcome.Admitted)):
+            wanted = request(*queries)
+            self.assertIsInstance(self.judge.answer(wanted, host), admitted)
+            found = self.judge.verdicts(wanted, host)
+            self.assertEqual((), found.refusals)
+            self.assertEqual(admitted is outcome.Undecided,
+                             bool(found.doubts))
+            self.assertEqual(admitted is outcome.Admitted, isinstance(
+                self.judge.room(wanted, host), model.Fit))
+
+    def test_devices_of_the_candidate_that_has_them(self):
+        """A guest takes those with which it fits, not those named first."""
+        host = occupancy(
+            {'CUSTOM_VF': 1}, {'CUSTOM_VF': 1}, VCPU=8, pools=tuple(
+                devices.PciPool(VF, None, total, provider)
+                for total, provider in ((0, 1), (1, 2))))
+        wanted = request(
+            guest_request.CandidatesQuery(groups=(
+                guest_request.RequestGroup('', (('VCPU', 1),)),
+                guest_request.RequestGroup('_vf', (('CUSTOM_VF', 1),)))),
+            devices=(devices.PciRequest('vf', (VF,), 1, groups=('_vf',)),))
+        place = self.judge.room(wanted, host)
+        self.assertIsInstance(place, model.Fit)
+        placed = judge.placed_on(wanted, host, place)
+        self.assertEqual(1, sum(use.count for use in placed.devices))
+        self.assertEqual(((2, (('CUSTOM_VF', 1),)),), placed.allocations)
