@@ -53,8 +53,7 @@ def device_keys(vendor_id: str, product_id: str, dev_type: str = STANDARD,
 
 
 def kind(keys: PciSpec) -> str:
-    """Vendor and product, '10de:20b5'; a question mark for what is not told.
-    """
+    """Vendor and product, '10de:20b5', with '?' for what is not told."""
     known = dict(keys)
     return (f'{known.get("vendor_id") or "?"}:'
             f'{known.get("product_id") or "?"}')
@@ -207,10 +206,8 @@ def device_shortages(
             yield f'{have} free devices {about}, {need} needed'
 
 
-def free(
-    pools: Sequence[PciPool],
-    uses: Iterable[PciUse],
-) -> tuple[PciPool, ...]:
+def free(pools: Sequence[PciPool],
+         uses: Iterable[PciUse]) -> tuple[PciPool, ...]:
     """The pools with what is free of each for a total, if anything is.
 
     Devices in use that no pool has are left out.
@@ -296,7 +293,8 @@ class _PoolCheck(reach.DeviceCheck):
             places = [place for place in usable if self._left[place]
                       and asked.gets(self._pools[place], self._left[place])]
             requests.append(reach.DeviceRequest(
-                _name(request), request.count, request.policy or 'legacy',
+                f'alias "{request.alias}"' if request.alias else 'ports',
+                request.count, request.policy or 'legacy',
                 frozenset(bearing), frozenset(places),
                 {place: allotted[self._pools[place].provider]
                  for place in places} if allotted else None))
@@ -416,13 +414,11 @@ class _PoolCheck(reach.DeviceCheck):
         See nova.pci.stats.PciDeviceStats._assert_one_pool_per_rp_uuid: with
         such nova meets no request that Placement has met.
         """
-        by_provider: dict[int, list[int]] = {}
-        for place in places:
-            provider = self._pools[place].provider
-            if provider is not None:
-                by_provider.setdefault(provider, []).append(place)
-        return frozenset([place for same in by_provider.values()
-                          if len(same) > 1 for place in same])
+        provider_of = {place: self._pools[place].provider for place in places}
+        pools_of = collections.Counter(provider_of.values())
+        return frozenset([
+            place for place, provider in provider_of.items()
+            if provider is not None and pools_of[provider] > 1])
 
 
 def _total(left: Mapping[int, int], places: Iterable[int]) -> int:
@@ -502,7 +498,3 @@ def _bearing(request: PciRequest, pool: PciPool) -> set[str]:
 def _is_remote_managed(keys: PciSpec) -> bool:
     return any(key == _REMOTE_MANAGED and flag.parse(value or '') is True
                for key, value in keys)
-
-
-def _name(request: PciRequest) -> str:
-    return f'alias "{request.alias}"' if request.alias else 'ports'
