@@ -19,7 +19,6 @@ from nova_pinning.admission import judge
 from nova_pinning.explain import host_verdicts
 from nova_pinning.fit import usage
 from nova_pinning.fleet import migration
-from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.upgrade import defect_model
@@ -204,8 +203,7 @@ class _TargetHosts:
         self._judge = judge
         self._rules = rules
         self._guest = guest
-        self._request = moved_guest.of_guest(
-            guest, rules.extra_specs(guest))
+        self._request = rules.request(guest)
         self._known: list[str] = []
         self._rest = iter(judge.occupancies.values())
 
@@ -247,8 +245,7 @@ class _TargetHosts:
             return True
         occupancy = self._judge.occupancies[name]
         for move in here:
-            request = moved_guest.of_guest(
-                move.guest, self._rules.extra_specs(move.guest))
+            request = self._rules.request(move.guest)
             place = self._judge.judge.room(request, occupancy)
             assert isinstance(place, model.Fit)
             occupancy = occupancy.adding(

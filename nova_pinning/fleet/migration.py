@@ -69,6 +69,7 @@ class MigrationRules:
         self._hosts = {host.name: host for host in fleet.hosts}
         self._classes = dict(_classes(fleet))
         self._oldest = _oldest_releases(fleet.hosts)
+        self._reader = moved_guest.RequestReader(fleet)
         self._specs = {flavor.name: flavor.extra_specs
                        for flavor in fleet.flavors}
         self._groups = {group.id: group for group in fleet.server_groups}
@@ -81,6 +82,12 @@ class MigrationRules:
     def extra_specs(self, guest: snapshot.FleetGuest) -> Mapping[str, str]:
         """Of its flavor; {} if that is not known."""
         return self._specs.get(guest.flavor, {})
+
+    def request(
+        self, guest: snapshot.FleetGuest,
+    ) -> guest_request.GuestRequest:
+        """What it would ask another host for."""
+        return self._reader.request(guest)
 
     def source(self, guest: snapshot.FleetGuest) -> snapshot.FleetHost | None:
         """The host that it is on, None if the fleet has not got it."""
@@ -198,7 +205,7 @@ class MigrationRules:
             # Nova would let it: to it, the default zone is any.
             yield f'is not in availability zone {zone}'
         found = filters.gate(
-            moved_guest.of_guest(guest, self.extra_specs(guest)),
+            self.request(guest),
             guest_request.GuestWishes(
                 project=guest.project,
                 availability_zone=guest.availability_zone or None),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a guest that there is asks for, were it placed once more."""
 
+from collections.abc import Hashable
 from collections.abc import Mapping
 import dataclasses
 from types import MappingProxyType
@@ -48,16 +49,23 @@ class RequestReader:
         self._aliases = fleet.pci_aliases
         self._specs = {flavor.name: flavor.extra_specs
                        for flavor in fleet.flavors}
+        self._requests: dict[Hashable, guest_request.GuestRequest] = {}
 
     def request(
         self, guest: snapshot.FleetGuest,
     ) -> guest_request.GuestRequest:
-        """What a guest asks for."""
-        request = of_guest(guest, self._specs.get(guest.flavor, {}))
-        if not guest.devices:
-            return request
-        return dataclasses.replace(
-            request, devices=device_requests(guest, self._aliases))
+        """What a guest asks for; the same object for guests that are alike."""
+        key = (guest.flavor, guest.vcpus, guest.memory_mib, guest.disk_gib,
+               guest.guest_class, guest.topology, guest.devices,
+               tuple(guest.resources.items()))
+        request = self._requests.get(key)
+        if request is None:
+            request = of_guest(guest, self._specs.get(guest.flavor, {}))
+            if guest.devices:
+                request = dataclasses.replace(
+                    request, devices=device_requests(guest, self._aliases))
+            self._requests[key] = request
+        return request
 
 
 def device_requests(
