@@ -175,7 +175,7 @@ class Cloud:
         settings = self._state.load()
         lines = ['#!/bin/sh', 'host=$1', 'shift', 'case $host in']
         for host in settings.hosts:
-            command = hosts.enter(self._state, settings, host, [])
+            command = hosts.of(self._state, settings, host).enter([])
             lines.append(f'{host.name}) exec {shlex.join(command)} "$@";;')
         files.write(self.on_host, '\n'.join([*lines, 'esac', 'exit 2', '']))
         self.on_host.chmod(0o700)

@@ -54,12 +54,11 @@ def libvirtd_conf(state: settings.State, settings: settings.Settings,
         'log_outputs': '3:stderr'})
 
 
-def qemu_conf(settings: settings.Settings, name: str, address: str,
+def qemu_conf(settings: settings.Settings, name: str,
               huge_page_mounts: list[str]) -> str:
-    """Return qemu.conf.
-
-    :param address: str, where guests are received that move in
-    """
+    """Return qemu.conf."""
+    # Where guests are received that move in.
+    address = settings.lan_address(name)
     names = [host.name for host in settings.hosts]
     first = (settings.base_port + MIGRATION_PORTS_OFFSET
              + MIGRATION_PORTS * names.index(name))

@@ -283,7 +283,7 @@ def execute(state: settings.State, args: argparse.Namespace) -> int:
         raise errors.MiniCloudError(
             f'there is no host {args.host!r}', f'There are: {names}')
     command = args.argv[args.argv[:1] == ['--']:] or ['bash']
-    whole = hosts.enter(state, settings, matching[0], command)
+    whole = hosts.of(state, settings, matching[0]).enter(command)
     os.execvp(whole[0], whole)
 
 

@@ -37,6 +37,9 @@ OUR_FILTERS = ('HostClassFilter', 'PinnedTopologyFilter')
 PCI_ALIAS = {'name': 'minicloud', 'vendor_id': '8086', 'product_id': '10d3',
              'device_type': 'type-PCI'}
 
+# What a nova service that listens on RabbitMQ says in its log.
+STARTED = 'Join ServiceGroup membership'
+
 Sections = dict[str, dict[str, object]]
 
 
@@ -126,10 +129,11 @@ def extra(path: str) -> str:
     return pathlib.Path(path).read_text() if path else ''
 
 
-def config_files(state: settings.State) -> list[str]:
+def config_files(directory: pathlib.Path,
+                 main: str = 'nova.conf') -> list[str]:
     """Return the options that name the files, for a command line."""
-    return [option for name in ('nova.conf', 'extra.conf') for option in
-            ('--config-file', str(directory(state) / name))]
+    return [option for name in (main, 'extra.conf') for option in
+            ('--config-file', str(directory / name))]
 
 
 class NovaApi(web.WebService):
@@ -165,7 +169,7 @@ class _Daemon(service.Service):
 
     def command(self) -> list[str]:
         return [self.state.bin(self.name, self.release),
-                *config_files(self.state)]
+                *config_files(directory(self.state))]
 
     def check(self) -> None:
         """Wait for its line in the log.
@@ -173,7 +177,7 @@ class _Daemon(service.Service):
         What counts is that it listens on RabbitMQ; the API shows a service
         of an earlier run just the same.
         """
-        service.find_in_log(self.log, 'Join ServiceGroup membership')
+        service.find_in_log(self.log, STARTED)
 
 
 class NovaConductor(_Daemon):

@@ -130,7 +130,7 @@ def managers(state: settings.State) -> list[list[str]]:
           for name, file in (('keystone', 'keystone.conf'),
                              ('placement', 'placement.conf'),
                              ('glance', 'glance-api.conf'))),
-        ['nova-manage', *nova.config_files(state)]]
+        ['nova-manage', *nova.config_files(nova.directory(state))]]
 
 
 def run_chains(state: settings.State, release: str,

@@ -22,12 +22,8 @@ import sys
 from minicloud import accelerator
 from minicloud import compute
 from minicloud import errors
-from minicloud import hostinit
 from minicloud import initramfs
 from minicloud import kernel
-from minicloud import libvirt
-from minicloud import namespace
-from minicloud import service
 from minicloud import settings
 from minicloud import ssh
 from nova_pinning import kvm
@@ -84,23 +80,6 @@ class Topology:
         return f'{node * size}-{node * size + size - 1}'
 
 
-def parts(state: settings.State, settings: settings.Settings,
-          host: settings.HostSettings) -> list[service.Part]:
-    """Return what a compute host is made of."""
-    return [ssh.SshKeys(state, settings),
-            accelerator.VirtType(state, settings),
-            *(kind(state, settings, host) for kind in (
-                VirtualMachine, Tunnel, Libvirtd, NovaCompute))]
-
-
-def enter(state: settings.State, settings: settings.Settings,
-          host: settings.HostSettings, command: list[str]) -> list[str]:
-    """Return a command line that runs a command on a compute host."""
-    terminal = ['-t'] if sys.stdin.isatty() else []
-    return [*_ssh(state), '-S', _shared_connection(state, host),
-            *terminal, '--', host.name, shlex.join(command)]
-
-
 def _ssh(state: settings.State) -> list[str]:
     return ['ssh', '-F', str(ssh.client_config(state))]
 
@@ -114,10 +93,11 @@ def _shared_connection(state: settings.State,
     return str(state.run / f'ssh-{host.name}')
 
 
-class VirtualMachine(compute.HostService):
+class VirtualMachine(compute.ComputeHost):
     """The host itself: a QEMU, up to its sshd."""
 
-    prefix = 'host'
+    huge_page_sizes_kib = (2048,)
+    listens_at = ANY_ADDRESS
     # Emulated, it boots in half a minute, or two of them where the machine
     # has other things to do; at times its kernel hangs.
     hang_seconds = (120.0, 180.0)
@@ -147,20 +127,26 @@ class VirtualMachine(compute.HostService):
     def initrd(self) -> pathlib.Path:
         return self.data / 'initrd'
 
+    def address_of(self, name: str) -> str:
+        return self.settings.lan_address(name)
+
+    def enter(self, command: list[str]) -> list[str]:
+        terminal = ['-t'] if sys.stdin.isatty() else []
+        return [*_ssh(self.state), '-S',
+                _shared_connection(self.state, self.host),
+                *terminal, '--', self.host.name, shlex.join(command)]
+
+    def serve(self, command: list[str]) -> list[str]:
+        return [*_ssh(self.state), '-o', 'ServerAliveInterval=30',
+                '--', self.host.name,
+                'exec ' + shlex.join(['setpriv', '--pdeathsig', 'KILL',
+                                      *command])]
+
     def config(self) -> dict[pathlib.Path, str]:
-        mounts = [str(hostinit.huge_page_mount(2048))]
         return {
-            self.etc / 'hosts': namespace.hosts_text(
-                self.settings, self.settings.lan_address),
+            **super().config(),
             self.etc / 'ssh_config': ssh.client_config_text(
-                self.state, self.settings, self.settings.lan_address),
-            self.etc / 'sshd_config': ssh.server_config_text(
-                self.state, self.settings, self.host.name, ANY_ADDRESS),
-            self.etc / 'libvirt' / 'libvirt.conf': '',
-            self.etc / 'libvirt' / 'libvirtd.conf': libvirt.libvirtd_conf(
-                self.state, self.settings, self.host.name, ANY_ADDRESS),
-            self.etc / 'libvirt' / 'qemu.conf': libvirt.qemu_conf(
-                self.settings, self.host.name, self.lan_address, mounts),
+                self.state, self.settings, self.address_of),
             self.data / 'parameters': parameters({
                 'NAME': self.host.name,
                 'LAN_ADDRESS': f'{self.lan_address}/24',
@@ -171,7 +157,7 @@ class VirtualMachine(compute.HostService):
                 'MODULES': ' '.join(MODULES),
                 'HUGE_PAGES': HUGE_PAGES,
                 'SSHD': f'{ssh.SSHD} -D -e -f {self.etc / "sshd_config"} '
-                        f'-o MaxSessions=100 -o SetEnv=PATH={namespace.PATH}',
+                        f'-o MaxSessions=100 -o SetEnv=PATH={compute.PATH}',
             })}
 
     def prepare(self) -> None:
@@ -325,59 +311,3 @@ class Tunnel(compute.HostService):
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             raise errors.NotReady(done.stdout.strip())
-
-
-class _Inside(compute.HostService):
-    """A process on the host, which ends when its SSH session does."""
-
-    def inner_command(self) -> list[str]:
-        raise NotImplementedError
-
-    def command(self) -> list[str]:
-        return [*_ssh(self.state), '-o', 'ServerAliveInterval=30',
-                '--', self.host.name,
-                'exec ' + shlex.join(['setpriv', '--pdeathsig', 'KILL',
-                                      *self.inner_command()])]
-
-
-class Libvirtd(_Inside):
-    """A libvirtd, with the machine's QEMU."""
-
-    prefix = 'libvirtd'
-    deadline_seconds = 120.0
-
-    def inner_command(self) -> list[str]:
-        return ['libvirtd', '--listen']
-
-    def check(self) -> None:
-        libvirt.check(self.settings, self.host.name, self.address)
-
-
-class NovaCompute(_Inside):
-    """A nova-compute, on its host's libvirtd."""
-
-    prefix = 'nova-compute'
-    # Emulated, on a machine that has other things to do.
-    deadline_seconds = 900.0
-
-    def required(self) -> tuple[str, ...]:
-        return (f'libvirtd-{self.host.name}', f'tunnel-{self.host.name}',
-                'nova', 'nova-conductor', 'nova-scheduler', 'placement',
-                'glance', 'neutron')
-
-    def config(self) -> dict[pathlib.Path, str]:
-        return compute.config(
-            self.state, self.settings, self.host, 'qemu', self.data / 'nova')
-
-    def prepare(self) -> None:
-        compute.remove_providers(
-            self.state, self.host.name, set(self.config()))
-
-    def inner_command(self) -> list[str]:
-        return ['env', f'PATH={self.state.venv(self.release) / "bin"}:'
-                       f'{namespace.PATH}',
-                *compute.command(self.state, self.host)]
-
-    def check(self) -> None:
-        self.remark = compute.check(
-            self.state, self.settings, self.host.name, self.log)

@@ -14,7 +14,7 @@ from unittest import mock
 from oslotest import base
 from tempest.lib import exceptions
 
-from minicloud import compute
+from minicloud import hosts
 from minicloud import settings
 import nova_pinning
 from nova_pinning import cpuset
@@ -148,8 +148,10 @@ class RunWhiteboxTest(base.BaseTestCase):
         self.assertEqual(('1', '0'), (node['cpu_dedicated_set'],
                                       node['cpu_shared_set']))
         path = pathlib.Path(node['services']['nova-compute']['config_path'])
-        self.assertIn(str(path), compute.config_files(
-            settings.State(self.state), 'pinning-1'))
+        host = settings.HostSettings('pinning-1', '1', '0')
+        service = hosts.NovaCompute(settings.State(self.state),
+                                    settings.Settings((host,)), host)
+        self.assertIn(str(path), service.config_files())
 
     def test_the_table_has_all_that_was_run(self):
         package = 'whitebox_tempest_plugin.api.compute'

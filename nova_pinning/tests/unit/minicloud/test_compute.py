@@ -11,9 +11,10 @@ import fixtures
 from nova import conf
 from oslo_config import cfg
 
+from minicloud import accelerator
 from minicloud import api
-from minicloud import compute
 from minicloud import errors
+from minicloud import hosts
 from minicloud import libvirt
 from minicloud import settings
 from nova_pinning.tests.unit.minicloud import minicloud_case
@@ -33,12 +34,14 @@ class Base(minicloud_case.StateTestCase):
 @ddt.ddt
 class TestConfig(Base):
 
-    def load(self, number=0, virt_type='qemu'):
+    def service(self, number=0, virt_type='qemu'):
+        self.patch(accelerator, 'virt_type', return_value=virt_type)
+        return hosts.NovaCompute(self.state, self.settings, HOSTS[number])
+
+    def load(self, *given, **named):
         """Return the options of the file as oslo.config reads them."""
-        host = HOSTS[number]
-        texts = compute.config(self.state, self.settings, host, virt_type,
-                               pathlib.Path('/data'))
-        for path, text in texts.items():
+        service = self.service(*given, **named)
+        for path, text in service.config().items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         options = cfg.ConfigOpts()
@@ -46,7 +49,7 @@ class TestConfig(Base):
                        conf.paths, conf.service, conf.servicegroup,
                        conf.vnc, conf.spice, conf.workarounds):
             module.register_opts(options)
-        options(compute.config_files(self.state, host.name), project='nova')
+        options(service.config_files(), project='nova')
         return options
 
     def test_options_are_novas(self):
@@ -56,7 +59,7 @@ class TestConfig(Base):
             known[section] = options[section]
         parser = configparser.RawConfigParser(
             default_section='', strict=False)
-        parser.read(compute.config_files(self.state, 'pinning-1')[1])
+        parser.read(self.service().config_files()[1])
         # Of oslo.log, oslo.messaging and nova modules that load much.
         others = {'debug', 'use_stderr', 'log_options', 'transport_url',
                   'default_log_levels', 'rpc_response_timeout'}
@@ -93,9 +96,7 @@ class TestConfig(Base):
 
     def test_no_database(self):
         """A nova-compute that knows one does not start."""
-        text = '\n'.join(compute.config(
-            self.state, self.settings, HOSTS[0], 'qemu',
-            pathlib.Path('/data')).values())
+        text = '\n'.join(self.service().config().values())
         self.assertNotIn('database]', text)
         self.assertNotIn('mysql', text)
 
@@ -114,8 +115,7 @@ class TestLibvirt(Base):
         address = self.settings.host_address(name)
         return (libvirt.libvirtd_conf(
             self.state, self.settings, name, address),
-            libvirt.qemu_conf(self.settings, name, address,
-                              ['/run/hugepages/2048']))
+            libvirt.qemu_conf(self.settings, name, ['/run/hugepages/2048']))
 
     def read(self, name):
         return [dict(re.findall(r'^(\w+) = (.*)$', text, re.M))
@@ -193,8 +193,8 @@ class TestCheck(Base):
 
     def check(self, log='... Join ServiceGroup membership ...', forced=False,
               **hypervisor):
-        path = self.state.log / 'nova-compute.log'
-        path.write_text(log)
+        service = hosts.NovaCompute(self.state, self.settings, HOSTS[0])
+        service.log.write_text(log)
         found = {'hypervisor_hostname': 'pinning-1', 'state': 'up',
                  **hypervisor}
         answers = {'os-hypervisors': {'hypervisors': [found]},
@@ -206,7 +206,8 @@ class TestCheck(Base):
             return answers[kind]
 
         with mock.patch.object(api.Api, 'get', side_effect=get):
-            return compute.check(self.state, self.settings, 'pinning-1', path)
+            service.check()
+        return service.remark
 
     def test_ready(self):
         self.assertEqual('', self.check())

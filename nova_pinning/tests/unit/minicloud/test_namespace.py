@@ -13,6 +13,7 @@ from minicloud import accelerator
 from minicloud import compute
 from minicloud import errors
 from minicloud import hostinit
+from minicloud import hosts
 from minicloud import namespace
 from minicloud import process
 from minicloud import service
@@ -39,17 +40,17 @@ class Base(minicloud_case.StateTestCase):
 class TestParts(Base):
 
     def test_shared_parts_have_the_same_names(self):
-        names = [[part.name for part in namespace.parts(
+        names = [[part.name for part in hosts.parts(
             self.state, self.settings, host)] for host in HOSTS]
         self.assertEqual({'ssh-keys', 'virt-type'},
                          set(names[0]) & set(names[1]))
         self.assertEqual(
-            ['host-pinning-1', 'libvirtd-pinning-1', 'sshd-pinning-1',
+            ['host-pinning-1', 'sshd-pinning-1', 'libvirtd-pinning-1',
              'nova-compute-pinning-1'], names[0][2:])
 
     def test_nothing_runs_before_its_host(self):
         for host in HOSTS:
-            parts = {part.name: part for part in namespace.parts(
+            parts = {part.name: part for part in hosts.parts(
                 self.state, self.settings, host)}
             for kind in ('libvirtd', 'sshd', 'nova-compute'):
                 self.assertIn(f'host-{host.name}',
@@ -111,8 +112,8 @@ class TestHost(Base):
         self.assertEqual(
             {'127.0.0.1': 'localhost', '127.0.0.11': 'pinning-1',
              '127.0.0.12': 'pinning-2'},
-            dict(line.split() for line in namespace.hosts_text(
-                self.settings, self.settings.host_address).splitlines()))
+            dict(line.split() for line in self.host().config()[
+                self.host().etc / 'hosts'].splitlines()))
 
 
 class TestRelease(Base):
@@ -129,7 +130,7 @@ class TestRelease(Base):
             release=release)
         self.patch(accelerator, 'virt_type', return_value='qemu')
         self.patch(namespace.HostNamespace, 'init_pid', return_value=7)
-        return {part.name: part.made_from() for part in namespace.parts(
+        return {part.name: part.made_from() for part in hosts.parts(
             self.state, made, made.hosts[0])
             if isinstance(part, service.Service)}
 
@@ -157,8 +158,7 @@ class TestInitPid(Base):
             'open("%s", "w").write(str(child.pid))\n'
             'child.wait()' % self.fifo())
         self.assertEqual(int(self.read_fifo()), host.init_pid())
-        command = namespace.enter(
-            self.state, self.settings, HOSTS[0], ['virsh', 'list'])
+        command = host.enter(['virsh', 'list'])
         self.assertEqual(
             ['nsenter', '--target', str(host.init_pid()), '--all', '--',
              'virsh', 'list'], command[-7:])
@@ -170,8 +170,7 @@ class TestInitPid(Base):
     def test_not_up(self):
         self.assertRaises(errors.NotReady, self.host().check)
         e = self.assertRaises(
-            errors.MiniCloudError, namespace.enter, self.state,
-            self.settings, HOSTS[0], ['true'])
+            errors.MiniCloudError, self.host().enter, ['true'])
         self.assertIn('pinning-1 is not up', str(e))
 
     def fifo(self):
@@ -194,8 +193,7 @@ class TestEnter(Base):
             ''.join(f'{group}\n' for group in groups))
         with mock.patch.object(namespace.HostNamespace, 'init_pid',
                                return_value=7):
-            command = namespace.enter(
-                self.state, self.settings, HOSTS[0], ['two words', '$x'])
+            command = self.host().enter(['two words', '$x'])
         at = command.index('nsenter')
         said = subprocess.run(
             [*command[:at], 'printf', '%s,', *command[at:]],
@@ -260,7 +258,7 @@ class TestRemoveGroups(Base):
         self.found.down()
 
 
-class Polite(namespace._Inside):
+class Polite(hosts.Inside):
     """Tells on a FIFO that it is there, and that it was asked to end."""
 
     prefix = 'polite'
@@ -291,10 +289,10 @@ class TestInside(Base):
     def setUp(self):
         super().setUp()
 
-        def enter(state, settings, host, command):
+        def enter(host, command):
             return ['sh', '-c', '"$@"; exit', 'sh', *command]
 
-        self.patch(namespace, 'enter', new=enter)
+        self.patch(namespace.HostNamespace, 'enter', new=enter)
         self.service = Polite(self.state, self.settings, HOSTS[0])
         os.mkfifo(self.service.fifo)
         self.pipe = os.open(self.service.fifo, os.O_RDONLY | os.O_NONBLOCK)
@@ -338,14 +336,14 @@ class TestServices(Base):
         return kind(self.state, self.settings, HOSTS[number])
 
     def test_libvirtd_reads_what_it_is_told(self):
-        libvirtd = self.make(namespace.Libvirtd)
         own = dict(map(reversed, self.host().plan().binds))
-        for path in libvirtd.config():
-            self.assertEqual(own['/etc/libvirt'], str(path.parent))
+        read = {path.name: str(path.parent) for path in self.host().config()}
+        for name in ('libvirt.conf', 'libvirtd.conf', 'qemu.conf'):
+            self.assertEqual(own['/etc/libvirt'], read[name])
 
     def test_provider_files_of_an_earlier_up_go(self):
-        nova_compute = self.make(namespace.NovaCompute)
-        directory = compute.provider_config(self.state, 'pinning-1')
+        nova_compute = self.make(hosts.NovaCompute)
+        directory = nova_compute.providers
         directory.mkdir(parents=True)
         (directory / 'provider.yaml').touch()
         with mock.patch.object(accelerator, 'virt_type',
@@ -354,9 +352,10 @@ class TestServices(Base):
         self.assertEqual([], list(directory.iterdir()))
 
     def test_commands_name_their_files(self):
-        with mock.patch.object(accelerator, 'virt_type',
-                               return_value='qemu'):
-            for kind in (namespace.Sshd, namespace.NovaCompute):
-                made = self.make(kind)
-                for path in made.config():
-                    self.assertIn(str(path), made.inner_command())
+        self.patch(accelerator, 'virt_type', return_value='qemu')
+        sshd = self.host().etc / 'sshd_config'
+        self.assertIn(sshd, self.host().config())
+        self.assertIn(str(sshd), self.make(hosts.Sshd).inner_command())
+        nova_compute = self.make(hosts.NovaCompute)
+        for path in nova_compute.config():
+            self.assertIn(str(path), nova_compute.inner_command())

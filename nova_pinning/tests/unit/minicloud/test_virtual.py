@@ -17,8 +17,8 @@ from oslotest import base as oslo_base
 
 from minicloud import accelerator
 from minicloud import cloud
-from minicloud import compute
 from minicloud import errors
+from minicloud import hosts
 from minicloud import initramfs
 from minicloud import kernel
 from minicloud import prepare
@@ -125,7 +125,7 @@ class TestVirtualMachine(Base):
 
     def test_all_that_is_needed_is_a_part(self):
         whole = cloud.Cloud(self.state, self.settings)
-        for part in virtual.parts(self.state, self.settings, self.host):
+        for part in hosts.parts(self.state, self.settings, self.host):
             self.assertIn(part.name, whole.parts)
             for name in part.requires:
                 self.assertIn(name, whole.parts)
@@ -290,7 +290,7 @@ class TestLan(Base):
 
     def test_nova_is_told(self):
         for host in (self.host, self.other):
-            made = virtual.NovaCompute(self.state, self.settings, host)
+            made = hosts.NovaCompute(self.state, self.settings, host)
             parser = configparser.RawConfigParser()
             parser.read_string(made.config()[
                 self.state.etc / host.name / 'nova-compute.conf'])
@@ -347,13 +347,12 @@ class TestInside(Base):
         min_size=1, max_size=4))
     def test_enter_keeps_words_apart(self, command):
         # The shell at the other end takes the last argument.
-        *_, host, line = virtual.enter(
-            self.state, self.settings, self.host, command)
+        *_, host, line = self.part(virtual.VirtualMachine).enter(command)
         self.assertEqual('virtual-1', host)
         self.assertEqual(command, shlex.split(line))
 
     def test_services_end_with_their_session(self):
-        for kind in (virtual.Libvirtd, virtual.NovaCompute):
+        for kind in (hosts.Libvirtd, hosts.NovaCompute):
             command = self.part(kind).command()
             self.assertEqual(
                 ['exec', 'setpriv', '--pdeathsig', 'KILL'],
@@ -391,12 +390,13 @@ class TestInside(Base):
         tunnel.prepare()
 
     def test_nova_compute_is_the_same_program_as_on_other_hosts(self):
-        line = self.part(virtual.NovaCompute).command()[-1]
-        program = compute.command(self.state, self.host)
+        nova_compute = self.part(hosts.NovaCompute)
+        line = nova_compute.command()[-1]
+        program = nova_compute.inner_command()
         self.assertEqual(program, shlex.split(line)[-len(program):])
 
     def test_nova_compute(self):
-        files = self.part(virtual.NovaCompute).config()
+        files = self.part(hosts.NovaCompute).config()
         parser = configparser.RawConfigParser()
         parser.read_string(
             files[self.state.etc / 'virtual-1' / 'nova-compute.conf'])
@@ -412,9 +412,8 @@ class TestInside(Base):
         given.write_text('meta: {}\n')
         self.host = dataclasses.replace(
             self.host, provider_config=str(given))
-        path = (compute.provider_config(self.state, 'virtual-1')
-                / 'provider.yaml')
-        made = self.part(virtual.NovaCompute)
+        made = self.part(hosts.NovaCompute)
+        path = made.providers / 'provider.yaml'
         self.assertEqual('meta: {}\n', made.config()[path])
         path.parent.mkdir(parents=True)
         path.touch()
