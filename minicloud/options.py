@@ -267,18 +267,8 @@ def _cpus(name: str, topology: str, text: str | None) -> tuple[str, str]:
     """
     if text is None:
         return default_cpus(topology)
-    lists: dict[str, list[str]] = {'dedicated': [], 'shared': []}
-    kind = ''
     try:
-        # A list of CPUs has commas of its own.
-        for word in text.split(','):
-            named, _, numbers = word.rpartition(':')
-            kind = named or kind
-            if not numbers:
-                raise ValueError(text)
-            lists[kind].append(numbers)
-        dedicated, shared = (cpuset.CpuSet.parse(','.join(words))
-                             for words in lists.values())
+        dedicated, shared = cpu_sets(text).values()
     except (KeyError, ValueError) as e:
         raise errors.MiniCloudError(
             f'--host-cpus {name}={text}: not lists of CPUs',
@@ -292,6 +282,24 @@ def _cpus(name: str, topology: str, text: str | None) -> tuple[str, str]:
             f'--host-cpus {name}={text}: {dedicated & shared} cannot be both '
             f'dedicated and shared')
     return str(dedicated), str(shared)
+
+
+def cpu_sets(text: str) -> dict[str, cpuset.CpuSet]:
+    """Return the CPUs of each kind, from 'dedicated:2-7,shared:0-1'.
+
+    :raises: KeyError or ValueError
+    """
+    lists: dict[str, list[str]] = {'dedicated': [], 'shared': []}
+    kind = ''
+    # A list of CPUs has commas of its own.
+    for word in text.split(','):
+        named, _, numbers = word.rpartition(':')
+        kind = named or kind
+        if not numbers:
+            raise ValueError(text)
+        lists[kind].append(numbers)
+    return {kind: cpuset.CpuSet.parse(','.join(words))
+            for kind, words in lists.items()}
 
 
 def cpus_of(topology: str) -> cpuset.CpuSet:

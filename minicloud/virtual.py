@@ -26,6 +26,7 @@ from minicloud import initramfs
 from minicloud import kernel
 from minicloud import settings
 from minicloud import ssh
+from nova_pinning import cpuset
 from nova_pinning import kvm
 
 INIT = pathlib.Path(__file__).with_name('virtualinit.sh')
@@ -75,9 +76,9 @@ class Topology:
     def memory_mib(self) -> int:
         return self.sockets * NODE_MEMORY_MIB
 
-    def node_cpus(self, node: int) -> str:
+    def node_cpus(self, node: int) -> cpuset.CpuSet:
         size = self.cores * self.threads
-        return f'{node * size}-{node * size + size - 1}'
+        return cpuset.CpuSet(range(node * size, (node + 1) * size))
 
 
 def _ssh(state: settings.State) -> list[str]:

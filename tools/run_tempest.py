@@ -6,6 +6,7 @@ and none failed.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -20,7 +21,6 @@ import openstack
 import run_tests
 
 ROOT = run_tests.ROOT
-sys.path.insert(0, str(ROOT))
 
 from minicloud import files  # noqa: E402
 from minicloud import nova  # noqa: E402
@@ -132,6 +132,33 @@ def add_cloud_options(parser):
                              'own)')
 
 
+@contextlib.contextmanager
+def running_cloud(options, hosts, topology, **more):
+    """Bring a cloud up, and take it down in the end.
+
+    If it does not come up, that is the end of the program: then it has
+    cleaned up, or it is somebody else's cloud.
+
+    :param options: those of add_cloud_options()
+    :param more: of Cloud.up()
+    :returns: the cloud, and a directory for files
+    """
+    cloud = Cloud(options.state.resolve(), options.release)
+    with tempfile.TemporaryDirectory(prefix='tempest-') as directory:
+        scratch = pathlib.Path(directory)
+        nova_conf = scratch / 'nova-compute.conf'
+        files.write(nova_conf, files.ini(COMPUTE))
+        try:
+            cloud.up(hosts, topology, options.base_port, nova_conf, **more)
+        except subprocess.CalledProcessError as error:
+            sys.exit(error.returncode)
+        try:
+            yield cloud, scratch
+        finally:
+            if not options.keep:
+                cloud.down()
+
+
 def cpu_sets(hosts):
     """Return the [pinning] cpu_sets of hosts.
 
@@ -238,22 +265,9 @@ def main():
     options = parser.parse_args()
     hosts = VIRTUAL_HOSTS if options.virtual else HOSTS
     regex = options.regex or (VIRTUAL_TESTS if options.virtual else TESTS)
-    cloud = Cloud(options.state.resolve(), options.release)
-    with tempfile.TemporaryDirectory(prefix='tempest-') as directory:
-        scratch = pathlib.Path(directory)
-        nova_conf = scratch / 'nova-compute.conf'
-        files.write(nova_conf, files.ini(COMPUTE))
-        try:
-            # If it fails, it has cleaned up; or it is somebody else's cloud.
-            cloud.up(hosts, VIRTUAL_TOPOLOGY if options.virtual else '',
-                     options.base_port, nova_conf)
-        except subprocess.CalledProcessError as error:
-            return error.returncode
-        try:
-            good = run(cloud, hosts, options.virtual, regex, scratch)
-        finally:
-            if not options.keep:
-                cloud.down()
+    topology = VIRTUAL_TOPOLOGY if options.virtual else ''
+    with running_cloud(options, hosts, topology) as (cloud, scratch):
+        good = run(cloud, hosts, options.virtual, regex, scratch)
     return 0 if good else 1
 
 

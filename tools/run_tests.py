@@ -19,13 +19,14 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 
 import subunit
 import testtools
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from minicloud import progress  # noqa: E402
 
 STESTR = {
     'unit': 'nova_pinning/tests/unit',
@@ -63,10 +64,6 @@ OUTCOMES = {
 
 #: Lines of a failure that are shown again in the end, where its cause is.
 LAST_LINES = 20
-
-#: How often a suite tells how far it is, in a log and on a terminal.
-LOG_SECONDS = 20
-TERMINAL_SECONDS = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -158,35 +155,15 @@ def results(stestr):
 
 
 @contextlib.contextmanager
-def status(title, say):
-    """Tell now and then how far something is, as long as it lasts.
+def doing(title, command, say):
+    """Tell what is done, and now and then how far it is, while it lasts.
 
-    A terminal has one line of it, which is written over.
-
-    :param say: returns what to tell
+    :param say: returns how far
     """
-    start, end = ('\r\033[K', '') if sys.stdout.isatty() else ('', '\n')
-    over = threading.Event()
-    began = time.monotonic()
-
-    def tell():
-        while not over.wait(LOG_SECONDS if end else TERMINAL_SECONDS):
-            seconds = time.monotonic() - began
-            print(f'{start}{title}: {seconds:.0f} s, {say()}', end=end,
-                  flush=True)
-
-    teller = threading.Thread(target=tell)
-    teller.start()
-    try:
+    print(f'\n{shlex.join(command)}')
+    shown = progress.Progress('')
+    with shown, shown.doing(title, say):
         yield
-    finally:
-        over.set()
-        teller.join()
-        print(start, end='', flush=True)
-
-
-def _announce(title, command):
-    print(f'\n{title}: {shlex.join(command)}', flush=True)
 
 
 def run_stestr(title, test_path, scratch, *options, before=(), **values):
@@ -204,7 +181,6 @@ def run_stestr(title, test_path, scratch, *options, before=(), **values):
     repository.chmod(0o777)
     command = ['stestr', '--repo-url', str(repository),
                '--test-path', test_path, 'run', '--subunit', *options]
-    _announce(title, command)
     found = Results()
 
     def take(test):
@@ -216,8 +192,8 @@ def run_stestr(title, test_path, scratch, *options, before=(), **values):
 
     with (subprocess.Popen([*before, *command], cwd=ROOT,
                            stdout=subprocess.PIPE, **values) as process,
-          status(title, lambda: found.totals() if found.counts
-                 else 'loading the tests')):
+          doing(title, command, lambda: found.totals() if found.counts
+                else 'loading the tests')):
         read(process.stdout, take)
     print(f'{title}: {found.totals() if found.counts else "nothing ran"}',
           flush=True)
@@ -230,8 +206,7 @@ def run_other(title, command):
 
     :returns: whether it did
     """
-    _announce(title, command)
-    with status(title, lambda: 'running'):
+    with doing(title, command, str):
         done = subprocess.run(command, cwd=ROOT, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:

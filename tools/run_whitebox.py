@@ -19,18 +19,18 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 
 import run_tempest
 import run_tests
 import whitebox_adapter
 
 ROOT = run_tests.ROOT
-sys.path.insert(0, str(ROOT))
 
 from minicloud import files  # noqa: E402
 from minicloud import nova  # noqa: E402
+from minicloud import options as cloud_options  # noqa: E402
 from minicloud import settings  # noqa: E402
+from minicloud import virtual  # noqa: E402
 from nova_pinning import cpuset  # noqa: E402
 
 PLUGIN = 'whitebox_tempest_plugin'
@@ -73,10 +73,9 @@ class Layout:
         """The CPUs of each NUMA cell, lists by the cell's number."""
         if not self.topology:
             return {0: sorted(cpuset.CpuSet(os.sched_getaffinity(0)))}
-        sockets, cores, threads = map(int, self.topology.split('x'))
-        size = cores * threads
-        return {cell: list(range(cell * size, (cell + 1) * size))
-                for cell in range(sockets)}
+        topology = virtual.Topology.parse(self.topology)
+        return {cell: list(topology.node_cpus(cell))
+                for cell in range(topology.sockets)}
 
     @property
     def has_threads(self):
@@ -87,7 +86,7 @@ class Layout:
 
         :param kind: 'dedicated' or 'shared'
         """
-        return min(len(set(cell) & set(cpus_of(cpus)[kind]))
+        return min(len(set(cell) & set(cloud_options.cpu_sets(cpus)[kind]))
                    for cpus in self.hosts.values()
                    for cell in self.cells.values())
 
@@ -145,27 +144,12 @@ CAUSES: tuple[tuple[tuple[str, ...], str, str, str], ...] = (
 SPEAKERS = ('nova.scheduler.manager', 'nova_pinning.scheduler.reasoned')
 
 
-def cpus_of(text):
-    """Read what minicloud takes for a host's CPUs.
-
-    :returns: cpuset.CpuSet by 'dedicated' and 'shared'
-    """
-    words = {'dedicated': [], 'shared': []}
-    kind = ''
-    for word in text.split(','):
-        named, _, numbers = word.rpartition(':')
-        kind = named or kind
-        words[kind].append(numbers)
-    return {kind: cpuset.CpuSet.parse(','.join(numbers))
-            for kind, numbers in words.items()}
-
-
 def nodes(cloud, layout):
     """Return what whitebox knows of the hosts, for its nodes_yaml."""
     found = {}
     for name, cpus in layout.hosts.items():
         etc = settings.State(cloud.state).etc / name
-        sets = cpus_of(cpus)
+        sets = cloud_options.cpu_sets(cpus)
         found[name] = {
             'cpu_dedicated_set': str(sets['dedicated']),
             'cpu_shared_set': str(sets['shared']),
@@ -336,24 +320,11 @@ def main():
     options = parser.parse_args()
     layout = LAYOUTS[options.layout]
     filters = options.filters.split(',')
-    cloud = run_tempest.Cloud(options.state.resolve(), options.release)
-    with tempfile.TemporaryDirectory(prefix='whitebox-') as directory:
-        scratch = pathlib.Path(directory)
-        nova_conf = scratch / 'nova-compute.conf'
-        files.write(nova_conf, files.ini(run_tempest.COMPUTE))
-        try:
-            # If it fails, it has cleaned up; or it is somebody else's cloud.
-            cloud.up(layout.hosts, layout.topology, options.base_port,
-                     nova_conf, layout.huge_pages, filters)
-        except subprocess.CalledProcessError as error:
-            return error.returncode
-        try:
-            results, passed = run(
-                cloud, layout, filters, options.regex or layout.tests,
-                scratch)
-        finally:
-            if not options.keep:
-                cloud.down()
+    with run_tempest.running_cloud(
+            options, layout.hosts, layout.topology,
+            huge_pages=layout.huge_pages, filters=filters) as (cloud, scratch):
+        results, passed = run(
+            cloud, layout, filters, options.regex or layout.tests, scratch)
     results.show()
     table = list(rows(options.layout, results, passed,
                       cloud.scheduler_log().read_text(errors='replace')))

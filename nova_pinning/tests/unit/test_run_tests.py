@@ -7,22 +7,20 @@ import importlib
 import io
 import os
 import pathlib
-import re
 import sys
 import threading
 from unittest import mock
 
-import ddt
 import fixtures
 from oslotest import base
 from testtools import content
 
+from minicloud import progress
 import nova_pinning
 
 TOOLS = pathlib.Path(nova_pinning.__file__).resolve().parent.parent / 'tools'
 
 
-@ddt.ddt
 class RunTestsTest(base.BaseTestCase):
 
     def setUp(self):
@@ -113,23 +111,19 @@ class RunTestsTest(base.BaseTestCase):
         self.assertIn('SyntaxError: why\n', self.output.getvalue())
         self.assertTrue(self.output.getvalue().endswith('nothing ran\n'))
 
-    @ddt.data((False, ''), (True, '\r\033[K'))
-    @ddt.unpack
-    def test_how_far_it_is(self, is_terminal, begins):
+    def test_how_far_it_is(self):
         said = threading.Event()
 
         def say():
             said.set()
             return '7 passed'
 
-        output = io.StringIO()
-        output.isatty = lambda: is_terminal
-        with (mock.patch.multiple(self.tool, LOG_SECONDS=0,
+        with (mock.patch.multiple(progress, SILENCE_SECONDS=0,
                                   TERMINAL_SECONDS=0),
-              contextlib.redirect_stdout(output), self.tool.status('x', say)):
+              self.tool.doing('x', ['a', 'b c'], say)):
             self.assertTrue(said.wait(60))
-        self.assertRegex(output.getvalue(),
-                         rf'^{re.escape(begins)}x: \d+ s, 7 passed')
+        self.assertRegex(self.output.getvalue(), r"\na 'b c'\nx \.\.\.\n"
+                         r'waiting for x \(\d+ s: 7 passed\)\n')
 
     def main(self, *suites, passed=0):
         """Run suites, of which programs succeed.

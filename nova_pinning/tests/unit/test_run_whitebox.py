@@ -52,7 +52,8 @@ class CloudOptionsTest(base.BaseTestCase):
         with (mock.patch.dict(os.environ, others | variables, clear=True),
               mock.patch.object(sys, 'argv', [name, *arguments]),
               mock.patch('subprocess.run', side_effect=refused) as run):
-            self.assertEqual(2, tool(name).main())
+            end = self.assertRaises(SystemExit, tool(name).main)
+        self.assertEqual(2, end.code)
         command, = run.call_args.args
         return command
 
@@ -107,14 +108,14 @@ class RunWhiteboxTest(base.BaseTestCase):
         self.assertEqual(
             {'dedicated': cpuset.CpuSet.parse('0-3,8'),
              'shared': cpuset.CpuSet.parse('4,6')},
-            self.tool.cpus_of('dedicated:0-3,8,shared:4,6'))
+            self.tool.cloud_options.cpu_sets('dedicated:0-3,8,shared:4,6'))
 
     def test_each_layout_is_one_that_minicloud_makes(self):
         for name, layout in self.tool.LAYOUTS.items():
             everything = {cpu for cell in layout.cells.values()
                           for cpu in cell}
             for cpus in layout.hosts.values():
-                sets = self.tool.cpus_of(cpus)
+                sets = self.tool.cloud_options.cpu_sets(cpus)
                 self.assertFalse(sets['dedicated'] & sets['shared'])
                 if layout.topology:
                     self.assertLessEqual(
@@ -134,7 +135,8 @@ class RunWhiteboxTest(base.BaseTestCase):
         layout = self.tool.LAYOUTS['virtual']
         self.assertLessEqual(3, layout.per_cell('dedicated'))
         self.assertLessEqual(1, layout.per_cell('shared'))
-        first, second = map(self.tool.cpus_of, layout.hosts.values())
+        first, second = map(self.tool.cloud_options.cpu_sets,
+                            layout.hosts.values())
         self.assertFalse(first['dedicated'] & second['dedicated'])
 
     def test_ours_is_the_last_filter(self):

@@ -64,7 +64,8 @@ class RunTempestTest(unit_base.TestCase):
         with (mock.patch.object(self.tool, 'Cloud') as cloud,
               mock.patch.object(self.tool, 'run') as run):
             cloud.return_value.up.side_effect = error
-            self.assertEqual(2, self._main())
+            end = self.assertRaises(SystemExit, self._main)
+        self.assertEqual(2, end.code)
         cloud.return_value.down.assert_not_called()
         run.assert_not_called()
 
