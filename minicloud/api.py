@@ -34,8 +34,7 @@ class Api:
             'identity': {'methods': ['password'], 'password': password},
             'scope': {'project': {'name': 'admin',
                                   'domain': {'id': 'default'}}}}}
-        request = self._request('keystone', 'POST', '/auth/tokens', body)
-        with _open(request) as response:
+        with self._open('keystone', 'POST', '/auth/tokens', body) as response:
             return typing.cast(str, response.headers['X-Subject-Token'])
 
     def get(self, name: str, path: str) -> Body:
@@ -54,16 +53,15 @@ class Api:
         :raises: NotReady
         """
         token = {'X-Auth-Token': self.token}
-        request = self._request(name, method, path, body, token)
-        with _open(request) as response:
+        with self._open(name, method, path, body, token) as response:
             text = response.read()
         return typing.cast(Body, json.loads(text)) if text else {}
 
-    def _request(self, name: str, method: str, path: str,
-                 body: Body | bytes | None = None,
-                 headers: dict[str, str] | None = None
-                 ) -> urllib.request.Request:
-        headers = {**(headers or {}), 'Accept': 'application/json'}
+    def _open(self, name: str, method: str, path: str,
+              body: Body | bytes | None = None,
+              token: dict[str, str] | None = None,
+              ) -> http.client.HTTPResponse:
+        headers = {**(token or {}), 'Accept': 'application/json'}
         if name in VERSIONS:
             headers['OpenStack-API-Version'] = VERSIONS[name]
         if isinstance(body, dict):
@@ -71,19 +69,14 @@ class Api:
             body = json.dumps(body).encode()
         elif body is not None:
             headers['Content-Type'] = 'application/octet-stream'
-        return urllib.request.Request(
-            self.settings.url(name) + PATHS[name] + path, data=body,
-            method=method, headers=headers)
-
-
-def _open(request: urllib.request.Request) -> http.client.HTTPResponse:
-    try:
-        answer = urllib.request.urlopen(request, timeout=30)
-        return typing.cast(http.client.HTTPResponse, answer)
-    except urllib.error.HTTPError as e:
-        said = e.read().decode(errors='replace')[:300]
-        raise errors.NotReady(
-            f'{request.get_method()} {request.full_url}: HTTP status '
-            f'{e.code}: {said}') from e
-    except (OSError, http.client.HTTPException) as e:
-        raise errors.NotReady(f'{request.full_url}: {e}') from e
+        url = self.settings.url(name) + PATHS[name] + path
+        request = urllib.request.Request(url, body, headers, method=method)
+        try:
+            answer = urllib.request.urlopen(request, timeout=30)
+            return typing.cast(http.client.HTTPResponse, answer)
+        except urllib.error.HTTPError as e:
+            said = e.read().decode(errors='replace')[:300]
+            raise errors.NotReady(f'{method} {url}: HTTP status {e.code}: '
+                                  f'{said}') from e
+        except (OSError, http.client.HTTPException) as e:
+            raise errors.NotReady(f'{url}: {e}') from e

@@ -19,13 +19,12 @@ from minicloud import nova
 from minicloud import prepare
 from minicloud import process
 from minicloud import progress
-from minicloud import schemas
 from minicloud import service
 from minicloud import settings
 from minicloud import web
 
 CONTROLLER = (
-    prepare.Databases, database.MariaDB, schemas.Schemas,
+    prepare.Databases, database.MariaDB, prepare.Schemas,
     messaging.Epmd, messaging.RabbitMQ,
     web.Keystone, web.Placement, web.Glance, web.NeutronStandIn,
     nova.NovaApi, nova.NovaConductor, nova.NovaScheduler, guest.Image)

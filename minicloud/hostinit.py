@@ -20,6 +20,7 @@ import sys
 import time
 
 from minicloud import files
+from nova_pinning.document import codec
 
 # Where nothing of the machine's own is to be seen, but a few programs insist
 # on directories that are there.
@@ -296,7 +297,8 @@ def set_up(plan: Plan) -> None:
 
 def main(arguments: list[str]) -> None:
     path = arguments[-1]
-    plan = read(pathlib.Path(path))
+    plan: Plan = codec.decode(
+        Plan, json.loads(pathlib.Path(path).read_text()))
     try:
         if arguments[:-1] != ['--inside']:
             join_groups(plan)
@@ -310,13 +312,6 @@ def main(arguments: list[str]) -> None:
         sys.exit(f'cannot set up {plan.name}: {e}')
     wait_for_end()
     end_all()
-
-
-def read(path: pathlib.Path) -> Plan:
-    kept = json.loads(path.read_text())
-    return Plan(**{
-        **kept, 'hidden': tuple(kept['hidden']),
-        'binds': tuple((source, target) for source, target in kept['binds'])})
 
 
 if __name__ == '__main__':

@@ -5,7 +5,8 @@ Uncompressed: QEMU reads it from memory, and a guest on TCG would need longer
 to unpack it than to copy it.
 """
 
-import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
 import pathlib
 import stat
 
@@ -15,59 +16,42 @@ _MAGIC = b'070701'
 _TRAILER = 'TRAILER!!!'
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Entry:
-    """A file or directory.
-
-    :ivar path: str, without a leading slash
-    :ivar mode: int, type and permissions, as in st_mode
-    :ivar content: bytes
-    """
-
-    path: str
-    mode: int
-    content: bytes = b''
-
-
-def directory(path: str) -> Entry:
-    return Entry(path, stat.S_IFDIR | 0o755)
-
-
-def file(path: str, content: bytes) -> Entry:
-    return Entry(path, stat.S_IFREG | 0o755, content)
-
-
-def archive(entries: list[Entry]) -> bytes:
+def archive(files: Mapping[str, bytes],
+            directories: Iterable[str] = ()) -> bytes:
     """Return a cpio archive of newc format.
 
-    Directories that are not among the entries are put in.
+    :param files: contents by path, without a leading slash; all can be run
+    :param directories: to be there besides those that files are in
     """
-    known = {entry.path for entry in entries}
-    parents = {str(parent) for entry in entries
-               for parent in pathlib.PurePath(entry.path).parents}
-    missing = sorted(parents - known - {'.'})
-    everything = [*map(directory, missing), *entries, Entry(_TRAILER, 0)]
-    return b''.join(_record(inode, entry)
-                    for inode, entry in enumerate(everything, start=1))
+    parents = {str(parent) for path in files
+               for parent in pathlib.PurePath(path).parents}
+    entries = [
+        *((path, stat.S_IFDIR | 0o755, b'')
+          for path in sorted(parents.union(directories) - {'.'})),
+        *((path, stat.S_IFREG | 0o755, content)
+          for path, content in files.items()),
+        (_TRAILER, 0, b'')]
+    return b''.join(_record(inode, *entry)
+                    for inode, entry in enumerate(entries, start=1))
 
 
-def _record(inode: int, entry: Entry) -> bytes:
-    name = entry.path.encode() + b'\0'
-    links = 2 if stat.S_ISDIR(entry.mode) else 1
+def _record(inode: int, path: str, mode: int, content: bytes) -> bytes:
+    name = path.encode() + b'\0'
+    links = 2 if stat.S_ISDIR(mode) else 1
     # ino, mode, uid, gid, nlink, mtime, filesize, devmajor, devminor,
     # rdevmajor, rdevminor, namesize, check
-    fields = (inode, entry.mode, 0, 0, links, 0, len(entry.content), 0, 0, 0,
-              0, len(name), 0)
+    fields = (inode, mode, 0, 0, links, 0, len(content), 0, 0, 0, 0,
+              len(name), 0)
     header = _MAGIC + b''.join(b'%08x' % field for field in fields)
-    return _padded(header + name) + _padded(entry.content)
+    return _padded(header + name) + _padded(content)
 
 
 def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def modules(root: pathlib.Path, names: tuple[str, ...]) -> list[Entry]:
-    """Return what modprobe needs to load some modules.
+def modules(root: pathlib.Path, names: tuple[str, ...]) -> dict[str, bytes]:
+    """Return what modprobe needs to load some modules: files by path.
 
     :param root: /lib/modules/RELEASE of the kernel, with a modules.dep
     :param names: of modules; those that the kernel has built in, or that are
@@ -78,9 +62,9 @@ def modules(root: pathlib.Path, names: tuple[str, ...]) -> list[Entry]:
              if _name(path) in names for need in (path, *needed)}
     kept = [f'{path}: {" ".join(needs[path])}\n' for path in sorted(paths)]
     inside = f'lib/modules/{root.name}'
-    return [file(f'{inside}/modules.dep', ''.join(kept).encode()),
-            *(file(f'{inside}/{path}', (root / path).read_bytes())
-              for path in sorted(paths))]
+    return {f'{inside}/modules.dep': ''.join(kept).encode()} | {
+        f'{inside}/{path}': (root / path).read_bytes()
+        for path in sorted(paths)}
 
 
 def _dependencies(root: pathlib.Path) -> dict[str, list[str]]:

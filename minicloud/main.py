@@ -19,9 +19,9 @@ from minicloud import hosts
 from minicloud import kernel
 from minicloud import options
 from minicloud import packages
+from minicloud import prepare
 from minicloud import process
 from minicloud import progress
-from minicloud import schemas
 from minicloud import service
 from minicloud import settings
 from nova_pinning import kvm
@@ -81,7 +81,7 @@ def up(state: settings.State, args: argparse.Namespace) -> int:
         state.save(settings)
         try:
             whole = cloud.Cloud(state, settings)
-            if schemas.release(state) not in (None, settings.release):
+            if prepare.release(state) not in (None, settings.release):
                 with progress.Progress('down') as shown:
                     whole.stop_writers(shown)
             with progress.Progress('ready') as shown:

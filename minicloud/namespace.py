@@ -9,7 +9,6 @@ Nothing of the machine's own libvirt is seen or touched in there, and when the
 first process of a host goes, all of them go, QEMUs too.
 """
 
-import dataclasses
 import hashlib
 import json
 import pathlib
@@ -20,6 +19,7 @@ from minicloud import errors
 from minicloud import hostinit
 from minicloud import process
 from minicloud import ssh
+from nova_pinning.document import codec
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -78,7 +78,7 @@ class HostNamespace(compute.ComputeHost):
     def config(self) -> dict[pathlib.Path, str]:
         return {
             **super().config(),
-            self.plan_file: json.dumps(dataclasses.asdict(self.plan())),
+            self.plan_file: json.dumps(codec.encode(self.plan())),
             # Without PAM, sshd does not let a locked user in.
             self.etc / 'shadow': 'root:*:19000:0:99999:7:::\n'}
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases that are ready for a new cloud: schema, users, catalogue.
+"""Databases: of a new cloud, and of one that goes to a later release.
 
-To make them takes most of a minute, and they are the same for each cloud of
-the same settings. So they are made once and copied from then on.
+To make them, with schema, users and catalogue, takes most of a minute, and
+they are the same for each cloud of the same settings. So they are made once
+and copied from then on.
 """
 
 from concurrent import futures
@@ -84,6 +85,39 @@ class Databases(service.Task):
         shutil.rmtree(unfinished, ignore_errors=True)
         shutil.copytree(self.state.base, unfinished)
         unfinished.rename(kept)
+
+
+def release(state: settings.State) -> str | None:
+    """Return the release that the schemas are of, None without databases."""
+    try:
+        return (state.base / RELEASE).read_text()
+    except FileNotFoundError:
+        return None
+
+
+class Schemas(service.Part):
+    """The schemas of all databases, of the release of the services.
+
+    What writes to them must not run while they change.
+    """
+
+    name = 'schemas'
+    requires = ('databases', 'mariadb')
+
+    def up(self) -> None:
+        if release(self.state) == self.release:
+            return
+        write_files(self.state, self.settings)
+        keystone, placement, glance, nova_manage = managers(self.state)
+        run_chains(self.state, self.release, [
+            [[*keystone, 'db_sync']],
+            [[*placement, 'db', 'sync'],
+             [*placement, 'db', 'online_data_migrations'],
+             [*glance, 'db_sync'],
+             [*nova_manage, 'api_db', 'sync'],
+             [*nova_manage, 'db', 'sync'],
+             [*nova_manage, 'db', 'online_data_migrations']]], 'migrate')
+        files.write(self.state.base / RELEASE, self.release)
 
 
 def write_files(state: settings.State,

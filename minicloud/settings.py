@@ -5,10 +5,10 @@ import dataclasses
 import functools
 import json
 import pathlib
-import typing
 
 from minicloud import errors
 from minicloud import files
+from nova_pinning.document import codec
 from nova_pinning.model import nova_release
 
 # The layout of the state directory. A directory of another version is not
@@ -209,7 +209,7 @@ class State:
 
     def save(self, settings: Settings) -> None:
         files.write(self.cloud / 'settings.json',
-                    json.dumps(dataclasses.asdict(settings), indent=1))
+                    json.dumps(codec.encode(settings), indent=1))
 
     def load(self) -> Settings | None:
         """Return the settings of the cloud that is there, None if none is."""
@@ -217,11 +217,5 @@ class State:
             text = (self.cloud / 'settings.json').read_text()
         except FileNotFoundError:
             return None
-        return _settings(json.loads(text))
-
-
-def _settings(kept: dict[str, typing.Any]) -> Settings:
-    kept['hosts'] = tuple(HostSettings(**host) for host in kept['hosts'])
-    for key in ('filters', 'weighers'):
-        kept[key] = tuple(kept[key])
-    return Settings(**kept)
+        settings: Settings = codec.decode(Settings, json.loads(text))
+        return settings

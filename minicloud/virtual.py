@@ -167,14 +167,12 @@ class VirtualMachine(compute.ComputeHost):
                           self.etc / 'provider_config',
                           compute.instances(self.state)):
             directory.mkdir(parents=True, exist_ok=True)
-        self.initrd.write_bytes(initramfs.archive([
-            initramfs.file('init', INIT.read_bytes()),
-            initramfs.file('parameters',
-                           (self.data / 'parameters').read_bytes()),
-            initramfs.file('bin/busybox',
-                           kernel.busybox(self.state).read_bytes()),
-            *map(initramfs.directory, ('dev', 'proc', 'sys')),
-            *initramfs.modules(kernel.modules_dir(self.state), MODULES)]))
+        programs = {'init': INIT, 'parameters': self.data / 'parameters',
+                    'bin/busybox': kernel.busybox(self.state)}
+        self.initrd.write_bytes(initramfs.archive(
+            {name: path.read_bytes() for name, path in programs.items()}
+            | initramfs.modules(kernel.modules_dir(self.state), MODULES),
+            ('dev', 'proc', 'sys')))
 
     def command(self) -> list[str]:
         topology = Topology.parse(self.host.topology)

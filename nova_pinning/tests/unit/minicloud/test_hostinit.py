@@ -290,11 +290,6 @@ class TestMain(Directory):
             {'name': 'a', 'control_group': 'b', 'groups_file': 'c',
              'binds': [['/x', '/y']], 'hidden': ['/z']}))
 
-    def test_read(self):
-        self.assertEqual(
-            hostinit.Plan('a', 'b', 'c', (('/x', '/y'),), ('/z',)),
-            hostinit.read(self.path))
-
     def test_a_command_that_fails_is_the_end(self):
         e = self.assertRaises(SystemExit, hostinit.run, ['false', 'x'])
         self.assertIn('failed with status 1: false x', str(e))

@@ -48,8 +48,7 @@ class TestArchive(oslo_base.BaseTestCase):
         kept = {path: content for path, content in contents.items()
                 if not any(other.startswith(f'{path}/')
                            for other in contents)}
-        found = read(initramfs.archive(
-            [initramfs.file(*item) for item in kept.items()]))
+        found = read(initramfs.archive(kept))
         files = {path: content for path, mode, content in found
                  if stat.S_ISREG(mode)}
         self.assertEqual(kept, files)
@@ -62,13 +61,13 @@ class TestArchive(oslo_base.BaseTestCase):
                 seen.add(path)
 
     def test_init_can_be_run(self):
-        (_, mode, _), = read(initramfs.archive([initramfs.file('init', b'')]))
+        (_, mode, _), = read(initramfs.archive({'init': b''}))
         self.assertEqual(stat.S_IFREG | 0o755, mode)
 
     def test_directory_given_is_there_once(self):
-        found = read(initramfs.archive([
-            initramfs.file('dev/null', b''), initramfs.directory('dev')]))
+        found = read(initramfs.archive({'dev/null': b''}, ['dev', 'proc']))
         self.assertEqual(1, [path for path, *_ in found].count('dev'))
+        self.assertIn(('proc', stat.S_IFDIR | 0o755, b''), found)
 
 
 class TestModules(minicloud_case.DirectoryTestCase):
@@ -94,8 +93,8 @@ class TestModules(minicloud_case.DirectoryTestCase):
             (self.root / path).write_text(path)
 
     def names(self, *modules):
-        entries = initramfs.modules(self.root, modules)
-        return {pathlib.PurePath(entry.path).name for entry in entries}
+        return {pathlib.PurePath(path).name
+                for path in initramfs.modules(self.root, modules)}
 
     def test_what_a_module_needs_comes_with_it(self):
         self.assertEqual({'modules.dep', '9p.ko', '9pnet.ko', 'cache.ko'},
@@ -109,14 +108,14 @@ class TestModules(minicloud_case.DirectoryTestCase):
         self.assertEqual({'modules.dep'}, self.names('virtio'))
 
     def test_modules_dep_names_what_is_there(self):
-        listed, *others = initramfs.modules(self.root, ('9p',))
-        lines = listed.content.decode().splitlines()
+        others = initramfs.modules(self.root, ('9p',))
+        lines = others.pop('lib/modules/6.1.0/modules.dep'
+                           ).decode().splitlines()
         named = {path for line in lines
                  for path in line.replace(':', '').split()}
         prefix = 'lib/modules/6.1.0/'
         self.assertEqual({f'{prefix}{path}' for path in named},
-                         {entry.path for entry in others})
+                         set(others))
         self.assertEqual(len(others), len(lines))
-        self.assertEqual(f'{prefix}modules.dep', listed.path)
-        for entry in others:
-            self.assertEqual(entry.path, prefix + entry.content.decode())
+        for path, content in others.items():
+            self.assertEqual(path, prefix + content.decode())

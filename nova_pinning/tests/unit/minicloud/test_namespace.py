@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+import json
 import os
 import pathlib
 import select
@@ -18,6 +19,7 @@ from minicloud import namespace
 from minicloud import process
 from minicloud import service
 from minicloud import settings
+from nova_pinning.document import codec
 from nova_pinning.tests.unit.minicloud import minicloud_case
 
 HOSTS = tuple(settings.HostSettings(name, '1', '0')
@@ -82,9 +84,8 @@ class TestHost(Base):
 
     def test_plan_survives_the_file(self):
         host = self.host()
-        host.plan_file.parent.mkdir(parents=True)
-        host.plan_file.write_text(host.config()[host.plan_file])
-        self.assertEqual(host.plan(), hostinit.read(host.plan_file))
+        self.assertEqual(host.plan(), codec.decode(
+            hostinit.Plan, json.loads(host.config()[host.plan_file])))
 
     def test_same_digest_each_time(self):
         self.assertEqual(self.host().made_from(), self.host().made_from())

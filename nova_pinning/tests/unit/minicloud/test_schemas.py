@@ -3,7 +3,6 @@
 
 from minicloud import errors
 from minicloud import prepare
-from minicloud import schemas
 from minicloud import settings
 from nova_pinning.tests.unit.minicloud import minicloud_case
 
@@ -16,7 +15,7 @@ class TestSchemas(minicloud_case.StateTestCase):
         self.mark = self.state.base / prepare.RELEASE
         self.run = self.patch(prepare.subprocess, 'run')
         self.run.return_value.returncode = 0
-        self.part = schemas.Schemas(
+        self.part = prepare.Schemas(
             self.state, settings.Settings(hosts=(), release='2026.1'))
 
     def ran(self):
@@ -26,7 +25,7 @@ class TestSchemas(minicloud_case.StateTestCase):
             for command, in (call.args for call in self.run.mock_calls)}
 
     def test_no_databases(self):
-        self.assertIsNone(schemas.release(self.state))
+        self.assertIsNone(prepare.release(self.state))
 
     def test_nothing_to_do(self):
         self.mark.write_text('2026.1')
@@ -46,7 +45,7 @@ class TestSchemas(minicloud_case.StateTestCase):
             program = call.args[0][4]
             self.assertTrue(
                 program.startswith(str(self.state.venv('2026.1'))), program)
-        self.assertEqual('2026.1', schemas.release(self.state))
+        self.assertEqual('2026.1', prepare.release(self.state))
 
     def test_their_files_are_of_the_release(self):
         self.mark.write_text('2025.1')
@@ -58,4 +57,4 @@ class TestSchemas(minicloud_case.StateTestCase):
         self.mark.write_text('2025.1')
         self.run.return_value.returncode = 1
         self.assertRaises(errors.MiniCloudError, self.part.up)
-        self.assertEqual('2025.1', schemas.release(self.state))
+        self.assertEqual('2025.1', prepare.release(self.state))

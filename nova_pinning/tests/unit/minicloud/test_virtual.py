@@ -207,7 +207,7 @@ class TestVirtualMachine(Base):
         content = machine.initrd.read_bytes()
         self.assertIn(virtual.INIT.read_bytes(), content)
         self.assertIn(b'NAME=virtual-1\n', content)
-        self.assertEqual(content[:6], initramfs.archive([])[:6])
+        self.assertEqual(content[:6], initramfs.archive({})[:6])
 
     def test_script_gets_what_it_asks_for(self):
         machine = self.part(virtual.VirtualMachine)
