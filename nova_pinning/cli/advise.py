@@ -57,20 +57,17 @@ class Advise(display.Lister):
 
     The host is taken to be empty. Sizes of containers go by the ratio of
     their CPUs to the host's (CHR), and take one.
+
+    Examples::
+
+      nova-pinning advise --workload web --host host.yaml
+      nova-pinning advise --workload sysbench-cpu --steady \\
+          --host plan.yaml --catalogue flavors.yaml
+      nova-pinning advise --workload ffmpeg --host plan.yaml \\
+          --results platform-overhead.jsonl --format json
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning advise --workload web --host host.yaml
-          nova-pinning advise --workload sysbench-cpu --steady \\
-              --host plan.yaml --catalogue flavors.yaml
-          nova-pinning advise --workload ffmpeg --host plan.yaml \\
-              --results platform-overhead.jsonl --format json
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             _OPTION, required=True, metavar='NAME',
             help='name of a workload, as nova-pinning bench list shows, or '
@@ -104,7 +101,6 @@ class Advise(display.Lister):
             '--results', metavar='FILE', action='extend', nargs='+',
             default=[], help='results of nova-pinning bench run; those of a '
             'self-test widen the intervals of the others')
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         if parsed_args.results:

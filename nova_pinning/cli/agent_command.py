@@ -47,18 +47,15 @@ class Agent(base_command.FileCommand):
     With --once it looks once, and what it has changed stays. --dry-run says
     what would be changed. --release puts back what an agent has left that
     was killed, by its record alone. --print-unit prints the unit for systemd.
+
+    Examples::
+
+      nova-pinning agent --config-file /etc/nova-pinning/agent.conf
+      nova-pinning agent --plan plan.yaml --dry-run
+      nova-pinning agent --release
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning agent --config-file /etc/nova-pinning/agent.conf
-          nova-pinning agent --plan plan.yaml --dry-run
-          nova-pinning agent --release
-    """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('--config-file', metavar='FILE', action='append',
                             help='options of section [agent]; by default '
                             'none, so that all options have their defaults')
@@ -75,7 +72,6 @@ class Agent(base_command.FileCommand):
         mode.add_argument('--print-unit', action='store_true',
                           help='print a unit for systemd that runs this '
                           'installation with these files, and end')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         options = _options(parsed_args.config_file or [])

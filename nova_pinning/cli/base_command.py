@@ -9,6 +9,7 @@ import sys
 import textwrap
 import typing
 
+from cliff import command
 from cliff import help
 import rich.console
 
@@ -125,36 +126,34 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
             text.replace('::\n\n', ':\n'), width, indent)
 
 
-def shape(parser: argparse.ArgumentParser, description: str,
-          epilog: str) -> argparse.ArgumentParser:
-    """Make a command's parser read and help as all of ours do.
+class DescribedCommand(command.Command):
+    """A command of either program, whose docstring is its help.
 
-    :param epilog: examples as a literal block, indented as in the code
+    What it does comes first, then examples, as a literal block.
     """
-    parser.formatter_class = _HelpFormatter
-    parser.description = '\n\n'.join(
-        textwrap.fill(' '.join(paragraph.split()), 78)
-        for paragraph in description.split('\n\n'))
-    parser.epilog = textwrap.dedent(epilog).strip()
-    # Else names could not stand after options, as in
-    # flavor show FILE --commands NAME.
-    parser.parse_args = (  # type: ignore[method-assign]
-        parser.parse_intermixed_args)
-    return parser
-
-
-class FileCommand(own_command.OwnCommand):
-    """A command of nova-pinning.
-
-    ``epilog`` is shown under the options in ``--help``: examples, as a
-    literal block. Bad input ends in status 2.
-    """
-
-    epilog = ''
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        return shape(super().get_parser(prog_name), self.get_description(),
-                     self.epilog)
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        about, heading, examples = self.get_description().partition(
+            '\n\nExample')
+        parser.formatter_class = _HelpFormatter
+        parser.description = '\n\n'.join(
+            textwrap.fill(' '.join(paragraph.split()), 78)
+            for paragraph in about.split('\n\n'))
+        parser.epilog = f'{heading}{examples}'.strip()
+        # Else names could not stand after options, as in
+        # flavor show FILE --commands NAME.
+        parser.parse_args = (  # type: ignore[method-assign]
+            parser.parse_intermixed_args)
+        self.add_arguments(parser)
+        return parser
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options and arguments of the command."""
+
+
+class FileCommand(DescribedCommand, own_command.OwnCommand):
+    """A command of nova-pinning. Bad input ends in status 2."""
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:

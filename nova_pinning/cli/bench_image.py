@@ -33,21 +33,18 @@ class BuildImage(base_command.FileCommand):
 
     Root can log in on the serial console without a password. Do not put such
     a guest where others reach its console.
+
+    Examples::
+
+      sudo nova-pinning bench image build -o /var/lib/bench-image
+      sudo nova-pinning bench image build -o small --size 4 \\
+        --workload sysbench-cpu --workload stream --cache packages
+      openstack image create --disk-format qcow2 --container-format bare \\
+        --file /var/lib/bench-image/disk.qcow2 \\
+        --property hw_qemu_guest_agent=yes nova-pinning-bench
     """
 
-    epilog = """
-        Examples::
-
-          sudo nova-pinning bench image build -o /var/lib/bench-image
-          sudo nova-pinning bench image build -o small --size 4 \\
-            --workload sysbench-cpu --workload stream --cache packages
-          openstack image create --disk-format qcow2 --container-format bare \\
-            --file /var/lib/bench-image/disk.qcow2 \\
-            --property hw_qemu_guest_agent=yes nova-pinning-bench
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('-o', '--output', metavar='DIR',
                             default='nova-pinning-bench-image',
                             help='directory to make (default: %(default)s)')
@@ -71,7 +68,6 @@ class BuildImage(base_command.FileCommand):
         parser.add_argument('--cache', metavar='DIR', default='',
                             help='keep packages there, so that the next '
                             'image takes less time')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         wish = build.ImageSpec(

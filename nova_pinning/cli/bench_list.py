@@ -25,19 +25,15 @@ class ListBench(display.Lister):
 
     Shows for each experiment how many of its cases can be measured on this
     host, and about how long that takes.
+
+    Examples::
+
+      nova-pinning bench list
+      nova-pinning bench list --plan plan.yaml --short
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning bench list
-          nova-pinning bench list --plan plan.yaml --short
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         bench_run.add_choices(parser)
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         experiments = [

@@ -45,20 +45,17 @@ class ReportBench(base_command.FileCommand):
     exit status is 1 if one got worse by more than the noise and the
     tolerance. With --claims it is 1 if a claim that holds on any machine does
     not hold here; what is inconclusive is reported, and is not a pass.
+
+    Examples::
+
+      nova-pinning bench report results.jsonl
+      nova-pinning bench report *.jsonl -o report.html
+      nova-pinning bench report after.jsonl --baseline before.jsonl
+      nova-pinning bench report results.jsonl --claims --format json
+      nova-pinning bench report results.jsonl --self-test self-test.jsonl
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning bench report results.jsonl
-          nova-pinning bench report *.jsonl -o report.html
-          nova-pinning bench report after.jsonl --baseline before.jsonl
-          nova-pinning bench report results.jsonl --claims --format json
-          nova-pinning bench report results.jsonl --self-test self-test.jsonl
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('results', metavar='RESULTS', nargs='+',
                             help='a file that bench run has written')
         parser.add_argument('-o', '--output', metavar='FILE',
@@ -76,7 +73,6 @@ class ReportBench(base_command.FileCommand):
             '--claims', action='store_true',
             help='exit with status 1 if a claim does not hold')
         common_options.add_format(parser, 'table', 'json')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         if parsed_args.output is not None:

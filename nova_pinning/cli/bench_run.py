@@ -64,28 +64,24 @@ class RunBench(base_command.FileCommand):
 
     What was started is ended, whatever happens, and what was changed is put
     back. Ends in status 1 if a case could not be measured.
+
+    Examples::
+
+      nova-pinning bench run smp-mutex --dry-run
+      nova-pinning bench run cpu-priority --platform cn --short
+      nova-pinning bench run platform-overhead --plan plan.yaml \\
+        --only workload=ffmpeg --only size=2 --only size=4
+      nova-pinning bench run my-experiment.yaml -o results.jsonl \\
+        --workloads my-workloads.yaml
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning bench run smp-mutex --dry-run
-          nova-pinning bench run cpu-priority --platform cn --short
-          nova-pinning bench run platform-overhead --plan plan.yaml \\
-            --only workload=ffmpeg --only size=2 --only size=4
-          nova-pinning bench run my-experiment.yaml -o results.jsonl \\
-            --workloads my-workloads.yaml
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('experiment', metavar='EXPERIMENT',
                             help='a name that nova-pinning bench list shows, '
                             'or a file')
         parser.add_argument('-o', '--output', metavar='FILE',
                             help='results are added to this file; the name '
-                            'of the experiment with .jsonl by default '
-                            '')
+                            'of the experiment with .jsonl by default')
         add_choices(parser)
         parser.add_argument('--only', metavar='FACTOR=VALUE', default=[],
                             action='append',
@@ -101,7 +97,6 @@ class RunBench(base_command.FileCommand):
                             'what platforms need is not looked for')
         common_options.add_format(parser, 'table', 'json')
         bench_options.add_settings(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         prepared = prepare(parsed_args.experiment, parsed_args)

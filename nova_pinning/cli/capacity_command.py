@@ -47,8 +47,7 @@ class CapacityAnswer(fleets.FleetAnswer):
 
     texts = ('prometheus',)
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         self.add_fleet(parser, required=False)
         guest_options.add_flavors(parser)
         guest_options.add_order(parser)
@@ -67,7 +66,6 @@ class CapacityAnswer(fleets.FleetAnswer):
         parser.add_argument('--svg', metavar='FILE',
                             help='draw a bar chart as well, which needs '
                                  'nova-pinning[plots]')
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         if parsed_args.svg is not None:
@@ -138,21 +136,19 @@ class ShowCapacity(base_command.FileCommand, CapacityAnswer):
     is 1.
 
     Without --flavor and --catalogue, the flavors are those of the snapshot.
+
+    Examples::
+
+      nova-pinning capacity fleet.json.zst
+      nova-pinning capacity fleet.json.zst --class --mix
+      nova-pinning capacity fleet.json.zst --mix 8:70,16:30
+      nova-pinning capacity fleet.json.zst --catalogue flavors.yaml \\
+          --svg capacity.svg
+      nova-pinning capacity fleet.json.zst --per-host --format csv \\
+          --flavor 'vcpus=8 ram=32GiB hw:cpu_policy=dedicated'
+      nova-pinning capacity fleet.json.zst --sort-column fits \\
+          -c class -c flavor -c fits
     """
-
-    epilog = """
-        Examples::
-
-          nova-pinning capacity fleet.json.zst
-          nova-pinning capacity fleet.json.zst --class --mix
-          nova-pinning capacity fleet.json.zst --mix 8:70,16:30
-          nova-pinning capacity fleet.json.zst --catalogue flavors.yaml \\
-              --svg capacity.svg
-          nova-pinning capacity fleet.json.zst --per-host --format csv \\
-              --flavor 'vcpus=8 ram=32GiB hw:cpu_policy=dedicated'
-          nova-pinning capacity fleet.json.zst --sort-column fits \\
-              -c class -c flavor -c fits
-        """
 
 
 def mix_weights(

@@ -131,7 +131,7 @@ class _WholeFormatter(formatters.ListFormatter, formatters.SingleFormatter):
 
 
 # Before release 4.10 cliff does not say of what type its options are.
-class Display(display.DisplayCommandBase):
+class Display(base_command.DescribedCommand, display.DisplayCommandBase):
     """Shows an Answer as a whole, unless columns were chosen."""
 
     #: Formats of a command's own: those of ``Answer.texts``.

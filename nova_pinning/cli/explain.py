@@ -41,8 +41,7 @@ if typing.TYPE_CHECKING:
 class ExplanationAnswer(fleets.FleetAnswer):
     """Why a guest does not fit on a fleet, wherever that is from."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         self.add_fleet(parser, required=False)
         what = parser.add_mutually_exclusive_group(required=True)
         guest_options.add_flavor(what, required=False)
@@ -82,7 +81,6 @@ class ExplanationAnswer(fleets.FleetAnswer):
                  'snapshot does not tell it; where it is known, guests to '
                  'move are shown with what keeps nova from live-migrating '
                  'them')
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         common_options.image_properties(parsed_args)
@@ -179,21 +177,19 @@ class Explain(base_command.FileCommand, ExplanationAnswer):
     Of a request that nova-scheduler refused, its own record tells what really
     happened, if it keeps one. Without FLEET nothing else is told, and the exit
     status is 1 if a refusal is on record.
+
+    Examples::
+
+      nova-pinning explain fleet.json.zst --flavor enterprise.4xlarge
+      nova-pinning explain fleet.json.zst --host cmp-17 \\
+          --flavor 'vcpus=16 ram=64GiB hw:cpu_policy=dedicated'
+      nova-pinning explain fleet.json.zst \\
+          --flavor flavors.yaml:enterprise.4xlarge --hosts
+      nova-pinning explain fleet.json.zst \\
+          --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
+      nova-pinning explain --record /var/lib/nova/pinning \\
+          --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
     """
-
-    epilog = """
-        Examples::
-
-          nova-pinning explain fleet.json.zst --flavor enterprise.4xlarge
-          nova-pinning explain fleet.json.zst --host cmp-17 \\
-              --flavor 'vcpus=16 ram=64GiB hw:cpu_policy=dedicated'
-          nova-pinning explain fleet.json.zst \\
-              --flavor flavors.yaml:enterprise.4xlarge --hosts
-          nova-pinning explain fleet.json.zst \\
-              --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
-          nova-pinning explain --record /var/lib/nova/pinning \\
-              --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
-        """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

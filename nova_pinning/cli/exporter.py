@@ -37,18 +37,15 @@ class Exporter(base_command.FileCommand):
 
     Options are read from [pinning_exporter]. It runs until it is ended with
     SIGTERM or Ctrl+C.
+
+    Examples::
+
+      nova-pinning exporter --config-file /etc/nova-pinning/exporter.conf
+      nova-pinning exporter --snapshot fleet.json.zst
+      curl http://127.0.0.1:9896/metrics
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning exporter --config-file /etc/nova-pinning/exporter.conf
-          nova-pinning exporter --snapshot fleet.json.zst
-          curl http://127.0.0.1:9896/metrics
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         nova_conf_options.add_options(parser, _ABOUT)
         parser.add_argument(
             '--snapshot', metavar='FLEET',
@@ -61,7 +58,6 @@ class Exporter(base_command.FileCommand):
             '--print-unit', action='store_true',
             help='print a unit for systemd that runs this installation with '
                  'these files, and end')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         settings = load_settings(

@@ -23,19 +23,17 @@ from nova_pinning.presentation import flavor_changes
 
 
 class ShowFlavors(display.Lister):
-    """Show the flavors that a catalogue stands for."""
+    """Show the flavors that a catalogue stands for.
 
-    epilog = """
-        Examples::
+    Examples::
 
-          nova-pinning flavor show flavors.yaml
-          nova-pinning flavor show flavors.yaml enterprise.large --commands
-          nova-pinning flavor show flavors.yaml -f value -c name -c vcpus
-        """
+      nova-pinning flavor show flavors.yaml
+      nova-pinning flavor show flavors.yaml enterprise.large --commands
+      nova-pinning flavor show flavors.yaml -f value -c name -c vcpus
+    """
     texts = ('commands',)
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('catalogue', metavar='CATALOGUE',
                             help='catalogue file (YAML or JSON)')
         parser.add_argument('names', metavar='NAME', nargs='*',
@@ -45,7 +43,6 @@ class ShowFlavors(display.Lister):
                             dest='formatter', const='commands',
                             help='print the openstack commands that would '
                                  'create them, as --format commands does')
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         sold = catalogue.load(parsed_args.catalogue)
@@ -65,23 +62,19 @@ class DiffCatalogues(display.Lister):
     """Show how the flavors of two catalogues differ.
 
     The exit status is 1 if they do.
+
+    Example::
+
+      git show HEAD:flavors.yaml > old.yaml
+      nova-pinning flavor diff old.yaml flavors.yaml
     """
-
-    epilog = """
-        Example::
-
-          git show HEAD:flavors.yaml > old.yaml
-          nova-pinning flavor diff old.yaml flavors.yaml
-        """
     page_name = 'text'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('before', metavar='OLD',
                             help='catalogue file (YAML or JSON)')
         parser.add_argument('after', metavar='NEW',
                             help='another, or the same at another time')
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         before, after = (

@@ -93,25 +93,21 @@ class CheckCatalogue(base_command.FileCommand):
     without a word. With --release, or nova_release in the catalogue, also
     what that release of nova does not have, whichever is installed. Ends in
     status 1 if anything is found that --fail-on counts.
+
+    Examples::
+
+      nova-pinning flavor check flavors.yaml --hosts hosts/
+      nova-pinning flavor check flavors.yaml --release 2025.1
+      nova-pinning flavor check flavors.yaml --format json -o known.json
+      nova-pinning flavor check flavors.yaml --baseline known.json
+      nova-pinning flavor check flavors.yaml enterprise \\
+          --image-property hw_cpu_policy=shared --format sarif
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning flavor check flavors.yaml --hosts hosts/
-          nova-pinning flavor check flavors.yaml --release 2025.1
-          nova-pinning flavor check flavors.yaml --format json -o known.json
-          nova-pinning flavor check flavors.yaml --baseline known.json
-          nova-pinning flavor check flavors.yaml enterprise \\
-              --image-property hw_cpu_policy=shared --format sarif
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('catalogue', metavar='CATALOGUE',
                             help='catalogue file (YAML or JSON)')
         add_options(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         path = parsed_args.catalogue

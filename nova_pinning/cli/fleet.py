@@ -38,25 +38,21 @@ class ShowFleet(display.ShowOne):
 
     The hosts by class and kind, what is sold of them, the guests by flavor,
     and how full the hosts are.
+
+    Examples::
+
+      nova-pinning fleet show fleet.json.zst
+      nova-pinning fleet show fleet.json --format json
+      nova-pinning fleet generate --hosts 100 | nova-pinning fleet show -
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning fleet show fleet.json.zst
-          nova-pinning fleet show fleet.json --format json
-          nova-pinning fleet generate --hosts 100 | nova-pinning fleet show -
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser)
         parser.add_argument('--limit', metavar='N',
                             type=common_options.number(1, 10 ** 6),
                             default=findings_text.LIMIT,
                             help='kinds of hosts, and flavors, in the table '
                             '(default: %(default)s)')
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         # What is odd is part of what is shown.
@@ -75,20 +71,16 @@ class CheckFleet(base_command.FileCommand):
     not or that another guest has, hosts without NUMA topology, more memory,
     pages or devices in use than there are. Ends in status 1 if anything is
     found that --fail-on counts.
+
+    Examples::
+
+      nova-pinning fleet check fleet.json.zst
+      nova-pinning fleet check fleet.json --fail-on error --format json
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning fleet check fleet.json.zst
-          nova-pinning fleet check fleet.json --fail-on error --format json
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser)
         checking.add_options(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         def check() -> report.CheckReport:

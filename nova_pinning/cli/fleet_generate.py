@@ -27,28 +27,22 @@ class GenerateFleet(base_command.FileCommand):
     Guests of a mix of sizes come and go until the hosts are as full as is
     asked for, so that what is free is in pieces as it is on real hosts. The
     same options give the same snapshot on any machine.
+
+    Examples::
+
+      nova-pinning fleet generate --hosts 1000 -o fleet.json.zst
+      nova-pinning fleet generate --hosts 200 --shape epyc-nps4 \\
+        --seed 7 --filled 90% --mix 4:50,8:30,32x2:20 -o fleet.json
+      nova-pinning fleet generate --hosts 50 --shared 40% \\
+        | nova-pinning fleet show -
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning fleet generate --hosts 1000 -o fleet.json.zst
-          nova-pinning fleet generate --hosts 200 --shape epyc-nps4 \\
-            --seed 7 --filled 90% --mix 4:50,8:30,32x2:20 -o fleet.json
-          nova-pinning fleet generate --hosts 50 --shared 40% \\
-            | nova-pinning fleet show -
-
-        Shapes::
-
-{shapes}
-        """.format(shapes=textwrap.indent('\n'.join(
-        f'{shape.name}\n' + textwrap.fill(
-            shape.description, 66, initial_indent='  ',
-            subsequent_indent='  ')
-        for shape in shapes.SHAPES.values()), ' ' * 10))
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.epilog = f'{parser.epilog}\n\nShapes::\n\n' + '\n'.join(
+            f'  {shape.name}\n' + textwrap.fill(
+                shape.description, 68, initial_indent='    ',
+                subsequent_indent='    ')
+            for shape in shapes.SHAPES.values())
         parser.add_argument('--hosts', metavar='N', required=True,
                             type=common_options.number(1, _MAX_HOSTS),
                             help=f'how many hosts, at most {_MAX_HOSTS:,}')
@@ -59,8 +53,7 @@ class GenerateFleet(base_command.FileCommand):
                             'below (default: %(default)s)')
         parser.add_argument('--seed', metavar='N', default=0,
                             type=common_options.number(0, 2 ** 63 - 1),
-                            help='seed seed seed seed of what is random '
-                                 '(default: '
+                            help='seed of what is random (default: '
                                  '%(default)s)')
         parser.add_argument('--filled', metavar='PERCENT',
                             type=_share, default=generate.FILLED,
@@ -80,7 +73,6 @@ class GenerateFleet(base_command.FileCommand):
                             help='how often guests are replaced by others, '
                             'on average (default: %(default)g)')
         fleets.add_output(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         fleets.check_output(parsed_args)

@@ -34,18 +34,15 @@ class ImportNova(base_command.FileCommand):
 
     What is odd is told on the error output, and the import goes on. A cell
     that cannot be read ends it, with nothing written.
+
+    Examples::
+
+      nova-pinning fleet import nova --output fleet.json.zst
+      nova-pinning fleet import nova --placement --hosts hosts/ \\
+          --config-file /etc/kolla/nova-api/nova.conf -o fleet.json
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning fleet import nova --output fleet.json.zst
-          nova-pinning fleet import nova --placement --hosts hosts/ \\
-              --config-file /etc/kolla/nova-api/nova.conf -o fleet.json
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_output(parser)
         nova_conf_options.add_options(parser)
         parser.add_argument('--skip-down-cells', action='store_true',
@@ -55,7 +52,6 @@ class ImportNova(base_command.FileCommand):
                             help="ask Placement, as [placement] of nova.conf "
                             "says, for hosts' traits: a request for each")
         add_hosts(parser, 'L3 domains and reserved memory')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         fleets.check_output(parsed_args)

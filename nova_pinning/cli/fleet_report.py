@@ -32,20 +32,17 @@ class ReportFleet(base_command.FileCommand):
     flavors and for any size. With a plan of moves, that before and after.
 
     Without --flavor and --catalogue, the flavors are those of the snapshot.
+
+    Examples::
+
+      nova-pinning fleet report fleet.json.zst -o page.html
+      nova-pinning fleet report fleet.json.zst -o page.html \\
+          --catalogue flavors.yaml --plan plan.json
+      nova-pinning fleet report today.json.zst -o page.html \\
+          --earlier monday.json.zst --earlier tuesday.json.zst
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning fleet report fleet.json.zst -o page.html
-          nova-pinning fleet report fleet.json.zst -o page.html \\
-              --catalogue flavors.yaml --plan plan.json
-          nova-pinning fleet report today.json.zst -o page.html \\
-              --earlier monday.json.zst --earlier tuesday.json.zst
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser)
         parser.add_argument('-o', '--output', metavar='FILE', required=True,
                             help='replace this file with the page')
@@ -62,7 +59,6 @@ class ReportFleet(base_command.FileCommand):
         parser.add_argument('--title', default='',
                             help='of the page (default: how many hosts and '
                                  'guests there are)')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         if parsed_args.output == packed.STANDARD:

@@ -58,24 +58,21 @@ class ShowGuest(display.ShowOne):
     catalogue, it is said what another release of nova does not know, and in
     what its query and XML differ; they are not made for it. The exit status
     is 1 if the guest does not fit, or if flavor check has an error to tell.
+
+    Examples::
+
+      nova-pinning guest show --flavor flavors.yaml:enterprise.2xlarge \\
+          --host host.yaml --svg guest.svg
+      nova-pinning guest show --host host.yaml --used 2-5,42-45 \\
+          --flavor 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
+      nova-pinning guest show --host host.yaml --release 2025.1 \\
+          --flavor 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
+      virsh capabilities > capabilities.xml
+      nova-pinning guest show --flavor flavors.yaml:enterprise.large \\
+          --host capabilities.xml --dedicated-cpus 2-39,42-79 --only xml
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning guest show --flavor flavors.yaml:enterprise.2xlarge \\
-              --host host.yaml --svg guest.svg
-          nova-pinning guest show --host host.yaml --used 2-5,42-45 \\
-              --flavor 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
-          nova-pinning guest show --host host.yaml --release 2025.1 \\
-              --flavor 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
-          virsh capabilities > capabilities.xml
-          nova-pinning guest show --flavor flavors.yaml:enterprise.large \\
-              --host capabilities.xml --dedicated-cpus 2-39,42-79 --only xml
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             '--flavor', required=True, metavar='FLAVOR',
             help="FILE:NAME of a catalogue, or 'key=value key=value ...' "
@@ -106,7 +103,6 @@ class ShowGuest(display.ShowOne):
         parser.add_argument('--only', choices=_PARTS, metavar='PART',
                             help='print one part of it: '
                                  + ', '.join(_PARTS))
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         if parsed_args.only and parsed_args.formatter != 'table':

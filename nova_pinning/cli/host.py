@@ -23,18 +23,15 @@ class ProviderConfig(base_command.FileCommand):
     or CUSTOM_PINNING_SHARED, the number of CPUs that share an L3 cache, and
     the traits of the host file. Put it into /etc/nova/provider_config on the
     host and restart nova-compute.
+
+    Examples::
+
+      nova-pinning host provider-config host.yaml
+      nova-pinning host provider-config host.yaml --class dedicated \\
+          --output /etc/nova/provider_config/pinning.yaml
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning host provider-config host.yaml
-          nova-pinning host provider-config host.yaml --class dedicated \\
-              --output /etc/nova/provider_config/pinning.yaml
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'plan', metavar='PLAN',
             help='host file (YAML or JSON), or what virsh capabilities '
@@ -57,7 +54,6 @@ class ProviderConfig(base_command.FileCommand):
         parser.add_argument(
             '-o', '--output', metavar='FILE',
             help='write to a file instead of the standard output')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         output = parsed_args.output

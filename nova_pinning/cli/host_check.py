@@ -42,20 +42,17 @@ class CheckHost(base_command.FileCommand):
 
     Nothing is changed. Whoever is not root is told what could not be looked
     at. Ends in status 1 if anything is found that --fail-on counts.
+
+    Examples::
+
+      nova-pinning host check plan.yaml
+      nova-pinning host check plan.yaml --watch 30
+      nova-pinning host check plan.yaml --pid 4711 --fail-on error
+      nova-pinning host check plan.yaml --format prometheus \\
+        --output /var/lib/node_exporter/textfile/host.prom
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning host check plan.yaml
-          nova-pinning host check plan.yaml --watch 30
-          nova-pinning host check plan.yaml --pid 4711 --fail-on error
-          nova-pinning host check plan.yaml --format prometheus \\
-            --output /var/lib/node_exporter/textfile/host.prom
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('plan', metavar='PLAN',
                             help='what nova-pinning host plan has written')
         parser.add_argument('--root', metavar='DIR', default='/',
@@ -74,7 +71,6 @@ class CheckHost(base_command.FileCommand):
                             'CPUs for this long; Ctrl-C ends it early. What '
                             'starts and ends between two looks is not seen')
         checking.add_options(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         planned = host_loader.load(parsed_args.plan)

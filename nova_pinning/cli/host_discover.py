@@ -29,26 +29,22 @@ class DiscoverHost(base_command.FileCommand):
     how its kernel was started, read from /sys and /proc. The next step is to
     plan which CPUs are for what (host plan). Nothing is run or changed, and
     no privileges are needed; what could not be read is said.
+
+    Examples::
+
+      nova-pinning host discover --output host.yaml
+      ssh compute-1 nova-pinning host discover > compute-1.yaml
+      nova-pinning host discover --root /srv/dumps/compute-1
+      virsh capabilities > capabilities.xml
+      nova-pinning host discover --capabilities capabilities.xml \\
+          --name compute-1
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning host discover --output host.yaml
-          ssh compute-1 nova-pinning host discover > compute-1.yaml
-          nova-pinning host discover --root /srv/dumps/compute-1
-          virsh capabilities > capabilities.xml
-          nova-pinning host discover --capabilities capabilities.xml \\
-              --name compute-1
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         source = parser.add_mutually_exclusive_group()
         source.add_argument(
             '--root', default='/', metavar='DIR',
-            help="directory with a machine's sys and proc: / by default "
-                 '')
+            help="directory with a machine's sys and proc: / by default")
         source.add_argument(
             '--capabilities', metavar='FILE',
             help='what virsh capabilities prints, in place of the files; it '
@@ -60,7 +56,6 @@ class DiscoverHost(base_command.FileCommand):
         parser.add_argument(
             '-o', '--output', metavar='FILE',
             help='write to a file instead of the standard output')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         name = parsed_args.name or ''

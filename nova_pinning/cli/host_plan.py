@@ -41,20 +41,17 @@ class PlanHost(base_command.FileCommand):
     Writes the host file with a plan in it, and says on the error output what
     the plan sells, why it is as it is, how other choices compare, and what is
     doubtful.
+
+    Examples::
+
+      nova-pinning host plan host.yaml --for 8:70,16:30 > plan.yaml
+      nova-pinning host plan host.yaml --host-cpus 4 --shared-cpus 4 \\
+          --output plan.yaml --svg plan.svg
+      nova-pinning host plan host.yaml --class both --choice 2
+      nova-pinning host plan host.yaml --pci-alias gpu=10de:20b5
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning host plan host.yaml --for 8:70,16:30 > plan.yaml
-          nova-pinning host plan host.yaml --host-cpus 4 --shared-cpus 4 \\
-              --output plan.yaml --svg plan.svg
-          nova-pinning host plan host.yaml --class both --choice 2
-          nova-pinning host plan host.yaml --pci-alias gpu=10de:20b5
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'host', metavar='HOST',
             help='host file or plan (YAML or JSON), or what virsh '
@@ -104,7 +101,6 @@ class PlanHost(base_command.FileCommand):
                             help='write a drawing of the plan as well')
         parser.add_argument('--no-summary', action='store_true',
                             help='print nothing on the error output')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         request = _request(parsed_args)

@@ -24,21 +24,18 @@ class RenderPlan(base_command.FileCommand):
     The directory is new or empty, or was written by this command before: then
     its files are replaced, and those that are no longer needed are removed.
     If somebody has changed one of them, nothing is written.
+
+    Examples::
+
+      nova-pinning host render plan.yaml --out rendered
+      nova-pinning host render plan.yaml --out rendered --dry-run
+      nova-pinning host render plan.yaml --out rendered \\
+          --isolation tickless --confine both --service ceph-osd@1
+      nova-pinning host render plan.yaml --out kolla \\
+          --format kolla --host compute-1 --host compute-2
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning host render plan.yaml --out rendered
-          nova-pinning host render plan.yaml --out rendered --dry-run
-          nova-pinning host render plan.yaml --out rendered \\
-              --isolation tickless --confine both --service ceph-osd@1
-          nova-pinning host render plan.yaml --out kolla \\
-              --format kolla --host compute-1 --host compute-2
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('plan', metavar='PLAN',
                             help='what nova-pinning host plan has written')
         parser.add_argument('--out', required=True, metavar='DIR',
@@ -89,7 +86,6 @@ class RenderPlan(base_command.FileCommand):
         parser.add_argument(
             '--dry-run', action='store_true',
             help='write nothing, but show what would change, as diff -u does')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         chosen = _options(parsed_args)

@@ -29,29 +29,25 @@ class ShowHostFile(display.ShowOne):
     A drawing of its sockets, NUMA nodes, caches and cores, its memory and
     devices, and how its kernel runs. Of a plan also what it sells, why the
     CPUs were chosen as they are, and what is doubtful.
+
+    Examples::
+
+      nova-pinning host discover > host.yaml
+      nova-pinning host show host.yaml
+      nova-pinning host plan host.yaml --for 8:70,16:30 > plan.yaml
+      nova-pinning host show plan.yaml --svg plan.svg
+      nova-pinning host show plan.yaml --format json
+      nova-pinning host show plan.yaml -f value -c cpus_dedicated
     """
-
-    epilog = """
-        Examples::
-
-          nova-pinning host discover > host.yaml
-          nova-pinning host show host.yaml
-          nova-pinning host plan host.yaml --for 8:70,16:30 > plan.yaml
-          nova-pinning host show plan.yaml --svg plan.svg
-          nova-pinning host show plan.yaml --format json
-          nova-pinning host show plan.yaml -f value -c cpus_dedicated
-        """
     page_name = 'drawing'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'host', metavar='HOST',
             help='plan or host file (YAML or JSON), or what virsh '
                  'capabilities prints')
         parser.add_argument('--svg', metavar='FILE',
                             help='write the drawing to a file as well')
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         description = host_loader.load(parsed_args.host)

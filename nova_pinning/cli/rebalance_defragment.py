@@ -21,20 +21,17 @@ class Defragment(display.Lister):
     can be made at the same time. Nothing is moved.
 
     The exit status is 1 if --until is given and not reached.
+
+    Examples::
+
+      nova-pinning rebalance defragment fleet.json.zst --for 16 --moves 25
+      nova-pinning rebalance defragment fleet.json.zst --for 16:3,8:1 \\
+          --moves 3% --memory 2TiB -o plan.json --svg plan.svg
+      nova-pinning rebalance defragment fleet.json.zst --until 40 \\
+          --for enterprise.4xlarge --live-only --min-age 7d
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning rebalance defragment fleet.json.zst --for 16 --moves 25
-          nova-pinning rebalance defragment fleet.json.zst --for 16:3,8:1 \\
-              --moves 3% --memory 2TiB -o plan.json --svg plan.svg
-          nova-pinning rebalance defragment fleet.json.zst --until 40 \\
-              --for enterprise.4xlarge --live-only --min-age 7d
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser)
         rebalance_options.add_sizes(parser)
         parser.add_argument(
@@ -48,7 +45,6 @@ class Defragment(display.Lister):
         rebalance_options.add_limits(parser)
         rebalance_options.add_cost(parser)
         rebalance_options.add_solver(parser)
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         rebalance_output.check(parsed_args)

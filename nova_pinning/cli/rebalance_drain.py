@@ -18,18 +18,15 @@ class Drain(display.Lister):
     whether it is proved that there is no way. Nothing is moved.
 
     The exit status is 1 if the hosts cannot be emptied.
+
+    Examples::
+
+      nova-pinning rebalance drain fleet.json.zst --host cmp-17
+      nova-pinning rebalance drain fleet.json.zst --host cmp-17 \\
+          --host cmp-18 --live-only -o plan.json
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning rebalance drain fleet.json.zst --host cmp-17
-          nova-pinning rebalance drain fleet.json.zst --host cmp-17 \\
-              --host cmp-18 --live-only -o plan.json
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser)
         parser.add_argument(
             '--host', metavar='HOST', action='append', required=True,
@@ -39,7 +36,6 @@ class Drain(display.Lister):
         rebalance_options.add_limits(parser)
         rebalance_options.add_cost(parser)
         rebalance_options.add_solver(parser)
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         rebalance_output.check(parsed_args)

@@ -22,19 +22,16 @@ class Failover(display.Lister):
     reserve of empty hosts that mends it. Nothing is moved.
 
     The exit status is 1 unless each loss is shown to be survived.
+
+    Examples::
+
+      nova-pinning rebalance failover fleet.json.zst
+      nova-pinning rebalance failover fleet.json.zst --by rack
+      nova-pinning rebalance failover fleet.json.zst --only cmp-17 --all
+      nova-pinning rebalance failover fleet.json.zst -f csv -c name -c down
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning rebalance failover fleet.json.zst
-          nova-pinning rebalance failover fleet.json.zst --by rack
-          nova-pinning rebalance failover fleet.json.zst --only cmp-17 --all
-          nova-pinning rebalance failover fleet.json.zst -f csv -c name -c down
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser)
         parser.add_argument(
             '--by', metavar='WHAT', default='host',
@@ -57,7 +54,6 @@ class Failover(display.Lister):
             default=5.0,
             help='that the proof may take for each loss (default: 5)')
         rebalance_options.add_cloud(parser)
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         from nova_pinning.presentation import failover_report

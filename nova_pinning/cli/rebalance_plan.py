@@ -18,17 +18,14 @@ class Plan(display.Lister):
     that are gone do not matter. Nothing is moved.
 
     The exit status is 1 if the goal is not reached.
+
+    Examples::
+
+      nova-pinning rebalance plan fleet.json.zst --request plan.json \\
+          -o plan-2.json
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning rebalance plan fleet.json.zst --request plan.json \\
-              -o plan-2.json
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser)
         parser.add_argument(
             '--request', metavar='PLAN', required=True,
@@ -36,7 +33,6 @@ class Plan(display.Lister):
         rebalance_output.add_plan(parser)
         rebalance_output.add_options(parser)
         rebalance_options.add_claims(parser)
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         rebalance_output.check(parsed_args)

@@ -15,24 +15,20 @@ class ShowPlan(display.Lister):
 
     With the snapshot that it was made for its hosts are drawn, before and
     after.
+
+    Examples::
+
+      nova-pinning rebalance show plan.json
+      nova-pinning rebalance show plan.json fleet.json.zst --svg plan.svg
+      nova-pinning rebalance show plan.json -f csv -c guest -c target
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning rebalance show plan.json
-          nova-pinning rebalance show plan.json fleet.json.zst --svg plan.svg
-          nova-pinning rebalance show plan.json -f csv -c guest -c target
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'plan', metavar='PLAN',
             help='of rebalance defragment or drain; - for the standard input')
         fleets.add_argument(parser, required=False)
         rebalance_output.add_options(parser)
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         rebalance_output.check(parsed_args)

@@ -28,19 +28,16 @@ class VerifyPlan(display.Lister):
     but for options that are given here.
 
     The exit status is 1 if the plan does not hold as it is.
+
+    Examples::
+
+      nova-pinning rebalance verify plan.json fleet.json.zst
+      nova-pinning rebalance verify plan.json fleet.json.zst --claims
+      nova-pinning rebalance verify plan.json fleet.json.zst -f csv \\
+          -c guest -c outcome -c reason
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning rebalance verify plan.json fleet.json.zst
-          nova-pinning rebalance verify plan.json fleet.json.zst --claims
-          nova-pinning rebalance verify plan.json fleet.json.zst -f csv \\
-              -c guest -c outcome -c reason
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'plan', metavar='PLAN',
             help='of rebalance defragment or drain; - for the standard input')
@@ -49,7 +46,6 @@ class VerifyPlan(display.Lister):
             '--claims', action='store_true',
             help="have nova's own claim decide every move as well")
         rebalance_options.add_cloud(parser)
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         from nova_pinning.rebalance import move_rules

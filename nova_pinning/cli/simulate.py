@@ -55,26 +55,23 @@ class Simulate(base_command.FileCommand):
     On hosts of which only Placement tells, guests with NUMA cells are put
     nowhere. The exit status is 1 where hosts are not known well enough for
     exact answers.
+
+    Examples::
+
+      nova-pinning simulate fleet.json.zst --trace arrivals.csv
+      nova-pinning simulate fleet.json.zst --empty --fast --seeds 10 \\
+          --arrivals 'mix=8:70,16:30 load=0.5-1.2 lifetime=24h' \\
+          --configuration nova-default --configuration pinning \\
+          --svg sold.svg
+      nova-pinning simulate fleet.json.zst --fast \\
+          --arrivals 'mix=small:3,large rate=20 lifetime=7d' \\
+          --configuration /etc/nova/nova.conf --checkpoint run.json.zst
+      nova-pinning simulate fleet.json.zst --fast --lifetimes 30d \\
+          --arrivals 'mix=8:70,16:30 load=0.8-1.1 lifetime=30d' \\
+          --rebalance 'every=6h moves=1%' --stop-at-limit
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning simulate fleet.json.zst --trace arrivals.csv
-          nova-pinning simulate fleet.json.zst --empty --fast --seeds 10 \\
-              --arrivals 'mix=8:70,16:30 load=0.5-1.2 lifetime=24h' \\
-              --configuration nova-default --configuration pinning \\
-              --svg sold.svg
-          nova-pinning simulate fleet.json.zst --fast \\
-              --arrivals 'mix=small:3,large rate=20 lifetime=7d' \\
-              --configuration /etc/nova/nova.conf --checkpoint run.json.zst
-          nova-pinning simulate fleet.json.zst --fast --lifetimes 30d \\
-              --arrivals 'mix=8:70,16:30 load=0.8-1.1 lifetime=30d' \\
-              --rebalance 'every=6h moves=1%' --stop-at-limit
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser)
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument(
@@ -137,7 +134,6 @@ class Simulate(base_command.FileCommand):
         guest_options.add_order(parser)
         common_options.add_format(parser, 'table', 'json', 'csv',
                                   note='; csv has the fleet over time')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         atomic_file.check_all(parsed_args.svg, parsed_args.checkpoint)

@@ -118,23 +118,19 @@ class CheckUpgrade(base_command.FileCommand):
     are right. What the old release does wrong as well is a note, unless it is
     in the way of draining or restarting a host. Ends in status 1 if anything
     is found that --fail-on counts, or too little is known of hosts.
+
+    Examples::
+
+      nova-pinning upgrade check fleet.json.zst --from 2025.1 --to 2026.1
+      nova-pinning upgrade check fleet.json --from 31.0.0 --to 33.0.2 \\
+          --fail-on error --format json
+      nova-pinning upgrade check fleet.json --to 2026.1 \\
+          --upgraded-at 2026-05-01T08:00:00Z
     """
 
-    epilog = """
-        Examples::
-
-          nova-pinning upgrade check fleet.json.zst --from 2025.1 --to 2026.1
-          nova-pinning upgrade check fleet.json --from 31.0.0 --to 33.0.2 \\
-              --fail-on error --format json
-          nova-pinning upgrade check fleet.json --to 2026.1 \\
-              --upgraded-at 2026-05-01T08:00:00Z
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser)
         add_options(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         check_options(parsed_args)

@@ -15,14 +15,11 @@ from nova_pinning.flavors import flavor_cloud
 from nova_pinning.segregation import segregation_cloud
 
 
-class CloudCommand(command.Command):
+class CloudCommand(base_command.DescribedCommand, command.Command):
     """A command that asks a cloud.
 
-    ``epilog`` has examples, as in nova-pinning's commands. Bad input ends in
-    status 2, a cloud that cannot be worked with in 1.
+    Bad input ends in status 2, a cloud that cannot be worked with in 1.
     """
-
-    epilog = ''
 
     @property
     def cloud(self) -> flavor_cloud.FlavorCloud:
@@ -38,10 +35,6 @@ class CloudCommand(command.Command):
     def document(self, **content: Any) -> dict[str, Any]:
         """A document for JSON about the cloud."""
         return {'version': 1, 'cloud': self.cloud.name, **content}
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        return base_command.shape(super().get_parser(prog_name),
-                                  self.get_description(), self.epilog)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:

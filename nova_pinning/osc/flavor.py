@@ -38,8 +38,7 @@ _REFUSED = ('N001', 'N101')
 class _SyncCommand(base.CloudCommand):
     """A command that compares a catalogue with a cloud."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('catalogue', metavar='CATALOGUE',
                             help='catalogue file (YAML or JSON)')
         parser.add_argument('--adopt', action='store_true',
@@ -53,7 +52,6 @@ class _SyncCommand(base.CloudCommand):
         parser.add_argument('--brief', action='store_true',
                             help='a line for each flavor, without the keys '
                             'that differ')
-        return parser
 
     def _plan(self, differing: Iterable[sync.FlavorChange],
               sold: catalogue.Catalogue) -> tuple[sync.FlavorChange, ...]:
@@ -125,13 +123,11 @@ class DiffFlavors(_SyncCommand, base.CloudLister):
     """Show how a cloud's flavors differ from a catalogue.
 
     Ends in status 1 if they do.
+
+    Example::
+
+      openstack --os-cloud north pinning flavor diff flavors.yaml
     """
-
-    epilog = """
-        Example::
-
-          openstack --os-cloud north pinning flavor diff flavors.yaml
-        """
     page_name = 'text'
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
@@ -147,20 +143,17 @@ class ApplyFlavors(_SyncCommand):
     Shows what would change, asks, and does it. Flavors that do not belong to
     the catalogue are never touched. Ends in status 1 if something is left to
     do. Can be run again at any time.
+
+    Example::
+
+      openstack --os-cloud north pinning flavor apply flavors.yaml
     """
 
-    epilog = """
-        Example::
-
-          openstack --os-cloud north pinning flavor apply flavors.yaml
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
         common_options.add_format(parser, 'text', 'json')
         applying.add_options(parser, 'only show what would change, as '
                              "'pinning flavor diff' does")
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         sold = catalogue.load(parsed_args.catalogue)
@@ -232,19 +225,15 @@ class CheckFlavors(base.CloudCommand):
     release of nova does not have is told as far as its compute API tells the
     release; --release tells it better. Ends in status 1 if anything is found
     that --fail-on counts.
+
+    Examples::
+
+      openstack --os-cloud north pinning flavor check --hosts hosts/
+      openstack pinning flavor check --release 2025.2
     """
 
-    epilog = """
-        Examples::
-
-          openstack --os-cloud north pinning flavor check --hosts hosts/
-          openstack pinning flavor check --release 2025.2
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         flavor_check.add_options(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         source = f'cloud {self.cloud.name}'
@@ -279,23 +268,19 @@ class ExportFlavors(base.CloudCommand):
     """Write a catalogue of a cloud's flavors.
 
     Applied with --adopt, it takes them over as they are.
+
+    Example::
+
+      openstack pinning flavor export --all --name north > north.yaml
     """
 
-    epilog = """
-        Example::
-
-          openstack pinning flavor export --all --name north > north.yaml
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('names', metavar='NAME', nargs='*',
                             help='flavors or families to export')
         parser.add_argument('--all', action='store_true',
                             help='export all flavors')
         parser.add_argument('--name', metavar='CATALOGUE',
                             help='name of the catalogue')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         if bool(parsed_args.names) is parsed_args.all:

@@ -24,8 +24,7 @@ class CloudFleetCommand(base.CloudCommand):
 
     tells = 'cells and CPUs'
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleet_import_nova.add_hosts(parser, self.tells)
         parser.add_argument(
             '--jobs', metavar='N',
@@ -33,7 +32,6 @@ class CloudFleetCommand(base.CloudCommand):
             default=compute_run.JOBS,
             help='requests that are made at once, up to '
             f'{compute_run.MOST_JOBS} (default: %(default)s)')
-        return parser
 
     @functools.cached_property
     def fleet_cloud(self) -> compute_api.ComputeCloud:
@@ -54,22 +52,20 @@ class ImportFleet(CloudFleetCommand):
     file says other than Placement, that is told, and the smaller is counted.
 
     What is odd is told on the error output.
+
+    Examples::
+
+      openstack --os-cloud north pinning fleet import --hosts hosts/ \\
+          --output fleet.json.zst
     """
 
     tells = 'cells, CPUs and L3 domains'
-    epilog = """
-        Examples::
 
-          openstack --os-cloud north pinning fleet import --hosts hosts/ \\
-              --output fleet.json.zst
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
         fleets.add_output(parser)
         parser.add_argument('fleet', metavar='FLEET', nargs='?',
                             help='the same as --output FLEET')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         if parsed_args.fleet is not None:

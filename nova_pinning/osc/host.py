@@ -32,22 +32,18 @@ class ListHosts(base.CloudLister):
     of the host's resource provider, 'aggregates' what pinning:class of the
     aggregates says, and 'isolation' what their trait:...=required does. L3
     CPUs is how many CPUs share an L3 cache, if a trait tells.
+
+    Examples::
+
+      openstack --os-cloud north pinning host list --class none
+      openstack pinning host list --class dedicated -f value -c name
     """
 
-    epilog = """
-        Examples::
-
-          openstack --os-cloud north pinning host list --class none
-          openstack pinning host list --class dedicated -f value -c name
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('--class', dest='host_class',
                             choices=(*_CLASSES, show_host.UNCLEAR),
                             help='only hosts of this class, or of none, or '
                             'on which the sources do not agree')
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         hosts = self.host_cloud.hosts()
@@ -65,19 +61,15 @@ class ShowHost(base.CloudShowOne):
 
     With the CPUs that its resource provider offers, its servers by class, and
     what to do about a disagreement.
+
+    Example::
+
+      openstack --os-cloud north pinning host show cmp-d-1
     """
 
-    epilog = """
-        Example::
-
-          openstack --os-cloud north pinning host show cmp-d-1
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('host', metavar='HOST',
                             help="the compute service's name")
-        return parser
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         hosts = class_change.find_hosts([parsed_args.host],
@@ -114,17 +106,14 @@ class SetHost(base.CloudCommand):
     since one may have been on its way.
 
     Ends in status 1 if anything is left to do. Can be run again at any time.
+
+    Examples::
+
+      openstack pinning host set --class dedicated cmp-d-1 cmp-d-2
+      openstack pinning host set --class shared --aggregate shared cmp-s-1
     """
 
-    epilog = """
-        Examples::
-
-          openstack pinning host set --class dedicated cmp-d-1 cmp-d-2
-          openstack pinning host set --class shared --aggregate shared cmp-s-1
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('hosts', metavar='HOST', nargs='+',
                             help='names of compute services')
         parser.add_argument('--class', dest='host_class', required=True,
@@ -143,7 +132,6 @@ class SetHost(base.CloudCommand):
                             help='only show what would change; status 1 if '
                             'anything would')
         common_options.add_format(parser, 'text', 'json')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         host_class = _class(parsed_args.host_class)

@@ -141,16 +141,14 @@ class ShowCloudCapacity(LiveFleet, capacity_command.CapacityAnswer):
     where it is, in a moment and with all that nova's databases tell.
     Otherwise they are read through the compute API and Placement, which tell
     neither PCI devices nor, without --host-files, the cells of hosts.
+
+    Examples::
+
+      openstack pinning capacity --exporter http://controller:9896/
+      openstack --os-cloud north pinning capacity --class \\
+          --host-files hosts/
+      openstack pinning capacity --flavor enterprise.4xlarge -f json
     """
-
-    epilog = """
-        Examples::
-
-          openstack pinning capacity --exporter http://controller:9896/
-          openstack --os-cloud north pinning capacity --class \\
-              --host-files hosts/
-          openstack pinning capacity --flavor enterprise.4xlarge -f json
-        """
 
 
 class ExplainCloud(LiveFleet, explain.ExplanationAnswer):
@@ -163,13 +161,11 @@ class ExplainCloud(LiveFleet, explain.ExplanationAnswer):
 
     Hosts and guests come from where openstack pinning capacity has them. For
     --server and --request-id nova's databases have to be in reach.
+
+    Examples::
+
+      openstack pinning explain --flavor enterprise.4xlarge \\
+          --exporter http://controller:9896/
+      openstack --os-cloud north pinning explain --host-files hosts/ \\
+          --flavor 'vcpus=16 ram=64GiB hw:cpu_policy=dedicated'
     """
-
-    epilog = """
-        Examples::
-
-          openstack pinning explain --flavor enterprise.4xlarge \\
-              --exporter http://controller:9896/
-          openstack --os-cloud north pinning explain --host-files hosts/ \\
-              --flavor 'vcpus=16 ram=64GiB hw:cpu_policy=dedicated'
-        """

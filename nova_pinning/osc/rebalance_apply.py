@@ -61,20 +61,19 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
     What is done is written to PLAN.journal. After Ctrl-C, an error or a crash
     the same command goes on where it was. Ends in status 1 if something is
     left to do, or a guest did not get its CPUs.
+
+    Examples::
+
+      openstack --os-cloud north pinning rebalance apply plan.json \\
+          --dry-run
+      openstack --os-cloud north pinning rebalance apply plan.json \\
+          --parallel 4
     """
 
     tells = 'cells and CPUs; for --replan'
-    epilog = """
-        Examples::
 
-          openstack --os-cloud north pinning rebalance apply plan.json \\
-              --dry-run
-          openstack --os-cloud north pinning rebalance apply plan.json \\
-              --parallel 4
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument('plan', metavar='PLAN', help='the plan, a file')
         applying.add_options(
             parser, 'only show what would be moved, and whether the cloud is '
@@ -95,7 +94,6 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
             help='if the cloud is no longer as planned, make a new plan for '
                  'the same goal and go on with it; needs --hosts')
         common_options.add_format(parser, 'text', 'json')
-        return parser
 
     @functools.cached_property
     def fleet_cloud(self) -> migration_cloud.MigrationCloud:

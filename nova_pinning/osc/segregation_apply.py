@@ -42,18 +42,15 @@ class ApplySegregation(base.CloudCommand):
     aggregates. A host stays as it is while servers of the other class are on
     it. Ends in status 1 if something is left to do. Can be run again at any
     time.
+
+    Examples::
+
+      openstack --os-cloud north pinning segregation apply site.yaml \\
+          --dry-run
+      openstack --os-cloud north pinning segregation apply site.yaml
     """
 
-    epilog = """
-        Examples::
-
-          openstack --os-cloud north pinning segregation apply site.yaml \\
-              --dry-run
-          openstack --os-cloud north pinning segregation apply site.yaml
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('site', metavar='SITE',
                             help='site file (YAML or JSON)')
         applying.add_options(
@@ -63,7 +60,6 @@ class ApplySegregation(base.CloudCommand):
                             help='turn hosts also while servers of the other '
                                  'class are on them')
         common_options.add_format(parser, 'text', 'json')
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         site = site_file.load(parsed_args.site)

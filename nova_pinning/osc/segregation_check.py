@@ -29,19 +29,16 @@ class CheckSegregation(base.CloudCommand):
     flavors and servers, and lists what is wrong, what that breaks, and the
     commands that put it right. Nothing is changed. Ends in status 1 if
     anything is found that --fail-on counts.
+
+    Examples::
+
+      openstack --os-cloud north pinning segregation check
+      openstack pinning segregation check --hosts hosts/ cmp-d-1 cmp-d-2
+      openstack pinning segregation check --format prometheus \\
+        --output /var/lib/node_exporter/textfile/segregation.prom
     """
 
-    epilog = """
-        Examples::
-
-          openstack --os-cloud north pinning segregation check
-          openstack pinning segregation check --hosts hosts/ cmp-d-1 cmp-d-2
-          openstack pinning segregation check --format prometheus \\
-            --output /var/lib/node_exporter/textfile/segregation.prom
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('names', metavar='HOST', nargs='*',
                             help='compute services to check, with their '
                             'servers; the whole cloud, with its flavors, if '
@@ -77,7 +74,6 @@ class CheckSegregation(base.CloudCommand):
                             help='requests that are made at once, up to '
                             f'{_MOST_JOBS} (default: %(default)s)')
         checking.add_options(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         return checking.run(parsed_args, lambda: self._check(parsed_args))

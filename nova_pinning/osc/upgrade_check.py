@@ -19,20 +19,17 @@ class CheckCloudUpgrade(fleet_import.CloudFleetCommand):
     nova-pinning upgrade check does. The API does not tell which nova a host
     runs, so --from is taken for all of them, nor PCI devices, nor the cells
     of hosts without --hosts; a snapshot from nova's databases tells all that.
+
+    Examples::
+
+      openstack pinning upgrade check --from 2025.1 --to 2026.1
+      openstack --os-cloud north pinning upgrade check --hosts hosts/ \\
+          --from 2025.1 --to 2026.1 --format json
     """
 
-    epilog = """
-        Examples::
-
-          openstack pinning upgrade check --from 2025.1 --to 2026.1
-          openstack --os-cloud north pinning upgrade check --hosts hosts/ \\
-              --from 2025.1 --to 2026.1 --format json
-        """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
         upgrade_check.add_options(parser, tells_releases=False)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         upgrade_check.check_options(parsed_args)
