@@ -168,16 +168,12 @@ class MigrationRules:
 
     # The guest and a host.
 
-    def host_refusal(self, guest: snapshot.FleetGuest,
-                     target: snapshot.FleetHost) -> str:
-        """Why a guest cannot go to a host, were it empty, live or cold."""
-        if target.name == guest.host:
-            return 'nova does not migrate a guest within its host'
-        return self.placing_refusal(guest, target)
-
     def placing_refusal(self, guest: snapshot.FleetGuest,
                         target: snapshot.FleetHost) -> str:
-        """The same, but for the host that it is on."""
+        """Why a guest cannot go to a host, were it empty, live or cold.
+
+        That it does not go to the host that it is on is not said here.
+        """
         return next(self._host_refusals(
             guest, target, self._zone(guest, self._crosses_zones)), '')
 

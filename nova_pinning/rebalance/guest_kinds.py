@@ -92,7 +92,6 @@ class CountedFleet:
         self.kinds: list[GuestKind] = []
         self.groups: dict[str, list[GuestGroup]] = {}
         self.refusals: dict[str, str] = {}
-        self._samples: list[list[snapshot.FleetGuest]] = []
         self._numbers: dict[Hashable, int] = {}
         self._shapes: dict[Hashable, int] = {}
         self._shape_of: dict[str, int] = {}
@@ -113,23 +112,16 @@ class CountedFleet:
         return number
 
     def allows(self, kind: GuestKind, host: snapshot.FleetHost) -> bool:
-        """Whether guests of a kind could move to a host, were it empty."""
+        """Whether guests of a kind could come to a host, were it empty.
+
+        Those that are on it could come back.
+        """
         key = kind.number, self.shape(host)
-        allowed = self._allowed.get(key)
-        if allowed is not None:
-            return allowed
-        guest = next((guest for guest in self._samples[kind.number]
-                      if guest.host != host.name), None)
-        if guest is None:
-            # Not to be kept: for another host of the shape it may differ.
-            return False
-        allowed = not self.rules.host_refusal(guest, host)
-        if allowed:
-            empty = host_occupancy.of_host(host)
-            allowed = isinstance(
-                self._judge.room(kind.request, empty), model.Fit)
-        self._allowed[key] = allowed
-        return allowed
+        if key not in self._allowed:
+            self._allowed[key] = not self.rules.placing_refusal(
+                kind.guest, host) and isinstance(self._judge.room(
+                    kind.request, host_occupancy.of_host(host)), model.Fit)
+        return self._allowed[key]
 
     def _group(
         self, occupancy: host_occupancy.HostOccupancy,
@@ -165,12 +157,6 @@ class CountedFleet:
             self.kinds.append(GuestKind(
                 number, guest,
                 self._reader.request(guest), is_grouped))
-            self._samples.append([])
-        samples = self._samples[number]
-        # Two hosts will do to have one that is not the target.
-        if len(samples) < 2 and guest.host not in [
-                sample.host for sample in samples]:
-            samples.append(guest)
         return number
 
 

@@ -40,8 +40,8 @@ class MoveRules:
     """Says of any guest whether and how it may move to a host.
 
     Guests of equal :meth:`guest_key` are alike in all that this says, and so
-    are hosts of equal :meth:`host_key`, but for what depends on where other
-    guests are, which is :meth:`group_refusal`, and for the guest's own host.
+    are hosts of equal :meth:`host_key`, but for what depends on where guests
+    are, which is :meth:`group_refusal` and that none moves within its host.
 
     :param dirty_limit_mib: per second; guests that are known to write faster
         do not move live. None for no limit
@@ -92,7 +92,17 @@ class MoveRules:
     def host_refusal(self, guest: snapshot.FleetGuest,
                      target: snapshot.FleetHost) -> str:
         """Why a guest cannot go to a host, were it empty; '' if it can."""
-        reason = self._nova.host_refusal(guest, target)
+        if target.name == guest.host:
+            return 'nova does not migrate a guest within its host'
+        return self.placing_refusal(guest, target)
+
+    def placing_refusal(self, guest: snapshot.FleetGuest,
+                        target: snapshot.FleetHost) -> str:
+        """The same, but for the host that it is on.
+
+        It may come back to that from another one.
+        """
+        reason = self._nova.placing_refusal(guest, target)
         if reason:
             return reason
         live = self._live_refusal(guest) or self._nova.live_host_refusal(

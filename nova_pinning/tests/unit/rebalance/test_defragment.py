@@ -143,6 +143,25 @@ class TestSmall(_Case):
         packed = dataclasses.replace(fleet, packs_cells=True)
         self.assertEqual(2, plan_of(packed).gains[0].after)
 
+    def test_there_and_back(self):
+        """A guest that comes back to the other cell of its host."""
+        fleet = small_fleets.fleet_of(
+            [small_fleets.fleet_host(number, 8, 8) for number in range(2)],
+            [(0, [0], 3), (0, [1], 5), (0, [0], 3), (0, [0], 1),
+             (1, [0], 6), (1, [1], 2)])
+        fleet = dataclasses.replace(fleet, guests=tuple(
+            dataclasses.replace(guest, is_movable=guest.name == 'guest3')
+            for guest in fleet.guests))
+        size = slot_size.dedicated_slot(2, 2)
+        counter = slot_counting.SlotCounter([size], False)
+        best, _moves = small_fleets.BruteForce(
+            fleet, lambda occupancies: sum(
+                counter.on_host(occupancy)[0] for occupancy in occupancies)
+        ).best(2)
+        (gain,) = plan_of(fleet, size, moves=2).gains
+        self.assertEqual((5, 6), (gain.before, best))
+        self.assertGreaterEqual(gain.bound, best)
+
     def test_not_movable(self):
         fleet = small_fleets.fleet_of(
             [small_fleets.fleet_host(number, 4) for number in range(2)],
