@@ -228,16 +228,11 @@ class _TargetHosts:
     def _hosts(self) -> Iterator[str]:
         yield from tuple(self._known)
         for occupancy in self._rest:
-            if self._allows(occupancy.host) and self._has_room(occupancy):
+            if not self._rules.placing_refusal(
+                    self._guest, occupancy.host) and (
+                        self._has_room(occupancy)):
                 self._known.append(occupancy.host.name)
                 yield occupancy.host.name
-
-    def _allows(self, host: snapshot.FleetHost) -> bool:
-        rules, guest = self._rules, self._guest
-        if rules.placing_refusal(guest, host):
-            return False
-        return not rules.cold_refusal(guest) or not (
-            rules.live_refusal(guest) or rules.live_host_refusal(guest, host))
 
     def _still_fits(self, name: str, moved: Sequence[GuestMove]) -> bool:
         here = [move for move in moved if move.target == name]

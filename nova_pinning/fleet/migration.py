@@ -63,7 +63,7 @@ class MigrationRules:
         crosses_zones: bool = False,
         assumes: frozenset[outcome.DoubtKind] = frozenset(),
     ) -> None:
-        self._rules = rules or occupied.rules_of(fleet)
+        self.scheduler = rules or occupied.rules_of(fleet)
         self._crosses_zones = crosses_zones
         self._assumes = assumes
         self._hosts = {host.name: host for host in fleet.hosts}
@@ -96,7 +96,12 @@ class MigrationRules:
     # The guest alone.
 
     def guest_refusal(self, guest: snapshot.FleetGuest) -> str:
-        """Why a guest cannot leave its host, nor may."""
+        """Why a guest cannot leave its host, or may not."""
+        return self._staying(guest) or _both(
+            self.live_refusal(guest), self.cold_refusal(guest))
+
+    def _staying(self, guest: snapshot.FleetGuest) -> str:
+        """Why it is to stay, however it could be moved."""
         if not guest.is_movable:
             state = f' ({guest.vm_state})' if guest.vm_state else ''
             return f'is in a state in which nova does not move it{state}'
@@ -172,10 +177,26 @@ class MigrationRules:
                         target: snapshot.FleetHost) -> str:
         """Why a guest cannot go to a host, were it empty, live or cold.
 
-        That it does not go to the host that it is on is not said here.
+        That it does not go to the host that it is on is not said here: it
+        may come back to that.
         """
         return next(self._host_refusals(
-            guest, target, self._zone(guest, self._crosses_zones)), '')
+            guest, target, self._zone(guest, self._crosses_zones)), '') or (
+                _both(self.cold_reason(guest, target),
+                      self.cold_refusal(guest)))
+
+    def host_refusal(self, guest: snapshot.FleetGuest,
+                     target: snapshot.FleetHost) -> str:
+        """The same, with the host that it is on."""
+        if target.name == guest.host:
+            return 'nova does not migrate a guest within its host'
+        return self.placing_refusal(guest, target)
+
+    def cold_reason(self, guest: snapshot.FleetGuest,
+                    target: snapshot.FleetHost) -> str:
+        """Why a guest cannot go to a host live."""
+        return self.live_refusal(guest) or self.live_host_refusal(
+            guest, target)
 
     def evacuation_host_refusal(self, guest: snapshot.FleetGuest,
                                 target: snapshot.FleetHost) -> str:
@@ -197,7 +218,7 @@ class MigrationRules:
         if host_class not in (None, guest.guest_class):
             yield f'is a {host_class} host'
         if zone is not None and not guest.availability_zone and (
-                zone != self._rules.zone_of(target)):
+                zone != self.scheduler.zone_of(target)):
             # Nova would let it: to it, the default zone is any.
             yield f'is not in availability zone {zone}'
         found = filters.gate(
@@ -205,7 +226,7 @@ class MigrationRules:
             guest_request.GuestWishes(
                 project=guest.project,
                 availability_zone=guest.availability_zone or None),
-            target, self._rules)
+            target, self.scheduler)
         yield from (refusal.text for refusal in found.refusals)
         yield from (doubt.text for doubt in found.doubts
                     if doubt.kind not in self._assumes)
@@ -219,7 +240,7 @@ class MigrationRules:
         if source is None or (
                 crosses_zones and guest.availability_zone is not None):
             return None
-        return self._rules.zone_of(source)
+        return self.scheduler.zone_of(source)
 
     def live_host_refusal(self, guest: snapshot.FleetGuest,
                           target: snapshot.FleetHost) -> str:
@@ -294,7 +315,7 @@ class MigrationRules:
                 guest.availability_zone, source and (
                     source.nova_cell, source.cpu_model, source.nova_release,
                     source.hypervisor_version,
-                    self._rules.zone_of(source)))
+                    self.scheduler.zone_of(source)))
 
     def _class_of(self, host: snapshot.FleetHost) -> str | None:
         return host.known_class or self._classes.get(host.name)
@@ -332,6 +353,13 @@ def _oldest_releases(
             oldest[host.nova_cell] = min(
                 release, oldest.get(host.nova_cell, release))
     return oldest
+
+
+def _both(live: str, cold: str) -> str:
+    """Why a guest moves neither live nor cold; '' if either will do."""
+    if not live or not cold or live == cold:
+        return live and cold
+    return f'cannot move live: {live}; nor cold: {cold}'
 
 
 def has_vtpm(extra_specs: Mapping[str, str]) -> bool:

@@ -142,7 +142,7 @@ class EvacuationFleet:
         group = guest.server_group if self.rules.is_grouped(guest) else ''
         key = (guest.topology, guest.vcpus, guest.memory_mib, guest.disk_gib,
                tuple(sorted((use.keys, use.count) for use in guest.devices)),
-               group, self.rules.evacuation_key(guest))
+               group, self.rules.guest_key(guest))
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.kinds)

@@ -2,7 +2,6 @@
 """Which guests may move where, as far as room has nothing to do with it."""
 
 from collections.abc import Hashable
-from collections.abc import Mapping
 import dataclasses
 import datetime
 
@@ -36,7 +35,7 @@ class MoveLimits:
     fixed: frozenset[str] = frozenset()
 
 
-class MoveRules:
+class MoveRules(migration.MigrationRules):
     """Says of any guest whether and how it may move to a host.
 
     Guests of equal :meth:`guest_key` are alike in all that this says, and so
@@ -54,17 +53,17 @@ class MoveRules:
         settings: plan_request.RuleSettings = plan_request.RuleSettings(),
         dirty_limit_mib: float | None = None,
     ) -> None:
+        rules = occupied.rules_of(fleet)
+        super().__init__(
+            fleet, dataclasses.replace(
+                rules, default_zone=settings.default_zone,
+                isolates=settings.isolates or rules.isolates),
+            settings.crosses_zones, settings.assumes)
         self.settings = settings
         self._dirty_limit_mib = dirty_limit_mib
         self._known = known_hits.KnownDefects(
             register.shipped().version(settings.release, 'release')
             if settings.release else None)
-        rules = occupied.rules_of(fleet)
-        self._scheduler = dataclasses.replace(
-            rules, default_zone=settings.default_zone,
-            isolates=settings.isolates or rules.isolates)
-        self._nova = migration.MigrationRules(
-            fleet, self._scheduler, settings.crosses_zones, settings.assumes)
         self._taken_at = _time(fleet.taken_at)
         if self._taken_at is None and (settings.least_age_days is not None
                                        or settings.most_age_days is not None):
@@ -79,95 +78,33 @@ class MoveRules:
     ) -> judge.AdmissionJudge:
         """What says whether there is room for a guest on a host."""
         return judge.AdmissionJudge(
-            self._scheduler, bounds, self.settings.assumes)
-
-    def guest_refusal(self, guest: snapshot.FleetGuest) -> str:
-        """Why a guest cannot leave its host at all; '' if it can."""
-        reason = self._nova.guest_refusal(guest) or self._chosen(guest)
-        if reason:
-            return reason
-        live, cold = self._live_refusal(guest), self._cold_refusal(guest)
-        return _both(live, cold) if live and cold else ''
-
-    def host_refusal(self, guest: snapshot.FleetGuest,
-                     target: snapshot.FleetHost) -> str:
-        """Why a guest cannot go to a host, were it empty; '' if it can."""
-        if target.name == guest.host:
-            return 'nova does not migrate a guest within its host'
-        return self.placing_refusal(guest, target)
-
-    def placing_refusal(self, guest: snapshot.FleetGuest,
-                        target: snapshot.FleetHost) -> str:
-        """The same, but for the host that it is on.
-
-        It may come back to that from another one.
-        """
-        reason = self._nova.placing_refusal(guest, target)
-        if reason:
-            return reason
-        live = self._live_refusal(guest) or self._nova.live_host_refusal(
-            guest, target)
-        cold = live and self._cold_refusal(guest)
-        return _both(live, cold) if live and cold else ''
-
-    def group_refusal(self, guest: snapshot.FleetGuest, target: str,
-                      hosts_of_guests: Mapping[str, str]) -> str:
-        """Why the guest's server group keeps it off a host; '' if it does not.
-
-        :param hosts_of_guests: the host of each guest at that moment, by UUID
-        """
-        return self._nova.group_refusal(guest, target, hosts_of_guests)
-
-    def is_grouped(self, guest: snapshot.FleetGuest) -> bool:
-        """Whether :meth:`group_refusal` could ever say anything of it."""
-        return self._nova.is_grouped(guest)
+            self.scheduler, bounds, self.settings.assumes)
 
     def kind(self, guest: snapshot.FleetGuest,
              target: snapshot.FleetHost) -> plan_model.MigrationKind:
         """How nova would move it there."""
         return (plan_model.MigrationKind.COLD
-                if self.live_refusal(guest, target)
+                if self.cold_reason(guest, target)
                 else plan_model.MigrationKind.LIVE)
 
-    def live_refusal(self, guest: snapshot.FleetGuest,
-                     target: snapshot.FleetHost) -> str:
-        """Why a guest goes cold to a host; '' if it goes live."""
-        return self._live_refusal(guest) or self._nova.live_host_refusal(
-            guest, target)
-
     def guest_key(self, guest: snapshot.FleetGuest) -> Hashable:
-        """A hashable of all that :meth:`host_refusal` reads of a guest."""
-        return (self._nova.guest_key(guest), self._live_refusal(guest),
-                self._cold_refusal(guest))
-
-    def host_key(self, host: snapshot.FleetHost) -> Hashable:
-        """A hashable of all that :meth:`host_refusal` reads of a host."""
-        return self._nova.host_key(host)
+        return (super().guest_key(guest), self.live_refusal(guest),
+                self.cold_refusal(guest))
 
     def evacuation_refusal(self, guest: snapshot.FleetGuest) -> str:
         """Why nova does not evacuate a guest at all; '' if it does.
 
         Whether it may be moved while its host is well does not matter.
         """
-        return self._nova.evacuation_refusal(guest) or self._defect(
+        return super().evacuation_refusal(guest) or self._defect(
             guest, defect_model.Operation.EVACUATION)
-
-    def evacuation_host_refusal(self, guest: snapshot.FleetGuest,
-                                target: snapshot.FleetHost) -> str:
-        """Why it cannot be evacuated to a host, were it empty."""
-        return self._nova.evacuation_host_refusal(guest, target)
-
-    def evacuation_key(self, guest: snapshot.FleetGuest) -> Hashable:
-        """A hashable of all that :meth:`evacuation_host_refusal` reads."""
-        return self._nova.guest_key(guest)
-
-    def most_of_group(self, guest: snapshot.FleetGuest) -> int | None:
-        """How many of its server group may be on a host, None for any."""
-        return self._nova.most_of_group(guest)
 
     def dirty_rate_mib(self, guest: snapshot.FleetGuest) -> float | None:
         """What a guest writes per second, None if it is not known."""
-        return dirty_rates.of_guest(guest, self._nova.extra_specs(guest))
+        return dirty_rates.of_guest(guest, self.extra_specs(guest))
+
+    def _staying(self, guest: snapshot.FleetGuest) -> str:
+        return super()._staying(guest) or self._chosen(guest)
 
     def _chosen(self, guest: snapshot.FleetGuest) -> str:
         """Why the operator has it stay."""
@@ -191,15 +128,17 @@ class MoveRules:
             return f'is {days:,.1f} days old, and {most:g} are allowed'
         return ''
 
-    def _live_refusal(self, guest: snapshot.FleetGuest) -> str:
-        return self._nova.live_refusal(guest) or self._too_dirty(
+    def live_refusal(self, guest: snapshot.FleetGuest) -> str:
+        """Why a guest does not move live at all."""
+        return super().live_refusal(guest) or self._too_dirty(
             guest) or self._defect(
                 guest, defect_model.Operation.LIVE_MIGRATION)
 
-    def _cold_refusal(self, guest: snapshot.FleetGuest) -> str:
+    def cold_refusal(self, guest: snapshot.FleetGuest) -> str:
+        """Why a guest does not move cold at all."""
         if not self.settings.allows_cold:
             return 'that is not allowed'
-        return self._nova.cold_refusal(guest) or self._defect(
+        return super().cold_refusal(guest) or self._defect(
             guest, defect_model.Operation.COLD_MIGRATION)
 
     def _too_dirty(self, guest: snapshot.FleetGuest) -> str:
@@ -216,7 +155,7 @@ class MoveRules:
         Those of its host count, since a live migration is its work; what a
         claim on the target gets wrong the planner finds by predicting it.
         """
-        host = self._nova.source(guest)
+        host = self.source(guest)
         if host is None:
             return ''
         key = guest.uuid, guest.host, operation
@@ -226,11 +165,6 @@ class MoveRules:
                     operation, hits.GuestOnHost(guest, host))
                 if hit.is_sure or not self.settings.is_restarted)
         return self._defects[key]
-
-
-def _both(live: str, cold: str) -> str:
-    return (live if live == cold
-            else f'cannot move live: {live}; nor cold: {cold}')
 
 
 def _time(text: str) -> datetime.datetime | None:

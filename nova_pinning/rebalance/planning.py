@@ -102,6 +102,6 @@ def _explained(
     for move in plan.moves:
         if move.kind is plan_model.MigrationKind.COLD:
             guest = dataclasses.replace(guests[move.guest], host=move.source)
-            move = dataclasses.replace(move, cold_reason=rules.live_refusal(
+            move = dataclasses.replace(move, cold_reason=rules.cold_reason(
                 guest, hosts[move.target]))
         yield move

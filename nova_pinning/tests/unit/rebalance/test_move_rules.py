@@ -130,7 +130,7 @@ class GuestTestCase(TestCase):
             'hw:tpm_version': '2.0', 'hw:tpm_secret_security': 'host'},
             more_hosts=(host('h2', **other),))
         self.assertIs(kind, rules.kind(self.guest, self.target))
-        text = rules.live_refusal(self.guest, self.target)
+        text = rules.cold_reason(self.guest, self.target)
         self.assertEqual(kind is COLD, 'which nova moves live from 2026.1 on'
                          in text, text)
 
@@ -187,7 +187,7 @@ class GuestTestCase(TestCase):
         pinned = guest(topology=topology)
         self.moves(COLD, pinned, **values)
         rules = self.rules(pinned, **values)
-        self.assertIn('bug 2152697', rules.live_refusal(
+        self.assertIn('bug 2152697', rules.cold_reason(
             self.guest, self.target))
         self.moves(LIVE, pinned, **values, settings={'is_restarted': True})
 
