@@ -143,9 +143,9 @@ def measure(
     counted, hosts = [], []
     finder = stranded.StrandedFinder(counters)
     number = max(1, len(fleet.hosts))
-    for counted_host in count.counted_hosts(
-            occupied.of_fleet(fleet).values(),
-            counts_guests=admission.rules.counts_guests):
+    numbering = count.Numbering(admission.rules.counts_guests)
+    for counted_host in map(numbering.host,
+                            occupied.of_fleet(fleet).values()):
         counts = tuple([counter.count(counted_host) for counter in counters])
         on_cells = tuple(finder.on_cells(counted_host, counts))
         hosts.append(HostCapacity(

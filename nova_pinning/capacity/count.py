@@ -12,7 +12,6 @@ the same for guests of one NUMA cell without devices, and for most others; see
 
 from collections.abc import Hashable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 import enum
 from typing import NamedTuple
@@ -134,42 +133,34 @@ class CountedHost(NamedTuple):
 
 
 class Numbering:
-    """Numbers what is alike of hosts: cells, kinds and sites.
+    """Looks at hosts, and numbers what is alike: cells, kinds and sites.
 
-    Counters remember what they found by these numbers, so hosts that are
-    looked at later, for the same counters, need the same numbering.
-    """
+    Counters remember what they found by these numbers, so all their hosts
+    need the same numbering.
 
-    def __init__(self) -> None:
-        self.alike: dict[Hashable, int] = {}
-        self.kinds: dict[Hashable, int] = {}
-        self.sites: dict[Hashable, int] = {}
-
-
-def counted_hosts(
-    occupancies: Iterable[host_occupancy.HostOccupancy],
-    numbering: Numbering | None = None, counts_guests: bool = True,
-) -> Iterator[CountedHost]:
-    """Look at hosts with their guests.
-
-    :param numbering: of hosts that were looked at before, if any were
     :param counts_guests: as SchedulerRules has it
     """
-    numbering = numbering or Numbering()
-    alike, kinds, sites = numbering.alike, numbering.kinds, numbering.sites
-    for occupancy in occupancies:
-        host = occupancy.host
+
+    def __init__(self, counts_guests: bool = True) -> None:
+        self._counts_guests = counts_guests
+        self._alike: dict[Hashable, int] = {}
+        self._kinds: dict[Hashable, int] = {}
+        self._sites: dict[Hashable, int] = {}
+
+    def host(self, occupancy: host_occupancy.HostOccupancy) -> CountedHost:
+        """A host with its guests."""
         cells = counting.cells(occupancy.engine)
-        pools = devices.free(host.pci_pools, occupancy.device_uses)
+        pools = devices.free(occupancy.host.pci_pools, occupancy.device_uses)
+        alike = self._alike
         numbers = tuple([alike.setdefault(cell.key, len(alike))
                          for cell in cells])
         # Devices are near cells by their ids.
         kind = numbers, tuple([cell.view.id for cell in cells]), pools
-        site = _site(occupancy, cells, counts_guests)
-        yield CountedHost(
+        site = _site(occupancy, cells, self._counts_guests)
+        return CountedHost(
             occupancy, cells, numbers, pools,
-            kinds.setdefault(kind, len(kinds)),
-            sites.setdefault(site, len(sites)),
+            self._kinds.setdefault(kind, len(self._kinds)),
+            self._sites.setdefault(site, len(self._sites)),
             sum(map(_free_cpus, cells)),
             {name: (int(has.capacity) - occupancy.resources_used.get(name, 0),
                     has)
@@ -220,7 +211,7 @@ class _Gate(NamedTuple):
 class Counter:
     """Counts guests of one flavor on hosts, and remembers what it found.
 
-    The hosts have to come from :func:`counted_hosts` with one numbering.
+    The hosts have to come from one :class:`Numbering`.
 
     :ivar demands: of its guest cells, those that differ
     :ivar memory_cause: what is missing where its memory is

@@ -161,7 +161,7 @@ class FleetTally:
         self._counters = [count.Counter(request, admission)
                           for request in self.requests]
         self._finder = stranded.StrandedFinder(self._counters)
-        self._numbering = count.Numbering()
+        self._numbering = count.Numbering(self.rules.counts_guests)
         self._known: dict[Hashable, _Counts] = {}
 
     @property
@@ -191,11 +191,9 @@ class FleetTally:
         for name in gone:
             self._take_away(self._hosts.pop(name))
         findings = _findings(fleet, hosts, changed)
-        occupancies = (host_occupancy.of_host(host, changed[host.name])
-                       for host in hosts)
-        for counted in count.counted_hosts(
-                occupancies, self._numbering, self.rules.counts_guests):
-            self._replace(counted, findings)
+        for host in hosts:
+            self._replace(self._numbering.host(host_occupancy.of_host(
+                host, changed[host.name])), findings)
         self._count_homeless(fleet, by_host)
         return len(changed) + len(gone)
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many further guests of the sizes wanted go on a host, by the engine."""
 
-import collections
-from collections.abc import Iterator
 from collections.abc import Sequence
 
 from nova_pinning.admission import host_occupancy
@@ -27,21 +25,13 @@ class SlotCounter:
             scheduler_rules.SchedulerRules(packs_cells=packs_cells))
         self._counters = [count.Counter(size.request, admission)
                           for size in sizes]
-        # A counter wants all its hosts from one call, which numbers what is
-        # alike among them: here that call gets them as they come.
-        self._waiting = collections.deque[host_occupancy.HostOccupancy]()
-        self._looked_at = count.counted_hosts(self._feed())
-
-    def _feed(self) -> Iterator[host_occupancy.HostOccupancy]:
-        while True:
-            yield self._waiting.popleft()
+        self._numbering = count.Numbering()
 
     def on_host(
         self, occupancy: host_occupancy.HostOccupancy,
     ) -> tuple[int, ...]:
         """Further guests of each size on a host."""
-        self._waiting.append(occupancy)
-        host = next(self._looked_at)
+        host = self._numbering.host(occupancy)
         return tuple([counter.count(host).certain
                       for counter in self._counters])
 

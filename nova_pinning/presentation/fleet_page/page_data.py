@@ -115,7 +115,8 @@ class _PageMaker:
     def document(self, version: str, progress: Progress) -> _Json:
         fleet = self._fleet
         hosts, writer = [], page_hosts.HostWriter(fleet)
-        counted = count.counted_hosts(self._judge.occupancies.values())
+        counted = map(count.Numbering().host,
+                      self._judge.occupancies.values())
         for number, (host, measured) in enumerate(
                 zip(counted, self._page.measured.hosts)):
             state = self._state(host, measured)

@@ -53,7 +53,7 @@ def wanted(topology=None, vcpus=2, memory_mib=512, devices=()):
 
 
 def counted(host, request, guests=(), **rules):
-    place, = count.counted_hosts([host_occupancy.of_host(host, guests)])
+    place = count.Numbering().host(host_occupancy.of_host(host, guests))
     return count.Counter(request, placing.judge_of(**rules)).count(place)
 
 

@@ -64,7 +64,7 @@ def fleet_host(*cells, name='host1', **values):
 
 def count_one(host, guest, packs_cells=False):
     """What a counter says of a host without guests."""
-    (place,) = count.counted_hosts([host_occupancy.of_host(host)])
+    place = count.Numbering().host(host_occupancy.of_host(host))
     return count.Counter(guest, placing.judge_of(packs_cells)).count(place)
 
 
@@ -257,7 +257,8 @@ class TestCount(testtools.TestCase):
         counter = count.Counter(guest)
         self.assertEqual([2, 4, 2, 0, 0], [
             counter.count(counted_host).fits
-            for counted_host in count.counted_hosts(
+            for counted_host in map(
+                count.Numbering().host,
                 map(host_occupancy.of_host, hosts))])
 
     def test_hosts_that_are_alike_are_counted_alike(self):
@@ -268,7 +269,8 @@ class TestCount(testtools.TestCase):
                             builders.host_cell(1, range(20, 20 + b)),
                             builders.host_cell(2, range(40, 40 + c)))
                  for a in (4, 8) for b in (4, 12) for c in (3, 8)]
-        places = count.counted_hosts(map(host_occupancy.of_host, hosts * 2))
+        places = map(count.Numbering().host,
+                     map(host_occupancy.of_host, hosts * 2))
         self.assertEqual([count_one(host, guest) for host in hosts * 2],
                          list(map(counter.count, places)))
 
@@ -278,12 +280,13 @@ class TestSearch(testtools.TestCase):
     def _count(self, *sizes):
         """Count guests of unequal cells on hosts with cells of these sizes."""
         counter = count.Counter(wanted(builders.guest((1, 100), (2, 100))))
-        return [counter.count(host) for host in count.counted_hosts(
+        numbering = count.Numbering()
+        return [counter.count(numbering.host(
             host_occupancy.of_host(fleet_host(*[
                 builders.host_cell(
                     number, range(32 * number, 32 * number + cpus))
-                for number, cpus in enumerate(size)]))
-            for size in sizes)]
+                for number, cpus in enumerate(size)]))))
+            for size in sizes]
 
     def test_given_up_once(self):
         """Where one host is too much, no other is searched."""
@@ -443,7 +446,7 @@ class TestFleets(testtools.TestCase):
                    guest_class='shared'),
             wanted(vcpus=4, memory_mib=4096, guest_class='shared')]
         occupancies = list(occupied.of_fleet(fleet).values())
-        places = list(count.counted_hosts(occupancies))
+        places = list(map(count.Numbering().host, occupancies))
         for packs_cells in (False, True):
             for guest in guests:
                 counter = count.Counter(guest, placing.judge_of(packs_cells))

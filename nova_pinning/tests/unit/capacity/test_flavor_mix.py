@@ -18,7 +18,8 @@ from nova_pinning.tests.unit import unit_base
 
 
 def _mix(hosts, wanted, weights):
-    places = list(count.counted_hosts(map(host_occupancy.of_host, hosts)))
+    places = list(map(count.Numbering().host,
+                      map(host_occupancy.of_host, hosts)))
     counters = [count.Counter(one) for one in wanted]
     return flavor_mix.mix(places, counters, [
         [counter.count(place) for place in places] for counter in counters],

@@ -18,7 +18,7 @@ Cause = count.CapacityCause
 
 
 def _find(host, wanted):
-    (place,) = count.counted_hosts([host_occupancy.of_host(host)])
+    place = count.Numbering().host(host_occupancy.of_host(host))
     counters = [count.Counter(one) for one in wanted]
     return stranded.StrandedFinder(counters).on_host(
         place, [counter.count(place) for counter in counters])
@@ -145,7 +145,8 @@ class TestStranded(testtools.TestCase):
             [{}, {Cause.CELLS: 1}, {Cause.DISK: 5}],
             [finder.on_host(counted_host, [counter.count(counted_host)
                                            for counter in counters]).cpus
-             for counted_host in count.counted_hosts(
+             for counted_host in map(
+                 count.Numbering().host,
                  map(host_occupancy.of_host, hosts))])
 
     def test_no_flavor_may_use_the_host(self):
