@@ -15,9 +15,9 @@ import itertools
 
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
-from nova_pinning.admission import judge
 from nova_pinning.explain import host_verdicts
 from nova_pinning.fit import usage
+from nova_pinning.fleet import guest_kinds
 from nova_pinning.fleet import migration
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -81,7 +81,15 @@ class MoveFinder:
         self._judge = judge
         self._rules = rules
         self._known = known
-        self._homes: dict[tuple[object, ...], _TargetHosts] = {}
+        self._kinds = guest_kinds.GuestKinds(
+            rules, lambda kind, host: rules.placing_refusal(kind.guest, host))
+        self._states = {
+            name: guest_kinds.HostState(occupancy, judge.judge)
+            for name, occupancy in judge.occupancies.items()}
+        # Those that take guests of a kind, as far as they were needed, and
+        # those that are left to be asked.
+        self._homes: dict[int, tuple[
+            list[str], Iterator[guest_kinds.HostState]]] = {}
         self._hosts_of_guests = {
             guest.uuid: name for name, occupancy in judge.occupancies.items()
             for guest in occupancy.guests}
@@ -141,7 +149,7 @@ class MoveFinder:
             return None
         moves: list[GuestMove] = []
         for guest in guests:
-            target = self._home(occupancy, guest, moves)
+            target = self._home(guest, moves)
             if target is None:
                 return None
             moves.append(GuestMove(guest, target, tuple(self._known.hitting(
@@ -149,22 +157,41 @@ class MoveFinder:
                 hits.GuestOnHost(guest, occupancy.host)))))
         return HostClearing(name, tuple(moves))
 
-    def _home(
-        self, occupancy: host_occupancy.HostOccupancy,
-        guest: snapshot.FleetGuest, moved: Sequence[GuestMove],
-    ) -> str | None:
+    def _home(self, guest: snapshot.FleetGuest,
+              moved: Sequence[GuestMove]) -> str | None:
         """Another host that a guest fits on.
 
         :param moved: what has moved before it, and takes room there
         """
-        key = (guest.topology, guest.vcpus, guest.memory_mib, guest.disk_gib,
-               self._rules.guest_key(guest))
-        homes = self._homes.get(key)
-        if homes is None:
-            homes = self._homes[key] = _TargetHosts(
-                # The rules mind traits and aggregates, of each guest its own.
-                self._judge, self._rules, guest)
-        return homes.find(guest, moved, self._hosts_of_guests)
+        hosts_of_guests = {**self._hosts_of_guests, **{
+            move.guest.uuid: move.target for move in moved}
+            } if moved else self._hosts_of_guests
+        for name in self._hosts(self._kinds.of(guest)):
+            if (name != guest.host and self._still_fits(guest, name, moved)
+                    and not self._rules.group_refusal(
+                        guest, name, hosts_of_guests)):
+                return name
+        return None
+
+    def _hosts(self, kind: guest_kinds.GuestKind) -> Iterator[str]:
+        """The hosts that take a guest, before anything has moved."""
+        known, rest = self._homes.setdefault(
+            kind.number, ([], iter(self._states.values())))
+        yield from tuple(known)
+        for state in rest:
+            host = state.occupancy.host
+            if not self._kinds.refusal(kind, host) and isinstance(
+                    state.room(kind), model.Fit):
+                known.append(host.name)
+                yield host.name
+
+    def _still_fits(self, guest: snapshot.FleetGuest, name: str,
+                    moved: Sequence[GuestMove]) -> bool:
+        state = self._states[name]
+        for move in moved:
+            if move.target == name:
+                state = state.with_guest(self._kinds.of(move.guest))
+        return isinstance(state.room(self._kinds.of(guest)), model.Fit)
 
     def _movable(
         self, occupancy: host_occupancy.HostOccupancy,
@@ -188,69 +215,6 @@ class MoveFinder:
                     yield ((sum(guest.vcpus for guest in pair),
                             sum(guest.memory_mib for guest in pair), number),
                            occupancy, pair)
-
-
-class _TargetHosts:
-    """The hosts that take a guest, looked for as far as they are needed.
-
-    :param guest: one of those that are alike
-    """
-
-    def __init__(
-        self, judge: host_verdicts.HostJudge,
-        rules: migration.MigrationRules, guest: snapshot.FleetGuest,
-    ) -> None:
-        self._judge = judge
-        self._rules = rules
-        self._guest = guest
-        self._request = rules.request(guest)
-        self._known: list[str] = []
-        self._rest = iter(judge.occupancies.values())
-
-    def find(self, guest: snapshot.FleetGuest, moved: Sequence[GuestMove],
-             hosts_of_guests: Mapping[str, str]) -> str | None:
-        """The first host that takes the guest.
-
-        :param guest: for what its server group says, and its own host, which
-            is none
-        :param hosts_of_guests: before anything was moved
-        """
-        if moved:
-            hosts_of_guests = {**hosts_of_guests, **{
-                move.guest.uuid: move.target for move in moved}}
-        for name in self._hosts():
-            if (name != guest.host and self._still_fits(name, moved)
-                    and not self._rules.group_refusal(
-                        guest, name, hosts_of_guests)):
-                return name
-        return None
-
-    def _hosts(self) -> Iterator[str]:
-        yield from tuple(self._known)
-        for occupancy in self._rest:
-            if not self._rules.placing_refusal(
-                    self._guest, occupancy.host) and (
-                        self._has_room(occupancy)):
-                self._known.append(occupancy.host.name)
-                yield occupancy.host.name
-
-    def _still_fits(self, name: str, moved: Sequence[GuestMove]) -> bool:
-        here = [move for move in moved if move.target == name]
-        if not here:
-            return True
-        occupancy = self._judge.occupancies[name]
-        for move in here:
-            request = self._rules.request(move.guest)
-            place = self._judge.judge.room(request, occupancy)
-            assert isinstance(place, model.Fit)
-            occupancy = occupancy.adding(
-                judge.placed_on(request, occupancy, place))
-        return self._has_room(occupancy)
-
-    def _has_room(self, occupancy: host_occupancy.HostOccupancy) -> bool:
-        # The rules mind traits and aggregates, of each guest its own.
-        return isinstance(
-            self._judge.judge.room(self._request, occupancy), model.Fit)
 
 
 def _size(guest: snapshot.FleetGuest) -> tuple[int, int, str]:

@@ -55,6 +55,7 @@ class MigrationRules:
     :param crosses_zones: whether guests that were asked for in no zone may
         leave that of their host, as nova lets them
     :param assumes: doubts of which kinds refuse nothing
+    :ivar scheduler: the rules
     """
 
     def __init__(

@@ -57,7 +57,7 @@ class RequestReader:
         """What a guest asks for; the same object for guests that are alike."""
         key = (guest.flavor, guest.vcpus, guest.memory_mib, guest.disk_gib,
                guest.guest_class, guest.topology, guest.devices,
-               tuple(guest.resources.items()))
+               tuple(guest.resources.items()), guest.allocations)
         request = self._requests.get(key)
         if request is None:
             request = of_guest(guest, self._specs.get(guest.flavor, {}))

@@ -321,7 +321,7 @@ class _Defragmentation:
     ) -> float:
         search = self._search
         return search.goal.value(
-            search.counter.on_host(occupancy.without(guest)))
+            search.goal.on_host(occupancy.without(guest)))
 
     def _prove(self, is_relaxed: bool) -> float:
         """A bound for all plans.

@@ -8,7 +8,7 @@ which guests each host can take in some order, and to add these up.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from nova_pinning import model
+from nova_pinning.fleet import guest_kinds
 from nova_pinning.rebalance import evacuation
 
 # Kinds, in the order in which they come to a host.
@@ -74,7 +74,7 @@ class _Search:
             raise TooManyError
 
     def options(
-        self, state: evacuation.TargetState,
+        self, state: guest_kinds.HostState,
     ) -> dict[_Counts, _Sequence]:
         """What a host can take in some order, the empty set left out."""
         kinds = [self._fleet.kinds[number] for number in self._counts]
@@ -83,22 +83,20 @@ class _Search:
         place = {kind.number: number for number, kind in enumerate(kinds)}
         found: dict[_Counts, _Sequence] = {}
         seen = set()
-        waiting: list[tuple[_Counts, evacuation.TargetState, _Sequence]] = [
+        waiting: list[tuple[_Counts, guest_kinds.HostState, _Sequence]] = [
             ((0,) * len(kinds), state, ())]
         while waiting:
             taken, here, sequence = waiting.pop()
             for kind in kinds_here:
                 number = place[kind.number]
-                if taken[number] >= self._counts[kind.number] or (
-                        here.full_of(kind)):
+                if taken[number] >= self._counts[kind.number]:
                     continue
                 self.count()
-                outcome = here.outcome(kind)
-                if isinstance(outcome, model.Refusal):
+                if not here.takes(kind):
                     continue
                 after = (*taken[:number], taken[number] + 1,
                          *taken[number + 1:])
-                there = here.taking(kind, outcome[0])
+                there = here.with_guest(kind)
                 # What is used of resources follows from the counts.
                 key = (after, there.occupancy.engine,
                        there.occupancy.device_uses)

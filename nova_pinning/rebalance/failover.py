@@ -19,6 +19,7 @@ from nova_pinning import errors
 from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import verdict_summary
 from nova_pinning import fit
+from nova_pinning.fleet import guest_kinds
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning import model
@@ -233,11 +234,10 @@ class _LossJudge:
         for name, numbers in sequences.items():
             for number in numbers:
                 kind, state = self.fleet.kinds[number], states[name]
-                outcome = state.outcome(kind)
-                if isinstance(outcome, model.Refusal) or state.full_of(kind):
-                    continue
-                states[name] = state.taking(kind, outcome[0])
-                placed.append((waiting[number].pop(), name, outcome[0]))
+                if state.takes(kind):
+                    states[name] = state.with_guest(kind)
+                    placed.append((waiting[number].pop(), name,
+                                   evacuation.place(state, kind)))
         rest = self._try([guest for own in waiting.values() for guest in own],
                          states)
         return _Trial(placed + rest.placed, rest.down)
@@ -260,7 +260,7 @@ class _LossJudge:
             if reason:
                 yield _down(guest, reason, is_certain=True)
 
-    def _nowhere(self, kind: evacuation.EvacuatedKind,
+    def _nowhere(self, kind: guest_kinds.GuestKind,
                  targets: evacuation.Targets) -> str:
         """Why no host takes a guest; '' if one does."""
         refusals: dict[str, int] = {}
@@ -271,10 +271,8 @@ class _LossJudge:
             if reason:
                 refusals[reason] = refusals.get(reason, 0) + 1
                 continue
-            if not state.full_of(kind):
-                outcome = state.outcome(kind)
-                if not isinstance(outcome, model.Refusal):
-                    return ''
+            if state.takes(kind):
+                return ''
             cause = self._cause(kind, state)
             lacking[cause] = lacking.get(cause, 0) + 1
             free = [cell.free_count for cell in state.occupancy.engine.cells]
@@ -288,33 +286,31 @@ class _LossJudge:
             return f'it may go to no host that is left: {_told(refusals)}'
         return 'no host is left'
 
-    def _cause(self, kind: evacuation.EvacuatedKind,
-               state: evacuation.TargetState,
+    def _cause(self, kind: guest_kinds.GuestKind,
+               state: guest_kinds.HostState,
                ) -> host_verdicts.RefusalCause | str:
         """Why a host that would do, were it empty, does not take a guest.
 
         :returns: '' for the guest's server group
         """
-        if state.full_of(kind):
+        if state.is_full(kind):
             return ''
         verdict = host_verdicts.HostJudge(
             self.fleet.occupancies, self.fleet.judge).verdict(
                 state.occupancy, kind.request)
-        return verdict.cause or str(state.outcome(kind))
+        return verdict.cause or str(state.room(kind))
 
     def _squeezed_out(
         self, guest: snapshot.FleetGuest, targets: evacuation.Targets,
     ) -> failover_model.DownGuest:
         kind = self.fleet.kind(guest)
         hosts = sum(
-            not self.fleet.refusal(kind, state) and not state.full_of(kind)
-            and not isinstance(state.outcome(kind), model.Refusal)
-            for state in targets.values())
+            self.fleet.would_take(kind, state) for state in targets.values())
         return _down(guest, f'the room on {words.count(hosts, "host")} that '
                      'would do goes to others that were lost with it')
 
 
-def _needs(kind: evacuation.EvacuatedKind,
+def _needs(kind: guest_kinds.GuestKind,
            most: tuple[int, list[int], str]) -> str:
     """What a pinned guest needs, and the host that has most; '' for others."""
     topology = kind.request.topology
@@ -334,7 +330,7 @@ def _by_cell(cpus: Sequence[int]) -> str:
 
 def _room_told(
     counts: Mapping[host_verdicts.RefusalCause | str, int],
-    kind: evacuation.EvacuatedKind,
+    kind: guest_kinds.GuestKind,
 ) -> str:
     """What hosts lack, in the words of ``explain``."""
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))

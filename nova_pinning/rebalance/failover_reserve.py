@@ -7,13 +7,12 @@ proved only as far as a loss that is not survived needs one host at least, of
 those on which its guests may be.
 """
 
-from collections.abc import Hashable
 from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning.admission import host_occupancy
+from nova_pinning.fleet import guest_kinds
 from nova_pinning.fleet import snapshot
-from nova_pinning import model
 from nova_pinning.rebalance import evacuation
 from nova_pinning.rebalance import failover_model
 from nova_pinning.rebalance import integer_program
@@ -32,7 +31,7 @@ class _ReserveShape:
     """
 
     like: str
-    state: evacuation.TargetState
+    state: guest_kinds.HostState
 
 
 def least_reserve(
@@ -81,15 +80,12 @@ class _ReserveFinder:
         self._guests = {guest.uuid: guest for guest in fleet.fleet.guests}
         self.shapes: list[_ReserveShape] = []
         self._shape_of: dict[str, int] = {}
-        numbers: dict[Hashable, int] = {}
+        numbers: dict[int, int] = {}
         counts: dict[int, int] = {}
         for host in fleet.fleet.hosts:
             if not host.is_enabled:
                 continue
-            key = (dataclasses.replace(
-                host, name='', traits=None, host_class=None, cpu_model=None),
-                fleet.rules.host_key(host))
-            number = numbers.setdefault(key, len(numbers))
+            number = numbers.setdefault(fleet.shape(host), len(numbers))
             if number == len(self.shapes):
                 self.shapes.append(_ReserveShape(host.name, fleet.state_of(
                     host_occupancy.of_host(host))))
@@ -120,9 +116,7 @@ class _ReserveFinder:
                  for kind in map(self._fleet.kind, guests)}.values()
         return {
             number for number, shape in enumerate(self.shapes)
-            if any(not self._fleet.refusal(kind, shape.state)
-                   and not isinstance(shape.state.outcome(kind),
-                                      model.Refusal)
+            if any(self._fleet.would_take(kind, shape.state)
                    for kind in kinds)}
 
     def mending(

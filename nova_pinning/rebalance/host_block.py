@@ -10,16 +10,21 @@ a solution at its word has to replay it.
 """
 
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import math
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import outcome
 from nova_pinning.fit import counting
+from nova_pinning.fleet import guest_kinds
 from nova_pinning import model
 from nova_pinning.placement import inventory
-from nova_pinning.rebalance import guest_kinds
+from nova_pinning.rebalance import counted_fleet
 from nova_pinning.rebalance import integer_program
 from nova_pinning import units
 
@@ -40,7 +45,7 @@ class HostBlock:
     """
 
     host: str
-    groups: Sequence[guest_kinds.GuestGroup] = ()
+    groups: Sequence[counted_fleet.GuestGroup] = ()
     leaving: list[int] = dataclasses.field(default_factory=list)
     coming: dict[int, list[int]] = dataclasses.field(default_factory=dict)
     slots: list[list[int]] = dataclasses.field(default_factory=list)
@@ -57,7 +62,7 @@ class BlockBuilder:
     def __init__(
         self, program: integer_program.IntegerProgram,
         occupancy: host_occupancy.HostOccupancy,
-        groups: Sequence[guest_kinds.GuestGroup],
+        groups: Sequence[counted_fleet.GuestGroup] = (),
         switch: int | None = None,
     ) -> None:
         self._program = program
@@ -168,12 +173,10 @@ class BlockBuilder:
         :param uses: gets what they take
         :returns: variables whose sum is their number, [] if none fits
         """
-        on_host = [
-            (('placement', name), amount) for name, amount
-            in guest_kinds.allocation(self._occupancy, request).items()
-            if amount and self._is_counted(name, request.topology)]
+        on_host = [*self._taken_of_providers(request),
+                   *self._taken_devices(request)]
         topology = request.topology
-        if topology is None:
+        if topology is None or self._occupancy.host.is_opaque:
             return self._number_of([on_host], uses)
         if len(topology.cells) == 1:
             return self._number_of(
@@ -303,14 +306,65 @@ class BlockBuilder:
                 takes.append((('pages', cell.id, page_size_kib), memory_kib))
         return [(resource, amount) for resource, amount in takes if amount]
 
+    def _taken_of_providers(
+        self, request: guest_request.GuestRequest,
+    ) -> Iterator[tuple[_Resource, float]]:
+        """The least that Placement asks of all providers for a guest.
+
+        Any of the queries will do.
+        """
+        counted = self._counted(request)
+        asked = [query.resources for query in request.queries]
+        for name, amount in counted.items():
+            # A flavor may ask for less than nova counts afterwards.
+            least = min([amount, *[of_query[name] for of_query in asked
+                                   if name in of_query]])
+            if least and self._is_counted(name, request.topology):
+                yield ('placement', name), least
+        for name in set.intersection(*map(set, asked)) if asked else ():
+            if name not in counted and ('placement', name) in self._free:
+                yield ('placement', name), min(
+                    of_query[name] for of_query in asked)
+
+    def _counted(
+        self, request: guest_request.GuestRequest,
+    ) -> Mapping[str, int]:
+        """What Placement counts any guest with on the host."""
+        return inventory.allocation(
+            request.vcpus, request.memory_mib, request.disk_gib,
+            request.topology,
+            on_pcpus=inventory.PCPU in self._occupancy.inventories)
+
+    def _taken_devices(
+        self, request: guest_request.GuestRequest,
+    ) -> Iterator[tuple[_Resource, float]]:
+        """The PCI devices that a guest takes.
+
+        A virtual function that is given back may free its physical one and
+        others, which is not for a row: then devices are not counted.
+        """
+        host = self._occupancy.host
+        if any(group.kind.request.devices for group in self._groups) or any(
+                gap.kind is outcome.DoubtKind.DEVICES for gap in host.gaps):
+            return
+        for asked in request.devices:
+            resource = 'devices', asked.specs
+            if resource not in self._free:
+                self._free[resource] = self._most[resource] = sum(
+                    pool.total for pool in devices.free(
+                        host.pci_pools, self._occupancy.device_uses)
+                    if asked.wants(pool) and asked.may_use(pool))
+            yield resource, asked.count
+
     def _taken_by(
-        self, group: guest_kinds.GuestGroup,
-    ) -> Iterable[tuple[_Resource, float]]:
+        self, group: counted_fleet.GuestGroup,
+    ) -> Iterator[tuple[_Resource, float]]:
         """What a guest of a group gives back when it leaves."""
-        allocated = guest_kinds.allocation(
-            self._occupancy, group.kind.request)
-        for name, amount in allocated.items():
-            if amount:
+        guest = group.guests[0]
+        for amounts in (self._counted(group.kind.request).items(),
+                        guest.resources.items(),
+                        *[amounts for _index, amounts in guest.allocations]):
+            for name, amount in amounts:
                 yield ('placement', name), amount
         cells = {cell.id: cell for cell in self._cells}
         for use in group.uses:
@@ -344,9 +398,11 @@ class BlockBuilder:
                 sum(max(0, free_kib) for free_kib in pools.values())
                 if pools else
                 (cell.memory_mib - cell.memory_used_mib) * units.KIB_PER_MIB)
-        for name, has in self._occupancy.inventories.items():
-            free['placement', name] = math.floor(
-                has.capacity) - self._occupancy.resources_used.get(name, 0)
+        for name, offers in self._occupancy.host.offers.items():
+            free['placement', name] = sum(
+                max(0, math.floor(has.capacity)
+                    - self._occupancy.used[index].get(name, 0))
+                for index, has in offers)
         return {resource: max(0, amount)
                 for resource, amount in free.items()}
 

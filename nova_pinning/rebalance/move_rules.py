@@ -38,9 +38,9 @@ class MoveLimits:
 class MoveRules(migration.MigrationRules):
     """Says of any guest whether and how it may move to a host.
 
-    Guests of equal :meth:`guest_key` are alike in all that this says, and so
-    are hosts of equal :meth:`host_key`, but for what depends on where guests
-    are, which is :meth:`group_refusal` and that none moves within its host.
+    Guests of one key are alike in all that this says, and so are hosts, but
+    for what depends on where guests are: what server groups say, and that no
+    guest moves within its host.
 
     :param dirty_limit_mib: per second; guests that are known to write faster
         do not move live. None for no limit

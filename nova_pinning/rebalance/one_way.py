@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
-from nova_pinning.rebalance import guest_kinds
+from nova_pinning.rebalance import counted_fleet
 from nova_pinning.rebalance import host_block
 from nova_pinning.rebalance import integer_program
-from nova_pinning.rebalance import move_rules
-from nova_pinning.rebalance import objectives
+from nova_pinning.rebalance import moves_program
+from nova_pinning.rebalance import slot_goal
 from nova_pinning.rebalance import taking_hosts
 
 # So many moves for one more slot are worth while where it has to go fast.
@@ -30,7 +30,7 @@ class WantedMove:
     target: str
 
 
-class OneWayProgram:
+class OneWayProgram(moves_program.MovesProgram):
     """Looks for such plans.
 
     :param states: of all hosts that may take guests
@@ -40,60 +40,41 @@ class OneWayProgram:
     """
 
     def __init__(
-        self, counted: guest_kinds.CountedFleet,
-        states: taking_hosts.HostStates, goal: objectives.SlotGoal,
+        self, counted: counted_fleet.CountedFleet, goal: slot_goal.SlotGoal,
+        states: Sequence[taking_hosts.TakingHosts],
         givers: Sequence[str], emptied: frozenset[str] = frozenset(),
         most_nodes: int | None = None,
     ) -> None:
-        self._counted = counted
-        self._states = states.states
-        self._program = integer_program.IntegerProgram(most_nodes)
-        self._blocks: dict[str, host_block.HostBlock] = {}
+        super().__init__(counted, goal, most_nodes)
+        self._states = states
         self._switches: dict[str, int] = {}
-        self._value: dict[int, float] = {}
-        self._flows: dict[int, list[integer_program.Term]] = {}
-        self._moves: dict[int, float] = {}
-        self._memory: dict[int, float] = {}
         self._arcs: dict[tuple[int, int], int] = {}
         self._numbers = {id(state): number
-                         for number, state in enumerate(self._states)}
+                         for number, state in enumerate(states)}
         for name in givers:
-            self._add_giver(name, goal, name in emptied)
-        self._add_states(goal)
-        for terms in self._flows.values():
-            self._program.row(terms, low=0, high=0)
+            self._add_giver(name, name in emptied)
+        self._add_states()
+        self._balance()
 
-    def _add_giver(self, name: str, goal: objectives.SlotGoal,
-                   is_emptied: bool) -> None:
-        occupancy = self._counted.occupancies[name]
+    def _add_giver(self, name: str, is_emptied: bool) -> None:
         groups = [group for group in self._counted.groups[name]
-                  if is_emptied or not group.kind.is_grouped]
-        switch = self._program.variable(1)
+                  if is_emptied or not group.kind.group]
+        switch = self._switches[name] = self._program.variable(1)
         builder = host_block.BlockBuilder(
-            self._program, occupancy, groups, switch)
+            self._program, self._counted.occupancies[name], groups, switch)
         builder.leave(fixed=is_emptied)
-        block = builder.finish(
-            [None] * len(goal.sizes) if is_emptied
-            else goal.requests(occupancy.host))
-        self._switches[name] = switch
-        self._blocks[name] = block
-        goal.add(self._value, block)
-        for group, variable in zip(groups, block.leaving):
-            self._flows.setdefault(group.kind.number, []).append(
-                (variable, -1))
-            self._moves[variable] = 1
-            self._memory[variable] = group.kind.guest.memory_mib
+        self._add(builder, name, is_emptied)
         if is_emptied:
             self._program.row([(switch, 1)], low=1)
 
-    def _add_states(self, goal: objectives.SlotGoal) -> None:
+    def _add_states(self) -> None:
         rows: list[list[integer_program.Term]] = [
             [] for _state in self._states]
         most = len(self._counted.occupancies)
         for number, state in enumerate(self._states):
             stay = self._program.variable(most)
             rows[number].append((stay, -1))
-            value = goal.value(state.slots)
+            value = self._goal.value(state.slots)
             if value:
                 self._value[stay] = value
             rows[number] += [(self._switches[name], -1)
@@ -109,18 +90,6 @@ class OneWayProgram:
             self._program.row(row, low=-len(state.hosts),
                               high=-len(state.hosts))
 
-    def limit(self, limits: move_rules.MoveLimits) -> None:
-        """Let no more be moved."""
-        if limits.moves is not None:
-            self._program.row(self._moves.items(), high=limits.moves)
-        if limits.memory_mib is not None:
-            self._program.row(self._memory.items(), high=limits.memory_mib)
-
-    def most_value(self, seconds: float,
-                   nodes: int | None = None) -> integer_program.Solution:
-        """Make as much room as can be made."""
-        return self._program.solve(self._value, seconds, nodes)
-
     def good_value(self, seconds: float,
                    nodes: int) -> integer_program.Solution:
         """Make much room with few moves and bytes.
@@ -128,7 +97,7 @@ class OneWayProgram:
         On large fleets that is mostly as much as can be, and found much
         sooner than what is the most however many moves it takes.
         """
-        objective = objectives.fewest_moves(self._moves, self._memory)
+        objective = self._cheapest()
         per_slot = _MOVES_PER_SLOT * max(map(abs, objective.values()),
                                          default=0)
         most = max(self._value.values(), default=1)
@@ -144,10 +113,8 @@ class OneWayProgram:
                      nodes: int | None = None) -> integer_program.Solution:
         """Make so much room with the fewest moves, and then fewest bytes."""
         if least_value > 0:
-            self._program.row(self._value.items(), low=least_value - 1e-6)
-        return self._program.solve(
-            objectives.fewest_moves(self._moves, self._memory), seconds,
-            nodes)
+            self.reach(least_value)
+        return self._program.solve(self._cheapest(), seconds, nodes)
 
     def wanted(
         self, solution: integer_program.Solution,
@@ -158,22 +125,12 @@ class OneWayProgram:
             for position, kind in enumerate(kinds):
                 targets.setdefault(kind, []).append((position, host))
         moves: list[tuple[int, str, WantedMove]] = []
-        for kind, guests in self._leaving(solution.values).items():
+        for kind, guests in self.leaving(solution.values).items():
             for guest, (position, host) in zip(
                     guests, sorted(targets.get(kind, ())), strict=True):
                 moves.append((position, host, WantedMove(guest, host)))
         moves.sort(key=lambda move: move[:2])
         return [move for _position, _host, move in moves]
-
-    def _leaving(self, values: Sequence[int]) -> dict[int, list[str]]:
-        """UUIDs of the guests that leave their hosts, by kind."""
-        leaving: dict[int, list[str]] = {}
-        for block in self._blocks.values():
-            for group, variable in zip(block.groups, block.leaving):
-                leaving.setdefault(group.kind.number, []).extend(
-                    guest.uuid
-                    for guest in group.guests[:values[variable]])
-        return leaving
 
     def _paths(self, values: Sequence[int]) -> Mapping[str, list[int]]:
         """The kinds of the guests that each host takes, in order."""

@@ -22,7 +22,7 @@ from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import replay
-from nova_pinning.rebalance import slot_counting
+from nova_pinning.rebalance import slot_goal
 from nova_pinning.rebalance import slot_size
 
 #: What nova's own claim makes of a guest on a host, under nova's packing of
@@ -110,7 +110,7 @@ def check_plan(
     :param claim: is asked about every move too, and has to agree
     """
     checker = _PlanChecker(plan, fleet, rules, ask_nova, claim)
-    counter = slot_counting.SlotCounter(sizes, fleet.packs_cells)
+    counter = slot_goal.SlotGoal(sizes, fleet.packs_cells)
     before = _room(checker.replay, counter, excluded)
     checks = tuple(checker.check(number, move)
                    for number, move in enumerate(plan.moves))
@@ -134,7 +134,7 @@ def check_plan(
         is_other_fleet=bool(named) and named.isdisjoint(hosts))
 
 
-def _room(moved: replay.MoveReplay, counter: slot_counting.SlotCounter,
+def _room(moved: replay.MoveReplay, counter: slot_goal.SlotGoal,
           excluded: Collection[str]) -> list[int]:
     """Slots of each size in all."""
     rows = [counter.on_host(occupancy)
@@ -224,7 +224,7 @@ class _PlanChecker:
         if self._claim is not None:
             claimed = self._claim(
                 occupancy,
-                self.replay.reader.request(guest),
+                self._rules.request(guest),
                 self._fleet.packs_cells)
             if claimed is None:
                 return (MoveOutcome.FAILS,

@@ -11,15 +11,14 @@ import time
 from nova_pinning.admission import host_occupancy
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
-from nova_pinning.rebalance import guest_kinds
+from nova_pinning.rebalance import counted_fleet
 from nova_pinning.rebalance import integer_program
 from nova_pinning.rebalance import move_order
 from nova_pinning.rebalance import move_rules
-from nova_pinning.rebalance import objectives
 from nova_pinning.rebalance import one_way
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import replay
-from nova_pinning.rebalance import slot_counting
+from nova_pinning.rebalance import slot_goal
 from nova_pinning.rebalance import slot_size
 from nova_pinning.rebalance import solver_settings
 from nova_pinning.rebalance import taking_hosts
@@ -64,13 +63,11 @@ class PlanSearch:
         self.closed = closed
         self._ends = time.monotonic() + settings.seconds
         self.rules = rules or move_rules.MoveRules(fleet)
-        self.counted = guest_kinds.CountedFleet(
+        self.counted = counted_fleet.CountedFleet(
             fleet, self.rules, limits.fixed)
-        self.goal = objectives.SlotGoal(self.counted, tuple(sizes))
-        self.counter = slot_counting.SlotCounter(
-            self.goal.sizes, fleet.packs_cells)
+        self.goal = slot_goal.SlotGoal(tuple(sizes), fleet.packs_cells)
         self.before = {
-            name: self.counter.on_host(occupancy)
+            name: self.goal.on_host(occupancy)
             for name, occupancy in self.counted.occupancies.items()}
         self.start = replay.MoveReplay(
             fleet, self.rules, self.counted.occupancies, settings.ask_nova)
@@ -88,7 +85,7 @@ class PlanSearch:
         that are in no server group: it depends on others where those may go.
         """
         states = taking_hosts.HostStates(
-            self.counted, self.counter,
+            self.counted, self.goal,
             [name for name in self.counted.occupancies
              if name not in self.closed], self.settings.ask_nova)
         if self.closed:
@@ -97,7 +94,7 @@ class PlanSearch:
                 for group in self.counted.groups[name]}.values()))
         else:
             states.grow([kind for kind in self.counted.kinds
-                         if not kind.is_grouped])
+                         if not kind.group])
         return states
 
     def giving(
@@ -105,8 +102,8 @@ class PlanSearch:
     ) -> one_way.OneWayProgram:
         """The program of plans in which hosts either give or take."""
         program = one_way.OneWayProgram(
-            self.counted, self.states, self.goal, list(givers), emptied,
-            self.settings.most_nodes)
+            self.counted, self.goal, self.states.states, list(givers),
+            emptied, self.settings.most_nodes)
         program.limit(self.limits)
         return program
 
@@ -142,7 +139,7 @@ class PlanSearch:
         """Slots of each size on all hosts."""
         changed = {name for move in done.moves
                    for name in (move.source, move.target)}
-        rows = [self.counter.on_host(done.occupancies[name])
+        rows = [self.goal.on_host(done.occupancies[name])
                 if name in changed else slots
                 for name, slots in self.before.items()]
         return tuple(map(sum, zip(*rows))) if rows else (
@@ -214,7 +211,7 @@ class PlanSearch:
     def _value_of_host(
         self, occupancy: host_occupancy.HostOccupancy,
     ) -> float:
-        return self.goal.value(self.counter.on_host(occupancy))
+        return self.goal.value(self.goal.on_host(occupancy))
 
     def moves(
         self, done: replay.MoveReplay,

@@ -29,7 +29,6 @@ class MoveReplay:
         gives them
     :param ask_nova: nova's own claim, None to take the engine's word
     :ivar moves: that were made
-    :ivar reader: of what guests ask for
     """
 
     def __init__(
@@ -40,7 +39,6 @@ class MoveReplay:
         self._fleet = fleet
         self._rules = rules
         self._judge = rules.admission(fit.ClaimBounds(ask_nova=ask_nova))
-        self.reader = moved_guest.RequestReader(fleet)
         self._hosts_of_guests = {
             guest.uuid: guest.host for guest in fleet.guests}
         self.occupancies = dict(occupancies)
@@ -69,7 +67,7 @@ class MoveReplay:
         if reason:
             return reason
         place = self._judge.room(
-            self.reader.request(guest), occupancy)
+            self._rules.request(guest), occupancy)
         return place if isinstance(place, model.Fit) else str(place)
 
     def move(self, guest: snapshot.FleetGuest, target: str,
@@ -102,7 +100,7 @@ class MoveReplay:
     def _moved(self, guest: snapshot.FleetGuest, target: str,
                target_fit: model.Fit) -> snapshot.FleetGuest:
         there = judge.placed_on(
-            self.reader.request(guest),
+            self._rules.request(guest),
             self.occupancies[target], target_fit, guest.uuid)
         return dataclasses.replace(
             guest, host=target, fit=there.fit, devices=there.devices)

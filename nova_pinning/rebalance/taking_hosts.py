@@ -8,18 +8,19 @@ the whole fleet.
 """
 
 from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import heapq
 
 from nova_pinning.admission import host_occupancy
-from nova_pinning.admission import judge
 from nova_pinning import fit
+from nova_pinning.fleet import guest_kinds
 from nova_pinning import model
 from nova_pinning.placement import inventory
-from nova_pinning.rebalance import guest_kinds
-from nova_pinning.rebalance import slot_counting
+from nova_pinning.rebalance import counted_fleet
+from nova_pinning.rebalance import slot_goal
 from nova_pinning import units
 
 #: Placements that are tried by the engine, for a whole fleet.
@@ -27,19 +28,19 @@ MOST_TRIED = 6000
 
 
 @dataclasses.dataclass(slots=True, eq=False)
-class HostState:
+class TakingHosts:
     """Hosts with the same room.
 
-    :ivar occupancy: of one of them
-    :ivar hosts: names of those that are in it now
+    :ivar state: of one of them
     :ivar slots: of each size that they have
+    :ivar hosts: names of those that are in it now
     :ivar after: the state after one more guest, by the number of its kind
     """
 
-    occupancy: host_occupancy.HostOccupancy
-    slots: tuple[int, ...]
+    state: guest_kinds.HostState
+    slots: slot_goal.Slots
     hosts: list[str] = dataclasses.field(default_factory=list)
-    after: dict[int, 'HostState'] = dataclasses.field(default_factory=dict)
+    after: dict[int, 'TakingHosts'] = dataclasses.field(default_factory=dict)
 
 
 class HostStates:
@@ -51,29 +52,29 @@ class HostStates:
     """
 
     def __init__(
-        self, counted: guest_kinds.CountedFleet,
-        counter: slot_counting.SlotCounter, names: Sequence[str],
-        ask_nova: fit.AskNova | None = None,
+        self, counted: counted_fleet.CountedFleet, goal: slot_goal.SlotGoal,
+        names: Iterable[str], ask_nova: fit.AskNova | None = None,
     ) -> None:
-        self._judge = counted.rules.admission(
-            fit.ClaimBounds(ask_nova=ask_nova))
         self._counted = counted
-        self._counter = counter
-        self._states: dict[Hashable, HostState] = {}
+        self._goal = goal
+        self._states: dict[Hashable, TakingHosts] = {}
+        self._requests = [
+            *(kind.request for kind in counted.kinds),
+            *(size.request for size in goal.sizes)]
         self._memory_per_cpu_kib = self._most_memory_per_cpu()
-        requests = [kind.request for kind in counted.kinds] + [
-            size.request for size in counter.sizes]
         self._minds_threads = any(
             request.topology is not None
             and request.topology.thread_policy is not (
-                model.ThreadPolicy.PREFER) for request in requests)
-        self._minds_disk = any(request.disk_gib for request in requests)
+                model.ThreadPolicy.PREFER) for request in self._requests)
+        self._minds_disk = any(
+            request.disk_gib for request in self._requests)
+        judge = counted.rules.admission(fit.ClaimBounds(ask_nova=ask_nova))
         for name in names:
-            occupancy = counted.occupancies[name]
-            self._state(occupancy)[0].hosts.append(name)
+            self._of(guest_kinds.HostState(
+                counted.occupancies[name], judge))[0].hosts.append(name)
 
     @property
-    def states(self) -> Sequence[HostState]:
+    def states(self) -> Sequence[TakingHosts]:
         return tuple(self._states.values())
 
     def grow(self, kinds: Sequence[guest_kinds.GuestKind],
@@ -88,57 +89,45 @@ class HostStates:
         number = len(waiting)
         heapq.heapify(waiting)
         while waiting and most_tried > 0:
-            cost, _number, state = heapq.heappop(waiting)
-            value = self._counter.value(state.slots)
+            cost, _number, here = heapq.heappop(waiting)
+            value = self._goal.value(here.slots)
             for kind in kinds:
-                if not self._may_fit(state, kind):
+                if not self._may_fit(here.state.occupancy, kind):
                     continue
                 most_tried -= 1
-                after, is_new = self._with_guest(state, kind)
-                if after is None:
+                if not isinstance(here.state.room(kind), model.Fit):
                     continue
-                state.after[kind.number] = after
+                after, is_new = self._of(here.state.with_guest(kind))
+                here.after[kind.number] = after
                 if is_new:
                     number += 1
-                    lost = value - self._counter.value(after.slots)
+                    lost = value - self._goal.value(after.slots)
                     heapq.heappush(waiting, (
                         cost + 1 + 10 * max(0.0, lost), number, after))
 
-    def _with_guest(
-        self, state: HostState, kind: guest_kinds.GuestKind,
-    ) -> tuple[HostState | None, bool]:
-        occupancy = state.occupancy
-        guest_fit = self._judge.room(kind.request, occupancy)
-        if not isinstance(guest_fit, model.Fit):
-            return None, False
-        return self._state(occupancy.adding(
-            judge.placed_on(kind.request, occupancy, guest_fit)))
-
-    def _may_fit(self, state: HostState,
+    def _may_fit(self, occupancy: host_occupancy.HostOccupancy,
                  kind: guest_kinds.GuestKind) -> bool:
-        if not self._counted.allows(kind, state.occupancy.host):
+        if not self._counted.allows(kind, occupancy.host):
             return False
         topology = kind.topology
         if topology is None or not topology.is_pinned:
             return True
         free = sorted((cell.free_count
-                       for cell in state.occupancy.engine.cells),
+                       for cell in occupancy.engine.cells),
                       reverse=True)
         needed = sorted((demand.dedicated for demand in topology.demands),
                         reverse=True)
         return all(need <= have for need, have in zip(needed, free))
 
-    def _state(
-        self, occupancy: host_occupancy.HostOccupancy,
-    ) -> tuple[HostState, bool]:
-        """The state of a host, and whether it is a new one."""
-        key = self._key(occupancy)
-        state = self._states.get(key)
-        if state is not None:
-            return state, False
-        state = self._states[key] = HostState(
-            occupancy, self._counter.on_host(occupancy))
-        return state, True
+    def _of(self, state: guest_kinds.HostState) -> tuple[TakingHosts, bool]:
+        """The hosts in a state, and whether it is a new one."""
+        key = self._key(state.occupancy)
+        hosts = self._states.get(key)
+        if hosts is not None:
+            return hosts, False
+        hosts = self._states[key] = TakingHosts(
+            state, self._goal.on_host(state.occupancy))
+        return hosts, True
 
     def _most_memory_per_cpu(self) -> int | None:
         """What a guest takes at most for each dedicated CPU, in KiB.
@@ -146,9 +135,7 @@ class HostStates:
         None if there are guests that take memory and no CPUs.
         """
         most = 0
-        for request in (
-                *(kind.request for kind in self._counted.kinds),
-                *(size.request for size in self._counter.sizes)):
+        for request in self._requests:
             if request.topology is None:
                 return None
             for demand in request.topology.demands:

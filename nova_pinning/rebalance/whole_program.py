@@ -10,11 +10,11 @@ from collections.abc import Collection
 from collections.abc import Sequence
 import dataclasses
 
-from nova_pinning.rebalance import guest_kinds
+from nova_pinning.rebalance import counted_fleet
 from nova_pinning.rebalance import host_block
 from nova_pinning.rebalance import integer_program
-from nova_pinning.rebalance import move_rules
-from nova_pinning.rebalance import objectives
+from nova_pinning.rebalance import moves_program
+from nova_pinning.rebalance import slot_goal
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class WantedMoves:
     targets: dict[int, list[str]]
 
 
-class WholeProgram:
+class WholeProgram(moves_program.MovesProgram):
     """Counts of guests that leave and come, for each host.
 
     :param emptied: names of hosts that all guests have to leave
@@ -38,16 +38,12 @@ class WholeProgram:
     """
 
     def __init__(
-        self, counted: guest_kinds.CountedFleet, goal: objectives.SlotGoal,
+        self, counted: counted_fleet.CountedFleet, goal: slot_goal.SlotGoal,
         emptied: Collection[str] = (), must_leave: bool = True,
         most_nodes: int | None = None,
     ) -> None:
-        self._program = integer_program.IntegerProgram(most_nodes)
-        self._blocks: list[host_block.HostBlock] = []
-        self._value: dict[int, float] = {}
-        self._moves: dict[int, float] = {}
-        self._memory: dict[int, float] = {}
-        self._flows: dict[int, list[integer_program.Term]] = {}
+        super().__init__(counted, goal, most_nodes)
+        self._emptied = frozenset(emptied)
         #: Guests of each kind that come back to the host that they left,
         #: by way of another one, which is a move more.
         self._returns: dict[int, int] = {}
@@ -58,49 +54,19 @@ class WholeProgram:
             if name not in emptied:
                 builder.come([kind for kind in counted.kinds
                               if counted.allows(kind, occupancy.host)])
-            block = builder.finish(
-                [None] * len(goal.sizes) if name in emptied
-                else goal.requests(occupancy.host))
-            self._blocks.append(block)
-            goal.add(self._value, block)
-            self._count(block)
+            self._add(builder, name, name in emptied)
+        self._balance()
         for kind, terms in self._flows.items():
-            self._program.row(terms, low=0, high=0)
-            self._returns[kind] = self._program.variable(
-                sum(1 for _column, sign in terms if sign < 0))
+            self._returns[kind] = self._program.variable(sum(
+                self._program.most(column)
+                for column, sign in terms if sign < 0))
             self._moves[self._returns[kind]] = 1
             self._memory[self._returns[kind]] = counted.kinds[
                 kind].guest.memory_mib
-        self._emptied = frozenset(emptied)
-
-    def _count(self, block: host_block.HostBlock) -> None:
-        for group, variable in zip(block.groups, block.leaving):
-            self._flows.setdefault(group.kind.number, []).append(
-                (variable, -1))
-            self._moves[variable] = 1
-            self._memory[variable] = group.kind.guest.memory_mib
-        for kind, variables in block.coming.items():
-            self._flows.setdefault(kind, []).extend(
-                (variable, 1) for variable in variables)
-
-    def limit(self, limits: move_rules.MoveLimits) -> None:
-        """Let no more be moved."""
-        if limits.moves is not None:
-            self._program.row(self._moves.items(), high=limits.moves)
-        if limits.memory_mib is not None:
-            self._program.row(self._memory.items(), high=limits.memory_mib)
-
-    def most_value(self, seconds: float) -> integer_program.Solution:
-        """Make as much room as can be made."""
-        return self._program.solve(self._value, seconds)
 
     def value_bound(self, seconds: float) -> float:
         """What the room cannot exceed, be guests in parts or not."""
         return self._program.relaxed_bound(self._value, seconds)
-
-    def reach(self, least_value: float) -> None:
-        """Let there be room of at least so much value."""
-        self._program.row(self._value.items(), low=least_value - 1e-6)
 
     def fewest_moves(self, seconds: float) -> integer_program.Solution:
         """Do with the fewest moves; the bound is their number, negative."""
@@ -174,13 +140,8 @@ class WholeProgram:
 
     def wanted(self, values: Sequence[int]) -> WantedMoves:
         """What a solution wants to be moved."""
-        wanted = WantedMoves({}, {})
+        wanted = WantedMoves(self.leaving(values), {})
         for block in self._blocks:
-            for group, variable in zip(block.groups, block.leaving):
-                if values[variable]:
-                    wanted.leaving.setdefault(group.kind.number, []).extend(
-                        guest.uuid
-                        for guest in group.guests[:values[variable]])
             for kind, variables in block.coming.items():
                 times = sum(values[variable] for variable in variables)
                 if times:

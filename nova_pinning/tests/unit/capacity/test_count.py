@@ -281,12 +281,14 @@ class TestSearch(testtools.TestCase):
         """Count guests of unequal cells on hosts with cells of these sizes."""
         counter = count.Counter(wanted(builders.guest((1, 100), (2, 100))))
         numbering = count.Numbering()
-        return [counter.count(numbering.host(
-            host_occupancy.of_host(fleet_host(*[
+        hosts = [
+            fleet_host(*[
                 builders.host_cell(
                     number, range(32 * number, 32 * number + cpus))
-                for number, cpus in enumerate(size)]))))
+                for number, cpus in enumerate(size)])
             for size in sizes]
+        return [counter.count(numbering.host(host_occupancy.of_host(host)))
+                for host in hosts]
 
     def test_given_up_once(self):
         """Where one host is too much, no other is searched."""

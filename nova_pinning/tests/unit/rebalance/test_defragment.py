@@ -17,7 +17,7 @@ from nova_pinning.rebalance import defragment
 from nova_pinning.rebalance import integer_program
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import replay
-from nova_pinning.rebalance import slot_counting
+from nova_pinning.rebalance import slot_goal
 from nova_pinning.rebalance import slot_size
 from nova_pinning.rebalance import solver_settings
 from nova_pinning.rebalance import whole_program
@@ -40,7 +40,7 @@ def plan_of(fleet, *sizes, moves=None, until=None, settings=_PATIENT,
 
 def slots(fleet, *sizes):
     """Slots of each size, by the engine."""
-    counter = slot_counting.SlotCounter(sizes or (_SLOT,), fleet.packs_cells)
+    counter = slot_goal.SlotGoal(sizes or (_SLOT,), fleet.packs_cells)
     rows = [counter.on_host(occupancy)
             for occupancy in occupied.of_fleet(fleet).values()]
     return tuple(map(sum, zip(*rows)))
@@ -126,7 +126,7 @@ class TestSmall(_Case):
 
     @staticmethod
     def _value(occupancies):
-        counter = slot_counting.SlotCounter([_SLOT], False)
+        counter = slot_goal.SlotGoal([_SLOT], False)
         return sum(counter.on_host(occupancy)[0]
                    for occupancy in occupancies)
 
@@ -153,7 +153,7 @@ class TestSmall(_Case):
             dataclasses.replace(guest, is_movable=guest.name == 'guest3')
             for guest in fleet.guests))
         size = slot_size.dedicated_slot(2, 2)
-        counter = slot_counting.SlotCounter([size], False)
+        counter = slot_goal.SlotGoal([size], False)
         best, _moves = small_fleets.BruteForce(
             fleet, lambda occupancies: sum(
                 counter.on_host(occupancy)[0] for occupancy in occupancies)
@@ -237,7 +237,7 @@ class TestSmall(_Case):
             sizes = [slot_size.dedicated_slot(4, 4, weights[0]),
                      slot_size.dedicated_slot(3, 3, weights[1])]
             plan = plan_of(fleet, *sizes, moves=1)
-            counters = slot_counting.SlotCounter(sizes, False)
+            counters = slot_goal.SlotGoal(sizes, False)
             best = small_fleets.BruteForce(
                 fleet, lambda occupancies: sum(
                     counters.value(counters.on_host(occupancy))
@@ -301,7 +301,7 @@ class TestAgainstBruteForce(_Case):
     def test_any(self, seed):
         fleet = small_fleets.random_fleet(seed)
         moves = 3 if len(fleet.guests) < 9 else 2
-        counter = slot_counting.SlotCounter([_SLOT], fleet.packs_cells)
+        counter = slot_goal.SlotGoal([_SLOT], fleet.packs_cells)
         best = small_fleets.BruteForce(fleet, lambda occupancies: sum(
             counter.on_host(occupancy)[0] for occupancy in occupancies)
         ).best(moves)
@@ -324,7 +324,7 @@ class TestAgainstBruteForce(_Case):
         counts = [0, 0]
         for seed in range(40):
             fleet = small_fleets.random_fleet(seed)
-            counter = slot_counting.SlotCounter([_SLOT], fleet.packs_cells)
+            counter = slot_goal.SlotGoal([_SLOT], fleet.packs_cells)
             best = small_fleets.BruteForce(fleet, lambda occupancies: sum(
                 counter.on_host(occupancy)[0] for occupancy in occupancies),
                 most_states=4000).best(2)

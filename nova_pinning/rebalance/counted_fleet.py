@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests counted by kind, host and host cells, instead of one by one.
+
+To a plan it does not matter which guest of a kind moves, and those of a kind
+that lie alike on a host are one number for it.
+"""
+
+from collections.abc import Hashable
+from collections.abc import Iterator
+import dataclasses
+from typing import NamedTuple
+
+from nova_pinning.admission import host_occupancy
+from nova_pinning.fit import usage
+from nova_pinning.fleet import guest_kinds
+from nova_pinning.fleet import occupied
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.rebalance import move_rules
+
+
+class CellUse(NamedTuple):
+    """What a guest cell takes of a host cell.
+
+    :param cell: the host cell's id
+    :param cpus: dedicated ones that nobody else gets beside it
+    :param page_size_kib: of its memory, None for the smallest pages
+    """
+
+    cell: int
+    cpus: int
+    shared: int
+    memory_mib: int
+    page_size_kib: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class GuestGroup:
+    """Guests of a kind that lie alike on a host.
+
+    :param uses: of its host's cells, () for floating guests
+    :param guests: in order of their UUIDs
+    """
+
+    kind: guest_kinds.GuestKind
+    host: str
+    uses: tuple[CellUse, ...]
+    guests: tuple[snapshot.FleetGuest, ...]
+
+
+class CountedFleet:
+    """The guests of a fleet that may move, by kind and place.
+
+    :param rules: which may move, and where to
+    :param fixed: UUIDs of guests that stay in any case
+    :ivar groups: of guests that may move, by the name of their host
+    :ivar refusals: why the others stay, by UUID
+    """
+
+    def __init__(
+        self, fleet: snapshot.Fleet, rules: move_rules.MoveRules,
+        fixed: frozenset[str] = frozenset(),
+    ) -> None:
+        self.fleet = fleet
+        self.rules = rules
+        self.occupancies = occupied.of_fleet(fleet)
+        self._judge = rules.admission()
+        self._kinds = guest_kinds.GuestKinds(rules, self._refusal)
+        self.shape = self._kinds.shape
+        self.groups: dict[str, list[GuestGroup]] = {}
+        self.refusals: dict[str, str] = {}
+        for name, occupancy in self.occupancies.items():
+            self.groups[name] = list(self._group(occupancy, fixed))
+
+    @property
+    def kinds(self) -> list[guest_kinds.GuestKind]:
+        """Of the guests that may move."""
+        return self._kinds.kinds
+
+    def allows(self, kind: guest_kinds.GuestKind,
+               host: snapshot.FleetHost) -> bool:
+        """Whether guests of a kind could come to a host, were it empty."""
+        return not self._kinds.refusal(kind, host)
+
+    def _refusal(self, kind: guest_kinds.GuestKind,
+                 host: snapshot.FleetHost) -> str:
+        reason = self.rules.placing_refusal(kind.guest, host)
+        if reason:
+            return reason
+        found = self._judge.room(kind.request, host_occupancy.of_host(host))
+        return str(found) if isinstance(found, model.Refusal) else ''
+
+    def _group(
+        self, occupancy: host_occupancy.HostOccupancy,
+        fixed: frozenset[str],
+    ) -> Iterator[GuestGroup]:
+        cells = {cell.id: cell for cell in occupancy.host.cells}
+        alike: dict[tuple[int, tuple[CellUse, ...], Hashable, Hashable],
+                    list[snapshot.FleetGuest]] = {}
+        for guest in sorted(occupancy.guests, key=lambda guest: guest.uuid):
+            if guest.uuid in fixed:
+                reason = 'is to stay'
+            else:
+                reason = self.rules.guest_refusal(guest)
+            if reason:
+                self.refusals[guest.uuid] = reason
+                continue
+            key = (self._kinds.of(guest).number, _uses(guest, cells),
+                   tuple(sorted(guest.resources.items())), guest.allocations)
+            alike.setdefault(key, []).append(guest)
+        for (number, uses, *_held), guests in alike.items():
+            yield GuestGroup(self.kinds[number], occupancy.host.name, uses,
+                             tuple(guests))
+
+
+def _uses(guest: snapshot.FleetGuest,
+          cells: dict[int, model.HostCell]) -> tuple[CellUse, ...]:
+    if guest.topology is None or guest.fit is None:
+        return ()
+    return tuple(
+        CellUse(fit.host_cell,
+                len(usage.taken_cpus(cells[fit.host_cell], guest.topology,
+                                     fit))
+                if guest.topology.is_pinned else 0,
+                demand.shared, demand.memory_mib, fit.page_size_kib)
+        for demand, fit in zip(guest.topology.demands, guest.fit.cells)
+        if fit.host_cell in cells)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Room for guests of the sizes wanted: how many there is, and its worth."""
+
+from collections.abc import Sequence
+
+from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
+from nova_pinning.admission import scheduler_rules
+from nova_pinning.capacity import count
+from nova_pinning.fleet import snapshot
+from nova_pinning.rebalance import slot_size
+
+#: How many slots of each size there are.
+Slots = tuple[int, ...]
+
+
+class SlotGoal:
+    """Counts what nova would place on hosts, as ``capacity`` does.
+
+    Each size is counted as if it was the only one. Which aggregates and zones
+    guests of a size are for nobody says.
+
+    :param sizes: each counts by its weight
+    :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    """
+
+    def __init__(self, sizes: Sequence[slot_size.SlotSize],
+                 packs_cells: bool) -> None:
+        self.sizes = tuple(sizes)
+        admission = judge.AdmissionJudge(
+            scheduler_rules.SchedulerRules(packs_cells=packs_cells))
+        self._counters = [count.Counter(size.request, admission)
+                          for size in sizes]
+        self._numbering = count.Numbering()
+        self._requests: dict[
+            int, tuple[guest_request.GuestRequest | None, ...]] = {}
+
+    def on_host(self, occupancy: host_occupancy.HostOccupancy) -> Slots:
+        """Further guests of each size on a host."""
+        host = self._numbering.host(occupancy)
+        return tuple([counter.count(host).certain
+                      for counter in self._counters])
+
+    def requests(
+        self, host: snapshot.FleetHost, shape: int,
+    ) -> tuple[guest_request.GuestRequest | None, ...]:
+        """The sizes that a host could have, were it empty; else None.
+
+        :param shape: equal for hosts that are alike
+        """
+        if shape not in self._requests:
+            slots = self.on_host(host_occupancy.of_host(host))
+            self._requests[shape] = tuple(
+                size.request if most else None
+                for size, most in zip(self.sizes, slots))
+        return self._requests[shape]
+
+    def value(self, slots: Sequence[int]) -> float:
+        """What slots of each size are worth together."""
+        return sum(number * size.weight
+                   for number, size in zip(slots, self.sizes))
