@@ -14,14 +14,12 @@ from nova_pinning.admission import guest_request
 from nova_pinning import errors
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
-from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import guests
 from nova_pinning import units
 
-_GIB = 1024
-_GIB_PAGE_KIB = 1024 * 1024
 _NVME = devices.device_keys('144d', 'a808')
 
 #: Mean lifetime of all guests; the unit of time of the study.
@@ -72,24 +70,11 @@ def guest(
 
     :param nvmes: NVMe devices, near its cells
     """
-    name = f'{vcpus}' + (f'x{cells}' if cells > 1 else '')
-    name += f'-{memory_gib}g' + ('-nvme' if nvmes else '')
-    in_cell = vcpus // cells
-    return guest_request.GuestRequest(
-        name=name, vcpus=vcpus, memory_mib=memory_gib * units.MIB_PER_GIB,
-        extra_specs=(('hw:cpu_policy', 'dedicated'),),
-        guest_class=hostclass.HostClass.DEDICATED,
-        topology=model.Guest(
-            cells=tuple(
-                model.GuestCell(
-                    tuple(range(number * in_cell, (number + 1) * in_cell)),
-                    (), memory_gib * units.MIB_PER_GIB // cells, page_size_kib)
-                for number in range(cells)),
-            cpu_policy=model.CpuPolicy.DEDICATED),
-        devices=(snapshot.PciRequest('nvme', (_NVME,), nvmes),)
-        if nvmes else (),
-        queries=(guest_request.query(resources={
-            'PCPU': vcpus, 'MEMORY_MB': memory_gib * units.MIB_PER_GIB}),))
+    plain = guests.plain(vcpus, memory_gib * units.MIB_PER_GIB, cells=cells,
+                         page_size_kib=page_size_kib)
+    return plain if not nvmes else dataclasses.replace(
+        plain, name=f'{plain.name}-nvme',
+        devices=(snapshot.PciRequest('nvme', (_NVME,), nvmes),))
 
 
 def _hosts(shape: shapes.HostTemplate, count: int,
@@ -199,21 +184,17 @@ def _snapshot(_count: int) -> Scenario:
 
 def _mix_of(fleet: snapshot.Fleet) -> Mix:
     """Guests in the proportions in which a fleet has them now."""
-    guests: dict[tuple[object, ...], tuple[snapshot.FleetGuest, int]] = {}
+    found: dict[tuple[object, ...], tuple[snapshot.FleetGuest, int]] = {}
     for guest in fleet.guests:
         assert guest.topology is not None
         key = (guest.flavor, guest.vcpus, guest.memory_mib,
                len(guest.topology.cells))
-        guests[key] = guest, guests.get(key, (guest, 0))[1] + 1
+        found[key] = guest, found.get(key, (guest, 0))[1] + 1
     return tuple(
-        (guest_request.GuestRequest(
-            name=guest.flavor, vcpus=guest.vcpus,
-            memory_mib=guest.memory_mib,
-            extra_specs=(('hw:cpu_policy', 'dedicated'),),
-            guest_class=guest.guest_class, topology=guest.topology,
-            queries=(guest_request.query(resources={
-                'PCPU': guest.vcpus, 'MEMORY_MB': guest.memory_mib}),)), count)
-        for guest, count in (guests[key] for key in sorted(guests, key=str)))
+        (guest_request.of_shape(
+            guest.flavor, guest.vcpus, guest.memory_mib, guest.guest_class,
+            guest.topology, extra_specs={'hw:cpu_policy': 'dedicated'}), count)
+        for guest, count in (found[key] for key in sorted(found, key=str)))
 
 
 #: How to make each scenario of so many hosts, and how many there are.

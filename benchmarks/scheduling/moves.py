@@ -9,20 +9,18 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
 import itertools
 import json
 import pathlib
 import sys
 import textwrap
-from typing import NamedTuple
 
 from benchmarks import azure
 from benchmarks.scheduling import fleets
 from benchmarks.scheduling import study
 from benchmarks import tables
-from nova_pinning.admission import guest_request
 from nova_pinning import errors
-from nova_pinning.fleet import snapshot
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
 from nova_pinning.simulation import rebalance_policy
@@ -54,18 +52,6 @@ _AZURE_HOSTS = 95
 _SHORT_PARTS, _SHORT_HOSTS = 400, 2
 
 
-class MoveJob(NamedTuple):
-    """A run without moves, and those with them.
-
-    :param seed: or the part of Azure's trace
-    """
-
-    scenario: str
-    seed: int
-    weighers: str
-    is_short: bool = False
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class MovesRun:
     """What came of a run.
@@ -84,78 +70,68 @@ class MovesRun:
     refused: int = 0
     plans: int = 0
 
-
-def _azure_fleet(is_short: bool) -> snapshot.Fleet:
-    return fleets.two_socket(_SHORT_HOSTS if is_short else _AZURE_HOSTS)
-
-
-def _azure_arrivals(
-    part: int, is_short: bool,
-) -> Iterator[arrival_process.Arrival]:
-    """The batches of one part."""
-    parts = _SHORT_PARTS if is_short else _AZURE_PARTS
-    requests: dict[tuple[int, int], guest_request.GuestRequest] = {}
-    for machine in azure.read(azure.path_of()):
-        if machine.batch % parts != part:
-            continue
-        size = machine.vcpus, machine.memory_mib
-        if size not in requests:
-            requests[size] = guests.plain(*size)
-        yield arrival_process.Arrival(
-            machine.time_seconds, machine.id, requests[size],
-            machine.lifetime_seconds)
+    @property
+    def key(self) -> tuple[str, int, str, str]:
+        """What it was a run of."""
+        return self.scenario, self.seed, self.weighers, self.moved
 
 
-def perform(job: MoveJob, policies: Sequence[str]) -> Iterator[MovesRun]:
-    """Do a job, in this process."""
-    weighers = study.CONFIGURATIONS[job.weighers]
-    is_azure = job.scenario == AZURE
-    scenario = None if is_azure else fleets.scenario(
-        job.scenario, job.is_short)
-    fleet = _azure_fleet(job.is_short) if scenario is None else scenario.fleet
-    first = 0.0
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _AzureScenario(fleets.Scenario):
+    """One of several fleets that Azure's batches are dealt to; a seed each."""
+
+    parts: int
+
+    def arrivals(self, seed: int) -> Iterator[arrival_process.Arrival]:
+        plain = functools.cache(guests.plain)
+        for machine in azure.read(azure.path_of()):
+            if machine.batch % self.parts == seed:
+                yield arrival_process.Arrival(
+                    machine.time_seconds, machine.id,
+                    plain(machine.vcpus, machine.memory_mib),
+                    machine.lifetime_seconds)
+
+
+def _scenario(name: str, is_short: bool = False) -> fleets.Scenario:
+    if name != AZURE:
+        return fleets.scenario(name, is_short)
+    return _AzureScenario(
+        name=AZURE, mix=(), parts=_SHORT_PARTS if is_short else _AZURE_PARTS,
+        fleet=fleets.two_socket(_SHORT_HOSTS if is_short else _AZURE_HOSTS),
+        title=f'{azure.ATTRIBUTION}. Its batches are dealt to {_AZURE_PARTS} '
+              f'fleets of {_AZURE_HOSTS} hosts of 2 cells of 38 CPUs; all '
+              'guests are pinned; lifetimes are its own')
+
+
+def perform(job: study.Job, policies: Sequence[str]) -> Iterator[MovesRun]:
+    """A run without moves, and those with them, in this process."""
+    weighers = study.CONFIGURATIONS[job.configuration]
+    scenario = _scenario(job.scenario, job.is_short)
 
     def run(policy: rebalance_policy.RebalancePolicy | None,
             ) -> simulation_run.Result:
-        nonlocal first
-        arrivals = (
-            _azure_arrivals(job.seed, job.is_short) if scenario is None
-            else scenario.arrivals(job.seed))
-        arrival = next(arrivals)
-        first = arrival.time_seconds
         return simulation_run.run(
-            fleet, itertools.chain([arrival], arrivals),
+            scenario.fleet, scenario.arrivals(job.seed),
             dataclasses.replace(weighers, rebalance=policy), seed=job.seed,
             plan=simulation_run.RunPlan(
                 stay_hours=fleets.LIFETIME_HOURS, stops_at_limit=True,
                 refused_share=study.REFUSED_SHARE, window=study.WINDOW))
 
     still = run(None)
-    yield MovesRun(job.scenario, job.seed, job.weighers, _NO_MOVES,
-                   still.limit_share)
+    yield MovesRun(*job[:3], _NO_MOVES, still.limit_share)
     if still.limit is None:
         return
+    first = next(scenario.arrivals(job.seed)).time_seconds
     lead = max(0.0, (still.limit.time_seconds - first) / 3600
                - _LEAD_LIFETIMES * fleets.LIFETIME_HOURS)
-    todo = {_DAY: _AZURE_POLICY} if is_azure else {
+    todo = {_DAY: _AZURE_POLICY} if job.scenario == AZURE else {
         name: dataclasses.replace(_POLICIES[name], from_hours=lead)
         for name in policies}
     for name, policy in todo.items():
         found = run(policy)
         plans, made, refused, _memory = found.moves or (0, 0, 0, 0)
         yield MovesRun(
-            job.scenario, job.seed, job.weighers, name, found.limit_share,
-            made, refused, plans)
-
-
-def title(name: str) -> str:
-    """What a scenario is, in words."""
-    if name == AZURE:
-        return (
-            f'{azure.ATTRIBUTION}. Its batches are dealt to {_AZURE_PARTS} '
-            f'fleets of {_AZURE_HOSTS} hosts of 2 cells of 38 CPUs; all '
-            'guests are pinned; lifetimes are its own')
-    return fleets.scenario(name).title
+            *job[:3], name, found.limit_share, made, refused, plans)
 
 
 def rst(outcomes: Sequence[MovesRun]) -> Iterator[str]:
@@ -168,7 +144,8 @@ def rst(outcomes: Sequence[MovesRun]) -> Iterator[str]:
         if not rows:
             continue
         yield ''
-        yield from textwrap.wrap(f'``{name}``: {title(name)}.', 79)
+        yield from textwrap.wrap(
+            f'``{name}``: {_scenario(name).title}.', 79)
         yield ''
         yield from tables.listed((_HEADER, *rows))
 
@@ -209,8 +186,7 @@ _WORDS = {
 def _percent(values: Sequence[float], sign: str = '', unit: str = '%') -> str:
     estimate = study.estimate(values)
     text = f'{estimate.mean:{sign}.1f}{unit}'
-    # Not a number where there is only one seed.
-    if estimate.error == estimate.error:
+    if estimate.error is not None:
         text += f' ± {estimate.error:.1f}'
     return text
 
@@ -246,41 +222,32 @@ def main(arguments: list[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     policies = [{'day': _DAY, 'month': _MONTH}[name]
                 for name in args.lifetime or ('day', 'month')]
-    outcomes: list[MovesRun] = []
+    outcomes: dict[tuple[str, int, str, str], MovesRun] = {}
     if args.json and args.json.exists():
-        outcomes = [MovesRun(**values)
-                    for values in json.loads(args.json.read_text())]
-    done = set(map(outcome_key, outcomes))
+        for values in json.loads(args.json.read_text()):
+            known = MovesRun(**values)
+            outcomes[known.key] = known
     try:
         for seed, name, weighers in itertools.product(
                 range(args.seeds), args.fleet or NAMES, WEIGHERS):
             if name == AZURE and seed >= _AZURE_PARTS:
                 continue
-            wanted = [_DAY] if name == AZURE else policies
-            missing = [policy for policy in wanted
-                       if (name, seed, weighers, policy) not in done]
-            if not missing:
-                continue
-            for outcome in perform(MoveJob(name, seed, weighers, args.short),
-                                   missing):
+            missing = [
+                policy for policy in ([_DAY] if name == AZURE else policies)
+                if (name, seed, weighers, policy) not in outcomes]
+            job = study.Job(name, seed, weighers, args.short)
+            for outcome in perform(job, missing) if missing else ():
                 print(outcome, flush=True)
-                if outcome_key(outcome) not in done:
-                    outcomes.append(outcome)
-                    done.add(outcome_key(outcome))
+                outcomes.setdefault(outcome.key, outcome)
                 if args.json:
-                    args.json.write_text(json.dumps(
-                        list(map(dataclasses.asdict, outcomes)), indent=1))
+                    args.json.write_text(json.dumps(list(map(
+                        dataclasses.asdict, outcomes.values())), indent=1))
     except errors.InputError as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
     if args.rst:
-        args.rst.write_text('\n'.join(rst(outcomes)) + '\n')
+        args.rst.write_text('\n'.join(rst(list(outcomes.values()))) + '\n')
     return 0
-
-
-def outcome_key(outcome: MovesRun) -> tuple[str, int, str, str]:
-    """What a run was of."""
-    return (outcome.scenario, outcome.seed, outcome.weighers, outcome.moved)
 
 
 if __name__ == '__main__':

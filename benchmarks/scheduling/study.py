@@ -8,15 +8,13 @@ import concurrent.futures
 import dataclasses
 import functools
 import multiprocessing
-import statistics
 from typing import NamedTuple
-
-from scipy import stats
 
 from benchmarks.scheduling import bound
 from benchmarks.scheduling import fleets
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
+from nova_pinning.simulation import statistic
 
 #: Refusals of the last WINDOW arrivals, as a share of them.
 REFUSED_SHARE = 0.01
@@ -82,16 +80,6 @@ class Outcome:
     l3_met: int = 0
 
 
-class Estimate(NamedTuple):
-    """A mean over seeds.
-
-    :param error: half of the 95% confidence interval
-    """
-
-    mean: float
-    error: float
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
     """One configuration on one scenario.
@@ -104,10 +92,10 @@ class Row:
     """
 
     configuration: str
-    share: Estimate
-    over_default: Estimate
-    over_packing: Estimate
-    of_bound: Estimate
+    share: statistic.SeedEstimate
+    over_default: statistic.SeedEstimate
+    over_packing: statistic.SeedEstimate
+    of_bound: statistic.SeedEstimate
     l3: float | None
 
 
@@ -122,7 +110,7 @@ class Table:
     scenario: str
     title: str
     seeds: int
-    bound: Estimate
+    bound: statistic.SeedEstimate
     rows: tuple[Row, ...]
     unfinished: int
 
@@ -210,7 +198,7 @@ def table(outcomes: Sequence[Outcome]) -> Table:
         shares = [_share(run) for run in runs]
 
         def over(other: str, offset: float = 0.0,
-                 shares: list[float] = shares) -> Estimate:
+                 shares: list[float] = shares) -> statistic.SeedEstimate:
             return estimate([
                 share / _share(outcome_of[other, seed]) - offset
                 for share, seed in zip(shares, seeds)])
@@ -235,11 +223,8 @@ def _has_small_domains(scenario: fleets.Scenario) -> bool:
         for host in scenario.fleet.hosts)
 
 
-def estimate(values: Sequence[float]) -> Estimate:
-    """The mean of what is there, by Student's t distribution."""
-    known = [value for value in values if value == value]
-    if len(known) < 2:
-        return Estimate(known[0] if known else float('nan'), float('nan'))
-    error = (stats.t.ppf(0.975, len(known) - 1) * statistics.stdev(known)
-             / len(known) ** 0.5)
-    return Estimate(statistics.fmean(known), float(error))
+def estimate(values: Sequence[float]) -> statistic.SeedEstimate:
+    """The mean of what is there."""
+    return statistic.estimate([
+        value for value in values if value == value]) or (
+            statistic.SeedEstimate(float('nan'), None, 0))

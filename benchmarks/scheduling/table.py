@@ -3,11 +3,11 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
-import math
 import textwrap
 
 from benchmarks.scheduling import study
 from benchmarks import tables
+from nova_pinning.simulation import statistic
 
 _HEADER = ('Weighers', 'sold', 'over default', 'over packing', 'of bound',
            'L3')
@@ -60,14 +60,13 @@ def _cells(row: study.Row) -> tuple[str, ...]:
             '-' if row.l3 is None else f'{row.l3:.1%}')
 
 
-def _plain(estimate: study.Estimate) -> str:
+def _plain(estimate: statistic.SeedEstimate) -> str:
     return f'{estimate.mean:.1%}{_error(estimate)}'
 
 
-def _signed(estimate: study.Estimate) -> str:
+def _signed(estimate: statistic.SeedEstimate) -> str:
     return f'{estimate.mean:+.1%}{_error(estimate)}'
 
 
-def _error(estimate: study.Estimate) -> str:
-    # Not a number where there is only one seed.
-    return '' if math.isnan(estimate.error) else f' ± {estimate.error:.1%}'
+def _error(estimate: statistic.SeedEstimate) -> str:
+    return '' if estimate.error is None else f' ± {estimate.error:.1%}'
