@@ -157,24 +157,19 @@ class _WholeRequest(Scene):
         pass
 
 
-def _dedicated(vcpus: int, cells: int = 1, *, devices: int = 0,
+def _dedicated(*sizes: int, devices: int = 0,
                **extra_specs: str) -> requests.Request:
-    specs = {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': str(cells)}
-    specs.update((f'hw:{key}', value) for key, value in extra_specs.items())
-    return requests.Request(vcpus, vcpus * hosts.MIB_PER_VCPU, specs, devices)
-
-
-def _uneven(*sizes: int, **extra_specs: str) -> requests.Request:
     """A dedicated guest with so many vCPUs in its cells."""
     specs = {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': str(len(sizes))}
     specs.update((f'hw:{key}', value) for key, value in extra_specs.items())
     ids = itertools.count()
-    for cell, size in enumerate(sizes):
+    for cell, size in enumerate(sizes) if len(set(sizes)) > 1 else ():
         specs[f'hw:numa_cpus.{cell}'] = ','.join(
             str(next(ids)) for _vcpu in range(size))
         specs[f'hw:numa_mem.{cell}'] = str(size * hosts.MIB_PER_VCPU)
     vcpus = sum(sizes)
-    return requests.Request(vcpus, vcpus * hosts.MIB_PER_VCPU, specs)
+    return requests.Request(
+        vcpus, vcpus * hosts.MIB_PER_VCPU, specs, devices)
 
 
 def _copied(records: list[hosts.Record]) -> list[hosts.Record]:
@@ -204,45 +199,6 @@ def _cells_with_room(layout: hosts.Layout, room: int, seed: str,
     return _copied(records)
 
 
-def _one_cell(seed: str) -> Scene:
-    return Scene(_dedicated(8), _filled(hosts.TWO_SOCKETS, 0.5, seed))
-
-
-def _one_cell_require(seed: str) -> Scene:
-    return Scene(
-        _dedicated(8, cpu_thread_policy='require',
-                   emulator_threads_policy='isolate'),
-        _filled(hosts.TWO_SOCKETS, 0.5, seed))
-
-
-def _two_cells(seed: str) -> Scene:
-    return Scene(_dedicated(16, 2), _filled(hosts.EIGHT_CELLS, 0.5, seed))
-
-
-def _two_cells_require(seed: str) -> Scene:
-    return Scene(_dedicated(16, 2, cpu_thread_policy='require'),
-                 _filled(hosts.EIGHT_CELLS, 0.5, seed))
-
-
-def _four_cells(seed: str) -> Scene:
-    return Scene(_dedicated(32, 4), _filled(hosts.EIGHT_CELLS, 0.8, seed))
-
-
-def _sixteen_short(seed: str) -> Scene:
-    return Scene(_dedicated(64, 8),
-                 _cells_with_room(hosts.SIXTEEN_CELLS, 7, seed))
-
-
-def _twenty_four_fits(seed: str) -> Scene:
-    return Scene(_dedicated(64, 8),
-                 _cells_with_room(hosts.TWENTY_FOUR_CELLS, 12, seed))
-
-
-def _twenty_four_short(seed: str) -> Scene:
-    return Scene(_dedicated(64, 8),
-                 _cells_with_room(hosts.TWENTY_FOUR_CELLS, 7, seed))
-
-
 def _leading_full(layout: hosts.Layout, full: int, seed: str,
                   ) -> list[hosts.Record]:
     """Hosts on which the first cells in nova's order have no memory left.
@@ -263,16 +219,6 @@ def _leading_full(layout: hosts.Layout, full: int, seed: str,
     return records
 
 
-def _thirty_two_late(seed: str) -> Scene:
-    return Scene(_dedicated(32, 4),
-                 _leading_full(hosts.THIRTY_TWO_CELLS, 1, seed))
-
-
-def _pages(full: int, seed: str) -> Scene:
-    return Scene(_dedicated(32, 4, mem_page_size=str(hosts.HUGE_PAGE_KIB)),
-                 _leading_full(hosts.SIXTEEN_CELLS_HUGE, full, seed))
-
-
 def _tiered(request: requests.Request, records: list[hosts.Record],
             tiers_of: Iterable[tiers.Tier]) -> Scene:
     """A scene in which our filter has to name the hosts of tier FIRST."""
@@ -286,7 +232,7 @@ def _uneven_many(cells: int, guest_cells: int, huge_pages: bool, seed: str,
     """Half-full hosts, on some of which both claims of the guest are right."""
     sizes = {3: (4, 8, 14), 4: (2, 4, 8, 14)}[guest_cells]
     pages = {'mem_page_size': str(hosts.HUGE_PAGE_KIB)} if huge_pages else {}
-    request = _uneven(*sizes, **pages)
+    request = _dedicated(*sizes, **pages)
     layout = hosts.many_cells(cells, huge_pages)
     while True:
         records = [hosts.fill(layout, 0.5, f'{seed}-{number}')
@@ -302,7 +248,7 @@ def _second_tier(layout: hosts.Layout, seed: str) -> Scene:
 
     Filled at random, and sorted by what nova itself says.
     """
-    request = _uneven(2, 6)
+    request = _dedicated(2, 6)
     rng = random.Random(seed)
     left = {tiers.Tier.FIRST: HOSTS // 2, tiers.Tier.SECOND: HOSTS // 2}
     records, tiers_of = [], []
@@ -344,21 +290,6 @@ def _near_devices(layout: hosts.Layout, room: range, seed: str,
     return records
 
 
-def _pci_fits(seed: str) -> Scene:
-    return Scene(_dedicated(32, 4, devices=1),
-                 _near_devices(hosts.THIRTY_TWO_CELLS, range(8, 15), seed, 2))
-
-
-def _pci_near_full(seed: str) -> Scene:
-    return Scene(_dedicated(32, 4, devices=1),
-                 _near_devices(hosts.THIRTY_TWO_CELLS, range(2, 8), seed, 1))
-
-
-def _pci_twenty_four(seed: str) -> Scene:
-    return Scene(_dedicated(48, 6, devices=1),
-                 _near_devices(hosts.TWENTY_FOUR_CELLS, range(2, 8), seed, 1))
-
-
 def _fleet(seed: str, scene: type[Scene] = Scene) -> Scene:
     """Build the hosts that Placement returns for an 8-vCPU guest.
 
@@ -398,26 +329,49 @@ def _fleet(seed: str, scene: type[Scene] = Scene) -> Scene:
     return scene(request, records, True, aggregates)
 
 
+#: By the names of cases, from a seed.
 BUILDERS: dict[str, ty.Callable[[str], Scene]] = {
     'whole-request': functools.partial(_fleet, scene=_WholeRequest),
-    'one-cell': _one_cell,
-    'one-cell-require': _one_cell_require,
-    'two-cells': _two_cells,
-    'two-cells-require': _two_cells_require,
-    'four-cells': _four_cells,
-    '16-cells-short': _sixteen_short,
-    '24-cells-fits': _twenty_four_fits,
-    '24-cells-short': _twenty_four_short,
-    '32-cells-late': _thirty_two_late,
-    'pages-two-full': functools.partial(_pages, 2),
-    'pages-five-full': functools.partial(_pages, 5),
+    'one-cell': lambda seed: Scene(
+        _dedicated(8), _filled(hosts.TWO_SOCKETS, 0.5, seed)),
+    'one-cell-require': lambda seed: Scene(
+        _dedicated(8, cpu_thread_policy='require',
+                   emulator_threads_policy='isolate'),
+        _filled(hosts.TWO_SOCKETS, 0.5, seed)),
+    'two-cells': lambda seed: Scene(
+        _dedicated(8, 8), _filled(hosts.EIGHT_CELLS, 0.5, seed)),
+    'two-cells-require': lambda seed: Scene(
+        _dedicated(8, 8, cpu_thread_policy='require'),
+        _filled(hosts.EIGHT_CELLS, 0.5, seed)),
+    'four-cells': lambda seed: Scene(
+        _dedicated(*[8] * 4), _filled(hosts.EIGHT_CELLS, 0.8, seed)),
+    '16-cells-short': lambda seed: Scene(
+        _dedicated(*[8] * 8), _cells_with_room(hosts.SIXTEEN_CELLS, 7, seed)),
+    '24-cells-fits': lambda seed: Scene(
+        _dedicated(*[8] * 8),
+        _cells_with_room(hosts.TWENTY_FOUR_CELLS, 12, seed)),
+    '24-cells-short': lambda seed: Scene(
+        _dedicated(*[8] * 8),
+        _cells_with_room(hosts.TWENTY_FOUR_CELLS, 7, seed)),
+    '32-cells-late': lambda seed: Scene(
+        _dedicated(*[8] * 4), _leading_full(hosts.THIRTY_TWO_CELLS, 1, seed)),
+    **{f'pages-{word}-full': lambda seed, full=full: Scene(
+        _dedicated(*[8] * 4, mem_page_size=str(hosts.HUGE_PAGE_KIB)),
+        _leading_full(hosts.SIXTEEN_CELLS_HUGE, full, seed))
+        for word, full in (('two', 2), ('five', 5))},
     **{case.name: functools.partial(_uneven_many, *case.cells)
        for case in bars.CASES if case.cells},
     'second-tier-2': functools.partial(_second_tier, hosts.TWO_SOCKETS),
     'second-tier-4': functools.partial(_second_tier, hosts.FOUR_CELLS),
-    'pci-fits': _pci_fits,
-    'pci-near-full': _pci_near_full,
-    'pci-24': _pci_twenty_four,
+    'pci-fits': lambda seed: Scene(
+        _dedicated(*[8] * 4, devices=1),
+        _near_devices(hosts.THIRTY_TWO_CELLS, range(8, 15), seed, 2)),
+    'pci-near-full': lambda seed: Scene(
+        _dedicated(*[8] * 4, devices=1),
+        _near_devices(hosts.THIRTY_TWO_CELLS, range(2, 8), seed, 1)),
+    'pci-24': lambda seed: Scene(
+        _dedicated(*[8] * 6, devices=1),
+        _near_devices(hosts.TWENTY_FOUR_CELLS, range(2, 8), seed, 1)),
     'request': _fleet,
 }
 
