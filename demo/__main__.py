@@ -2,7 +2,6 @@
 """The demo: ``python -m demo``."""
 
 import argparse
-from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import json
@@ -119,23 +118,23 @@ def _run(
     """
     console = console or rich_console.Console(quiet=True)
     console.print(_INTRODUCTION + '\n')
-    bars = (progress.Bars(console) if console.is_terminal
-            else progress.Lines(console))
     nova_log = ''
+    interrupts = _Interrupts()
     try:
-        with _quiet_libraries(), bars:
-            with bars.announce('Loading nova', 1) as advance:
+        with (_quiet_libraries(),
+              progress.announcing(console, interrupts.check) as announce):
+            with announce('Loading nova', 1) as advance:
                 from demo import cloud
                 from demo import story
                 _mute_logging()  # nova has just set it up
                 advance()
             nova = cloud.Cloud()
-            with bars.announce('Starting nova and Placement', 1) as advance:
+            with announce('Starting nova and Placement', 1) as advance:
                 nova.setUp()
                 advance()
             try:
-                with _interrupts_between_steps() as check:
-                    return story.Story(nova, _with_check(bars, check)).play()
+                with signals.handled((signal.SIGINT,), interrupts.put_off):
+                    return story.Story(nova, announce).play()
             finally:
                 nova_log = nova.nova_log
                 nova.cleanUp()
@@ -151,45 +150,24 @@ def _run(
     return None
 
 
-@contextlib.contextmanager
-def _interrupts_between_steps() -> Iterator[Callable[[], None]]:
-    """Put off a Ctrl-C until nova has finished what it is at.
+class _Interrupts:
+    """Puts off a Ctrl-C until nova has finished what it is at.
 
     That takes a second or two. Interrupted anywhere, its threads would wait
     a minute for each other. Another Ctrl-C takes effect at once.
-
-    :returns: what to call between steps, raises KeyboardInterrupt
     """
-    pending = False
 
-    def put_off(number: int, frame: object) -> None:
-        nonlocal pending
-        if pending:
+    def __init__(self) -> None:
+        self._is_pending = False
+
+    def put_off(self, number: int, frame: object) -> None:
+        self.check()
+        self._is_pending = True
+
+    def check(self) -> None:
+        """Called between steps."""
+        if self._is_pending:
             raise KeyboardInterrupt
-        pending = True
-
-    def check() -> None:
-        if pending:
-            raise KeyboardInterrupt
-
-    with signals.handled((signal.SIGINT,), put_off):
-        yield check
-
-
-def _with_check(
-    bars: progress.Bars | progress.Lines, check: Callable[[], None],
-) -> progress.Announce:
-    """The way to announce parts, with a check after each of their steps."""
-    @contextlib.contextmanager
-    def announce(sentence: str, steps: int) -> Iterator[Callable[[], None]]:
-        with bars.announce(sentence, steps) as advance:
-            def advance_and_check() -> None:
-                advance()
-                check()
-
-            yield advance_and_check
-
-    return announce
 
 
 def _mute_logging() -> None:

@@ -137,9 +137,7 @@ class Cloud(fixtures.Fixture):
                  filter_paths: Sequence[str] = FILTER_PATHS,
                  weigher_paths: Sequence[str] = WEIGHER_PATHS) -> None:
         super().__init__()
-        self._filters = filters
-        self._filter_paths = filter_paths
-        self._weigher_paths = weigher_paths
+        self.stage = stage.Stage(filters, filter_paths, weigher_paths)
         self._shapes: dict[str, hosts.HostShape] = {}
 
     def _setUp(self) -> None:
@@ -147,8 +145,6 @@ class Cloud(fixtures.Fixture):
         # Below INFO nova says more than it does, and nobody keeps it.
         self.addCleanup(logging.disable, logging.root.manager.disable)
         logging.disable(max(logging.DEBUG, logging.root.manager.disable))
-        self.stage = stage.Stage(
-            self._filters, self._filter_paths, self._weigher_paths)
         self.addCleanup(self.stage.doCleanups)
         self.stage.setUp()
 
@@ -182,11 +178,13 @@ class Cloud(fixtures.Fixture):
             takes them (fakelibvirt.HostPCIDevicesInfo)
         """
         self._shapes[name] = shape
-        self.stage.start_host(name, shape, pci_info)
+        with self.stage.nova_conf(name, shape):
+            self.stage.start_compute(name, stage.HostInfo(shape), pci_info)
 
     def restart_host(self, name: str) -> None:
         """Restart a host's nova-compute; its guests go on as they are."""
-        self.stage.restart_host(name, self._shapes[name])
+        with self.stage.nova_conf(name, self._shapes[name]):
+            self.stage.restart_compute_service(name)
 
     def update_resources(self) -> None:
         """Let each nova-compute report what it has, as it does every minute.
@@ -257,14 +255,22 @@ class Cloud(fixtures.Fixture):
 
     def fail_host(self, name: str) -> None:
         """Let a host's nova-compute end, and nova know that it has."""
-        self.stage.fail_host(name)
+        self.stage.computes[name].stop()
+        self._force_down(name, True)
 
     def recover_host(self, name: str) -> None:
         """Start the nova-compute of a host that had failed.
 
         Guests that were evacuated meanwhile are cleaned up.
         """
-        self.stage.recover_host(name, self._shapes[name])
+        # While guests are still to be cleaned up, nova lets no host up.
+        self.restart_host(name)
+        self._force_down(name, False)
+
+    def _force_down(self, host: str, is_down: bool) -> None:
+        api = self.stage.admin_api
+        service, = api.get_services('nova-compute', host)
+        api.put_service_force_down(service['id'], is_down)
 
     def create_aggregate(self, name: str, members: Sequence[str],
                          metadata: Mapping[str, str]) -> int:

@@ -4,6 +4,7 @@
 import dataclasses
 from typing import Any
 
+from demo import hosts
 from nova_pinning import cpuset
 from nova_pinning.host import domain_xml
 
@@ -64,19 +65,6 @@ class Refused:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Cell:
-    """A NUMA cell of a host.
-
-    :param cores: the ids of each core's CPUs
-    """
-
-    id: int
-    socket: int
-    memory_mib: int
-    cores: tuple[tuple[int, ...], ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Host:
     """A host.
 
@@ -88,7 +76,7 @@ class Host:
 
     name: str
     kind: str
-    cells: tuple[Cell, ...]
+    cells: tuple[hosts.CellShape, ...]
     dedicated: cpuset.CpuSet
     shared: cpuset.CpuSet
     ratio: float

@@ -266,9 +266,10 @@ class Stage(base.ServersTestBase):
     def __init__(self, filters: Sequence[str], filter_paths: Sequence[str],
                  weigher_paths: Sequence[str]) -> None:
         super().__init__('runTest')
+        self._scheduler_options = {
+            'available_filters': list(filter_paths),
+            'weight_classes': list(weigher_paths)}
         self._filters = list(filters)
-        self._filter_paths = list(filter_paths)
-        self._weigher_paths = list(weigher_paths)
 
     def runTest(self) -> None:
         """Nothing: the one who set this up says what happens."""
@@ -381,11 +382,9 @@ class Stage(base.ServersTestBase):
         traits_reader.use(None)
         self.addCleanup(traits_reader.use, None)
         self.flags(
-            available_filters=self._filter_paths,
             enabled_filters=(CONF.filter_scheduler.enabled_filters +
                              self._filters),
-            weight_classes=self._weigher_paths,
-            group='filter_scheduler')
+            group='filter_scheduler', **self._scheduler_options)
         return self.start_service('scheduler')
 
     def _get_connection(
@@ -402,35 +401,9 @@ class Stage(base.ServersTestBase):
             vdpa_info=vdpa_info, hostname=hostname,
             offline=getattr(host_info, 'offline', frozenset()))
 
-    def start_host(self, name: str, shape: hosts.HostShape,
-                   pci_info: ty.Any = None) -> None:
-        """Start nova-compute on a new host of this shape."""
-        with self._nova_conf(name, shape):
-            self.start_compute(name, HostInfo(shape), pci_info)
-
-    def fail_host(self, name: str) -> None:
-        """Let a host's nova-compute end, and nova know that it has."""
-        self.computes[name].stop()
-        self.admin_api.put_service_force_down(self._service_id(name), True)
-
-    def recover_host(self, name: str, shape: hosts.HostShape) -> None:
-        """Start the nova-compute of a host that had failed."""
-        # While guests are still to be cleaned up, nova lets no host up.
-        self.restart_host(name, shape)
-        self.admin_api.put_service_force_down(self._service_id(name), False)
-
-    def _service_id(self, name: str) -> str:
-        service, = self.admin_api.get_services('nova-compute', name)
-        return str(service['id'])
-
-    def restart_host(self, name: str, shape: hosts.HostShape) -> None:
-        """Restart a host's nova-compute; its guests stay as they are."""
-        with self._nova_conf(name, shape):
-            self.restart_compute_service(name)
-
     @contextlib.contextmanager
-    def _nova_conf(self, name: str,
-                   shape: hosts.HostShape) -> Iterator[None]:
+    def nova_conf(self, name: str,
+                  shape: hosts.HostShape) -> Iterator[None]:
         """Give the compute service started meanwhile its host's options.
 
         Creating the service reads them in this thread. Starting it already

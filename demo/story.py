@@ -176,9 +176,7 @@ class Story:
             shape = self._nova.shape(name)
             cells = self._nova.host_topology(name).cells
             yield outcome.Host(
-                name, kind,
-                tuple(outcome.Cell(cell.id, cell.socket, cell.memory_mib,
-                                   cell.cores) for cell in shape.cells),
+                name, kind, shape.cells,
                 dedicated=_union(cell.pcpuset for cell in cells),
                 shared=_union(cell.cpuset for cell in cells),
                 ratio=shape.cpu_allocation_ratio)

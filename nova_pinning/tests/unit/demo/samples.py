@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small outcome of the demo."""
 
+from demo import hosts
 from demo import outcome
 from nova_pinning import cpuset
 
@@ -18,7 +19,7 @@ _PINNED = """
 """
 _FLOATING = '<domain><vcpu cpuset="0-7">2</vcpu></domain>'
 
-_CELL = outcome.Cell(0, 0, 8192, ((0, 4), (1, 5), (2, 6), (3, 7)))
+_CELL = hosts.CellShape(0, 0, ((0, 4), (1, 5), (2, 6), (3, 7)), 8192)
 
 
 def small_outcome(held=True):
