@@ -309,7 +309,7 @@ def by_class_of_guests(case: FilterCase, occupancy: Occupancy) -> Findings:
     if case.host.known_class is not None:
         return
     try:
-        found = host_class(occupancy)
+        found = host_class(occupancy, case.rules.unknown_host_class)
     except hostclass.UnknownClass as error:
         yield FilterRefusal(f'is of no class: {error}')
         return
@@ -319,17 +319,21 @@ def by_class_of_guests(case: FilterCase, occupancy: Occupancy) -> Findings:
             f'{case.request.guest_class}', str(found))
 
 
-def host_class(occupancy: Occupancy) -> hostclass.HostClass | None:
-    """The class of a host to HostClassFilter, by its default options.
+def host_class(
+    occupancy: Occupancy, unknown_host_class: str = hostclass.BY_GUESTS,
+) -> hostclass.HostClass | None:
+    """The class of a host to HostClassFilter.
 
-    :returns: None if too little is known of it
+    :param unknown_host_class: the option of group [pinning]
+    :returns: None if too little is known of it, or it takes any guest
     :raises hostclass.UnknownClass: if the filter refuses it to all guests
     """
     host = occupancy.host
     if host.known_class or host.is_opaque:
         return host.known_class
-    return hostclass.class_of_guests(
-        occupancy.engine.cells, sum(guest.vcpus for guest in occupancy.guests))
+    return hostclass.class_of_unmarked(
+        unknown_host_class, occupancy.engine.cells,
+        sum(guest.vcpus for guest in occupancy.guests))
 
 
 def _count(most: int, occupancy: Occupancy) -> Findings:

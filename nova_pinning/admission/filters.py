@@ -25,7 +25,6 @@ from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import scheduler_rules
 
-CLASS_FILTER = 'HostClassFilter'
 _COMPUTE_FILTER = 'ComputeFilter'
 
 
@@ -56,7 +55,7 @@ class FilterRule(NamedTuple):
 #: By nova's names. Filters that are not in here nobody can judge.
 RULES: Mapping[str, FilterRule] = {
     _COMPUTE_FILTER: FilterRule(filter_rules.by_state),
-    CLASS_FILTER: FilterRule(
+    scheduler_rules.CLASS_FILTER: FilterRule(
         filter_rules.by_class, filter_rules.by_class_of_guests),
     'AggregateInstanceExtraSpecsFilter': FilterRule(
         filter_rules.by_aggregate_extra_specs),
@@ -102,7 +101,7 @@ _REQUEST_FILTERS: Mapping[str, _OfHost] = {
     'tenant-aggregate': filter_rules.by_tenant_aggregates,
 }
 _LAYERS = dict.fromkeys(_REQUEST_FILTERS, outcome.RefusalLayer.PLACEMENT) | {
-    CLASS_FILTER: outcome.RefusalLayer.CLASS}
+    scheduler_rules.CLASS_FILTER: outcome.RefusalLayer.CLASS}
 
 
 def gate(

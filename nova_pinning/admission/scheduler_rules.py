@@ -5,6 +5,10 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_pinning.admission import offered_host
+from nova_pinning.model import hostclass
+
+#: That of this project which keeps guests off hosts of the other class.
+CLASS_FILTER = 'HostClassFilter'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,7 @@ class SchedulerRules:
     :param max_instances_per_host: [filter_scheduler] max_instances_per_host
     :param isolates_hosts: whether [filter_scheduler] has isolated_hosts or
         isolated_images; None if it is not known
+    :param unknown_host_class: [pinning] unknown_host_class
     :param image_separator: [filter_scheduler]
         aggregate_image_properties_isolation_separator
     :param image_namespace: [filter_scheduler]
@@ -48,6 +53,7 @@ class SchedulerRules:
     pci_in_placement: bool = False
     max_instances_per_host: int = 50
     isolates_hosts: bool | None = None
+    unknown_host_class: str = hostclass.BY_GUESTS
     image_separator: str = '.'
     image_namespace: str = ''
 
@@ -74,4 +80,9 @@ class SchedulerRules:
         So it does unless the filters are known, and it is not among them.
         """
         return (self.enabled_filters is None
-                or 'HostClassFilter' in self.enabled_filters)
+                or CLASS_FILTER in self.enabled_filters)
+
+    def minds_guests(self, host: offered_host.OfferedHost) -> bool:
+        """Whether filters may come to say otherwise as its guests change."""
+        return self.counts_guests or (
+            self.keeps_classes and host.known_class is None)

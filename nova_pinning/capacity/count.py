@@ -25,6 +25,7 @@ from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import providers
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.admission import shortages
 from nova_pinning.capacity import search
 from nova_pinning.fit import capacity
@@ -526,7 +527,7 @@ class Counter:
 
 
 _BY_FILTER = {'ComputeFilter': CapacityCause.DISABLED,
-              'HostClassFilter': CapacityCause.CLASS,
+              scheduler_rules.CLASS_FILTER: CapacityCause.CLASS,
               'availability-zone': CapacityCause.AGGREGATES,
               'isolated-aggregate': CapacityCause.AGGREGATES,
               'tenant-aggregate': CapacityCause.AGGREGATES}
