@@ -10,12 +10,16 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
+from typing import TypeAlias
 
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.placement import inventory
+
+#: A kind of gap, how many hosts have it, and an example: 'cmp-1: ...'.
+Counted: TypeAlias = tuple[outcome.DoubtKind, int, str]
 
 #: Gaps in answers about guests with NUMA cells.
 _OF_CELLS = frozenset({
@@ -94,9 +98,7 @@ def _free(occupancy: host_occupancy.HostOccupancy, name: str) -> int:
     return max(0, int(has.capacity) - occupancy.resources_used.get(name, 0))
 
 
-def counted(
-    hosts: Iterable[offered_host.OfferedHost],
-) -> list[tuple[outcome.DoubtKind, int, str]]:
+def counted(hosts: Iterable[offered_host.OfferedHost]) -> list[Counted]:
     """How many hosts have each kind of gap, and an example: 'cmp-1: ...'."""
     by_kind: dict[outcome.DoubtKind, list[tuple[str, str]]] = {}
     for host in hosts:
@@ -108,5 +110,10 @@ def counted(
 
 def as_list(hosts: Iterable[offered_host.OfferedHost]) -> list[dict[str, Any]]:
     """The same for JSON."""
+    return counted_as_list(counted(hosts))
+
+
+def counted_as_list(gaps: Iterable[Counted]) -> list[dict[str, Any]]:
+    """What :func:`counted` gives, for JSON."""
     return [{'kind': str(kind), 'hosts': number, 'example': example}
-            for kind, number, example in counted(hosts)]
+            for kind, number, example in gaps]

@@ -152,6 +152,11 @@ class GuestRequest:
     image: Pairs | None = ()
     doubts: tuple[outcome.Doubt, ...] = ()
 
+    @property
+    def minds_candidates(self) -> bool:
+        """Whether its place hangs on which candidate Placement gives."""
+        return any(device.groups for device in self.devices)
+
     def extra_spec(self, key: str) -> str | None:
         """The value of an extra spec, None if the flavor has none such."""
         return dict(self.extra_specs).get(key)

@@ -65,10 +65,26 @@ class HostOccupancy:
             self, guests=tuple(guests), engine=engine,
             used=self._used_with(guest, -1))
 
+    def shared_with(self, index: int, amounts: Iterable[tuple[str, int]],
+                    sign: int) -> 'HostOccupancy':
+        """The host once a guest of another host takes of its providers.
+
+        :param index: of the provider, which shares with both hosts
+        :param sign: 1, or -1 for a guest that leaves
+        """
+        return dataclasses.replace(
+            self, used=self._used_after([(index, amounts)], sign))
+
     def _used_with(self, guest: resident_guest.ResidentGuest,
                    sign: int) -> tuple[Mapping[str, int], ...]:
+        return self._used_after(allocations(guest, self.inventories), sign)
+
+    def _used_after(
+        self, taken: Iterable[tuple[int, Iterable[tuple[str, int]]]],
+        sign: int,
+    ) -> tuple[Mapping[str, int], ...]:
         used: list[Mapping[str, int]] = list(self.used)
-        for index, amounts in allocations(guest, self.inventories):
+        for index, amounts in taken:
             before = used[index]
             used[index] = {**before, **{
                 name: before.get(name, 0) + sign * amount

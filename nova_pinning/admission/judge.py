@@ -101,9 +101,18 @@ class AdmissionJudge:
     ) -> HostGate:
         """The same with what filters say because of the guests there."""
         gate = self.gate(request, occupancy.host, wishes)
-        found = filters.by_guests(request, wishes, occupancy, self.rules)
+        found = self.by_guests(request, occupancy, wishes)
         return HostGate((*gate.refusals, *found.refusals),
-                        (*gate.doubts, *self.remaining(found.doubts)))
+                        (*gate.doubts, *found.doubts))
+
+    def by_guests(
+        self, request: guest_request.GuestRequest,
+        occupancy: host_occupancy.HostOccupancy,
+        wishes: guest_request.GuestWishes = _NO_WISHES,
+    ) -> HostGate:
+        """What filters say of a host because of the guests there only."""
+        found = filters.by_guests(request, wishes, occupancy, self.rules)
+        return HostGate(found.refusals, self.remaining(found.doubts))
 
     def answer(
         self, request: guest_request.GuestRequest,
@@ -176,7 +185,7 @@ class AdmissionJudge:
         """
         counts: tuple[providers.Candidate | None,
                       model.Fit | model.Refusal] | None = None
-        for candidate in _candidates(request, occupancy):
+        for candidate in candidates(request, occupancy):
             place = self.fit_on(request, occupancy, candidate)
             if isinstance(place, model.Fit):
                 if not self.remaining(candidate.doubts):
@@ -192,11 +201,22 @@ class AdmissionJudge:
         occupancy: host_occupancy.HostOccupancy,
         candidate: providers.Candidate | None = None,
     ) -> model.Fit | model.Refusal:
-        """What PinnedTopologyFilter finds, as far as it can be told.
+        """Where PinnedTopologyFilter puts a guest, as far as can be told.
 
         :param candidate: whose PCI devices count; None where Placement gives
             none
         """
+        decision = self.decide(request, occupancy, candidate)
+        if isinstance(decision, fit.Decision):
+            return decision.fit
+        return FLOATING if decision is None else decision
+
+    def decide(
+        self, request: guest_request.GuestRequest,
+        occupancy: host_occupancy.HostOccupancy,
+        candidate: providers.Candidate | None = None,
+    ) -> fit.Decision | model.Refusal | None:
+        """The same with what else came of it; None where the guest floats."""
         host = occupancy.host
         known = gaps.without_devices(host, request)
         if known is not request and gaps.device_limit(
@@ -207,20 +227,18 @@ class AdmissionJudge:
                     host.pci_pools, occupancy.device_uses, known.devices, (),
                     host.cells, _chosen(candidate)) is None:
                 return model.Refusal(model.Reason.PCI)
-            return FLOATING
+            return None
         check = None
         if known.devices or host.pci_pools:
             check = devices.check(
                 host.pci_pools, occupancy.device_uses, known.devices,
                 host.cells, _chosen(candidate))
-        decision = fit.decide(
+        return fit.decide(
             occupancy.engine, known.topology, pack=self.rules.packs_cells,
             pci=check, bounds=self.bounds)
-        return (decision if isinstance(decision, model.Refusal)
-                else decision.fit)
 
 
-def _candidates(
+def candidates(
     request: guest_request.GuestRequest,
     occupancy: host_occupancy.HostOccupancy,
 ) -> Iterator[providers.Candidate]:
@@ -228,13 +246,12 @@ def _candidates(
 
     Where they differ in nothing that a fit looks at, the first of a query.
     """
-    minds_devices = any(device.groups for device in request.devices)
     for query in request.queries or (_NO_QUERY,):
         try:
             for candidate in providers.takeable(
                     occupancy.host, occupancy.used, query):
                 yield candidate
-                if not minds_devices:
+                if not request.minds_candidates:
                     break
         except providers.UnfinishedSearch as error:
             yield providers.Candidate(doubts=(error.doubt,))
@@ -281,7 +298,7 @@ def use_of(
     """
     taken: tuple[devices.PciUse, ...] | None = ()
     for candidate in ((candidate,) if candidate is not None
-                      else _candidates(request, occupancy)):
+                      else candidates(request, occupancy)):
         if request.devices:
             taken = devices.take(
                 occupancy.host.pci_pools, occupancy.device_uses,
@@ -294,20 +311,38 @@ def use_of(
         candidate.allocations if candidate is not None else ())
 
 
+def resident(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy, use: outcome.HostUse,
+    uuid: str = '',
+) -> resident_guest.ResidentGuest:
+    """What a guest that was asked for is once it is on a host."""
+    resources: dict[str, int] = {}
+    if use.allocations:
+        # It may take other amounts than such a guest usually does.
+        usual = inventory.allocation(
+            request.vcpus, request.memory_mib, request.disk_gib,
+            request.topology,
+            on_pcpus=inventory.PCPU in occupancy.inventories)
+        taken = dict.fromkeys(usual, 0) | dict(
+            dict(use.allocations).get(providers.ROOT, ()))
+        resources = {name: amount for name, amount in taken.items()
+                     if amount != usual.get(name, 0)}
+    return resident_guest.ResidentGuest(
+        uuid=uuid, host=occupancy.host.name, flavor=request.name,
+        vcpus=request.vcpus, memory_mib=request.memory_mib,
+        disk_gib=request.disk_gib, resources=resources,
+        allocations=tuple([of_child for of_child in use.allocations
+                           if of_child[0] != providers.ROOT]),
+        guest_class=request.guest_class, topology=request.topology,
+        fit=use.fit, devices=use.pci_devices)
+
+
 def placed_on(
     request: guest_request.GuestRequest,
     occupancy: host_occupancy.HostOccupancy,
     place: model.Fit, uuid: str = '',
 ) -> resident_guest.ResidentGuest:
     """What a guest that was asked for is once it fits on a host so."""
-    use = use_of(request, occupancy, place)
-    amounts = dict(use.allocations)
-    return resident_guest.ResidentGuest(
-        uuid=uuid, host=occupancy.host.name, flavor=request.name,
-        vcpus=request.vcpus, memory_mib=request.memory_mib,
-        disk_gib=request.disk_gib,
-        resources={name: amount for name, amount in amounts.pop(0, ())
-                   if name not in inventory.COUNTED},
-        allocations=tuple(amounts.items()),
-        guest_class=request.guest_class, topology=request.topology,
-        fit=use.fit, devices=use.pci_devices)
+    return resident(
+        request, occupancy, use_of(request, occupancy, place), uuid)

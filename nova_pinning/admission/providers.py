@@ -87,7 +87,7 @@ def candidates(
             and _only_root_offers(host, query)):
         # Most guests on most hosts.
         if _gives_all(host, used[ROOT], query):
-            yield Candidate(((ROOT, groups[0].asked),), (('', (ROOT,)),))
+            yield of_root(query)
             return
         unknown = doubts(host, query)
         if not unknown:
@@ -118,6 +118,27 @@ def takeable(
     return (candidate for candidate in candidates(host, used, query)
             if not candidate.allocations
             or candidate.allocations[0][0] == ROOT)
+
+
+def of_root(query: guest_request.CandidatesQuery) -> Candidate:
+    """The candidate by which its own provider meets a query of one group."""
+    return Candidate(((ROOT, query.groups[0].asked),), (('', (ROOT,)),))
+
+
+def has_enough_at_best(
+    host: offered_host.OfferedHost, query: guest_request.CandidatesQuery,
+) -> bool | None:
+    """Whether a host meets a query while enough of each class is left.
+
+    :returns: False if it never does; None if more than what its own provider
+        has left counts, so that only :func:`candidates` tells
+    """
+    if (len(query.groups) != 1 or query.groups[0].suffix
+            or not _only_root_offers(host, query)):
+        return None
+    if _gives_all(host, dict.fromkeys(query.resources, -sys.maxsize), query):
+        return True
+    return None if doubts(host, query) else False
 
 
 def doubts(
