@@ -123,13 +123,17 @@ def pairs(items: Iterable[str], where: errors.Location,
     return given
 
 
-def add_assume(parser: argparse._ActionsContainer) -> None:
-    """The option that takes away what is not known."""
+def add_assume(
+    parser: argparse._ActionsContainer,
+    kinds: Iterable[outcome.DoubtKind] = tuple(outcome.DoubtKind),
+) -> None:
+    """The option that takes away what is not known of these kinds."""
+    names = list(map(str, kinds))
     parser.add_argument(
         '--assume', metavar='KIND', action='append', default=[],
-        choices=[str(kind) for kind in outcome.DoubtKind],
+        choices=names,
         help='take what is not known of this kind to be as a guest needs it: '
-             + ', '.join(outcome.DoubtKind) + '; may be given several times. '
+             + ', '.join(names) + '; may be given several times. '
              'Otherwise it makes an answer undecided, and the output names it')
 
 

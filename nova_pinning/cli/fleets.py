@@ -75,10 +75,18 @@ def status(fleet: snapshot.Fleet) -> int:
 def show_gaps(fleet: snapshot.Fleet, console: rich.console.Console) -> None:
     """Print what is not known of hosts, where that makes answers bounds."""
     if gaps.are_bounds(fleet.hosts):
+        show_doubts(gaps.counted(fleet.hosts), console)
+
+
+def show_doubts(
+    doubts: Sequence[gaps.Counted], console: rich.console.Console,
+) -> None:
+    """Print what is not known, if anything is not."""
+    if doubts:
         printing.heading('Not certain, since not all is known', console)
         printing.pairs([
             (gaps.NAMES[kind], f'{words.count(number, "host")}, as {example}')
-            for kind, number, example in gaps.counted(fleet.hosts)], console)
+            for kind, number, example in doubts], console)
 
 
 def with_gaps(answer: display.Answer,

@@ -13,6 +13,7 @@ import sys
 
 from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import outcome
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -22,7 +23,6 @@ from nova_pinning.cli import guest_options
 from nova_pinning.cli import select
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
-from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import simulation_plot
@@ -39,6 +39,8 @@ from nova_pinning.simulation import trace
 #: Ended by an interrupt, as shells have it.
 _INTERRUPTED = 130
 _MOST_SEEDS = 10_000
+_OF_HARDWARE = (outcome.DoubtKind.CELLS, outcome.DoubtKind.DEVICES,
+                outcome.DoubtKind.DEVICE_TAGS)
 
 
 class Simulate(base_command.FileCommand):
@@ -52,9 +54,8 @@ class Simulate(base_command.FileCommand):
     The same seed gives the same result on any machine and with any number of
     processes.
 
-    On hosts of which only Placement tells, guests with NUMA cells are put
-    nowhere. The exit status is 1 where hosts are not known well enough for
-    exact answers.
+    A host takes no guest of which it is not certain that it may be there, and
+    the output names what is not known. The exit status is 1 then.
 
     Examples::
 
@@ -129,6 +130,10 @@ class Simulate(base_command.FileCommand):
             default=_cpus(), metavar='N',
             help='runs at a time (default: one a CPU, here %(default)s)')
         enabled_filters.add_option(parser)
+        # Guests are put on cells and devices that there are.
+        common_options.add_assume(parser, [
+            kind for kind in outcome.DoubtKind
+            if kind not in _OF_HARDWARE])
         parser.add_argument('--svg', metavar='FILE',
                             help='draw CPUs sold over time in this file')
         guest_options.add_order(parser)
@@ -143,7 +148,9 @@ class Simulate(base_command.FileCommand):
         results = _perform(parsed_args, study)
         if results is None:
             return _INTERRUPTED
-        _check_possible(results)
+        doubts = simulation_report.doubts(results)
+        if not doubts:
+            _check_possible(results)
         names = [configuration.name for configuration in study.configurations]
         if parsed_args.svg is not None:
             atomic_file.replace(parsed_args.svg,
@@ -151,18 +158,20 @@ class Simulate(base_command.FileCommand):
         if parsed_args.format == 'json':
             print(json.dumps({
                 **simulation_report.study_document(results, names),
-                'gaps': gaps.as_list(study.fleet.hosts)}, indent=2))
+                'gaps': gaps.counted_as_list(doubts)}, indent=2))
         elif parsed_args.format == 'csv':
             print(simulation_report.table(results), end='')
             # Nothing in the table says so.
             left_out = simulation_text.impossible(results)
-            if left_out:
-                print(f'warning: {left_out}', file=sys.stderr)
+            for text in (*([left_out] if left_out else ()), *[
+                    f'{gaps.NAMES[kind]}: {number:,} hosts, as {example}'
+                    for kind, number, example in doubts]):
+                print(f'warning: {text}', file=sys.stderr)
         else:
             console = base_command.console()
             simulation_text.show(results, names, study, console)
-            fleets.show_gaps(study.fleet, console)
-        return fleets.status(study.fleet)
+            fleets.show_doubts(doubts, console)
+        return base_command.FINDINGS if doubts else base_command.OK
 
 
 def _check_possible(results: Sequence[simulation_run.Result]) -> None:
@@ -227,13 +236,11 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
     fleet = fleets.load(parsed_args)
     if not fleet.hosts:
         raise errors.InputError('has no hosts', fleet.where)
-    keeps_classes = dataclasses.replace(
-        occupied.rules_of(fleet), enabled_filters=enabled_filters.names(
-            parsed_args, fleet)).keeps_classes
+    filters = enabled_filters.names(parsed_args, fleet)
     chosen = [
-        dataclasses.replace(configuration, keeps_classes=keeps_classes)
+        dataclasses.replace(configuration, enabled_filters=filters)
         if parsed_args.filters is not None or
-        configuration.keeps_classes is None else configuration
+        configuration.enabled_filters is None else configuration
         for configuration in chosen]
     source: compare.ArrivalSource
     if summary is not None:
@@ -257,7 +264,8 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
             max_events=parsed_args.events, refused_share=parsed_args.limit,
             window=parsed_args.window,
             stops_at_limit=parsed_args.stop_at_limit,
-            looks_at_l3=parsed_args.fast),
+            looks_at_l3=parsed_args.fast,
+            assumes=common_options.assumed(parsed_args)),
         is_fast=parsed_args.fast)
 
 

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filters of nova-scheduler whose names tell what it does with a fleet."""
 
-from collections.abc import Collection
 from collections.abc import Sequence
 
+from nova_pinning.admission import scheduler_rules
 from nova_pinning import errors
 from nova_pinning.model import filter_order
 from nova_pinning import spelling
 
-CLASS_FILTER = 'HostClassFilter'
 TOPOLOGY_FILTERS = (filter_order.LAST_FILTER, filter_order.REPLACED_FILTER)
 
 #: How much alike a misspelt name and the right one are at least. Nova's other
@@ -28,8 +27,8 @@ def check(names: Sequence[str], where: errors.Location) -> None:
     for name in names:
         module, _dot, of_class = name.rpartition('.')
         right = next(iter(spelling.nearest(
-            of_class, (CLASS_FILTER, *TOPOLOGY_FILTERS), 1, _LEAST_ALIKE,
-        )), of_class)
+            of_class, (scheduler_rules.CLASS_FILTER, *TOPOLOGY_FILTERS), 1,
+            _LEAST_ALIKE)), of_class)
         if module:
             raise errors.InputError(
                 f'{name}: nova knows filters by the names of their classes, '
@@ -38,8 +37,3 @@ def check(names: Sequence[str], where: errors.Location) -> None:
             raise errors.InputError(
                 f'{name} looks like {right}, but nova knows filters by their '
                 'exact names', where, f'write {right}')
-
-
-def keep_classes(names: Collection[str]) -> bool:
-    """Whether guests are kept off hosts of the other class."""
-    return CLASS_FILTER in names

@@ -11,6 +11,7 @@ import io
 from typing import Any
 from typing import NamedTuple
 
+from nova_pinning.admission import gaps
 from nova_pinning.simulation import meter
 from nova_pinning.simulation import simulation_run
 from nova_pinning.simulation import statistic
@@ -101,6 +102,16 @@ def impossible(
         totals[vcpus, name] += count
     return [meter.ImpossibleKind(name, vcpus, totals[vcpus, name])
             for vcpus, name in sorted(totals)]
+
+
+def doubts(results: Sequence[simulation_run.Result]) -> list[gaps.Counted]:
+    """What was not known in any of the runs, by kind."""
+    found: dict[str, gaps.Counted] = {}
+    for result in results:
+        for kind, number, example in result.doubts:
+            _kind, most, first = found.get(kind, (kind, 0, example))
+            found[kind] = kind, max(most, number), first
+    return [found[kind] for kind in sorted(found)]
 
 
 def study_document(

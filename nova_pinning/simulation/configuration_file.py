@@ -46,8 +46,7 @@ def read(path: str) -> scheduler_configuration.SchedulerConfiguration:
     """What a nova.conf says about weighers.
 
     Read are the multipliers and ``weight_classes`` of group
-    [filter_scheduler], whether its ``enabled_filters`` have HostClassFilter,
-    where they are given,
+    [filter_scheduler], its ``enabled_filters`` where they are given,
     ``packing_host_numa_cells_allocation_strategy`` of [compute], and group
     [pinning].
 
@@ -97,8 +96,7 @@ def read(path: str) -> scheduler_configuration.SchedulerConfiguration:
     return scheduler_configuration.SchedulerConfiguration(
         name=os.path.basename(path), multipliers=multipliers,
         packs_cells=packs,
-        keeps_classes=(None if enabled is None
-                       else filter_names.keep_classes(enabled)),
+        enabled_filters=None if enabled is None else tuple(enabled),
         pinning={opt.dest: conf.pinning[opt.dest]
                  for opt in pinning.list_opts()[pinning.pinning_group]
                  if conf.pinning[opt.dest] != opt.default})

@@ -18,24 +18,21 @@ from typing import TypeAlias
 
 import numpy
 
-from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
-from nova_pinning.bridge import standalone
+from nova_pinning.admission import judge
+from nova_pinning.admission import providers
 from nova_pinning import fit
 from nova_pinning.fit import score
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.scheduler import mix
+from nova_pinning.simulation import admission_columns
+from nova_pinning.simulation import cell_state
 from nova_pinning.simulation import hosts
-from nova_pinning.simulation import occupancy_ledger
-from nova_pinning.simulation import offers
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import settings
-from nova_pinning.simulation import views
 
 Floats: TypeAlias = numpy.ndarray
 Indices: TypeAlias = numpy.ndarray
-Flags: TypeAlias = numpy.ndarray
 
 #: As nova.scheduler.weights.pci.MAX_DEVS.
 _MAX_DEVICES = 100
@@ -58,7 +55,6 @@ class SchedulingDecision(NamedTuple):
 #: [scheduler] max_attempts, as nova has it where nobody says otherwise.
 _MAX_ATTEMPTS = 3
 _REFUSED = SchedulingDecision(None)
-_NO_ROOM = model.Refusal(model.Reason.CELLS_CONTENDED)
 
 
 class _HostTier(enum.IntEnum):
@@ -78,7 +74,9 @@ class _HostTier(enum.IntEnum):
 class _FastKind:
     """A kind of guest, with what is known about each host for it.
 
+    :ivar columns: what Placement and the other filters say
     :ivar seen: version of each host that the rest is about
+    :ivar candidates: by host, of Placement; where None, the first
     :ivar picks_pages: whether nova's claim picks the size of its pages, which
         can hang on other cells than the one that they are in
     :ivar losses: by number of the size, how many CPUs more the guest strands
@@ -87,12 +85,11 @@ class _FastKind:
     :ivar left: free CPUs that the guest leaves in its cells
     """
 
-    def __init__(self, number: int, request: guest_request.GuestRequest,
-                 queries: tuple[offers.ResourceQuery, ...],
+    def __init__(self, number: int, columns: admission_columns.KindColumns,
                  count: int) -> None:
         self.number = number
-        self.request = request
-        self.queries = queries
+        self.columns = columns
+        self.request = request = columns.request
         self.is_pinned = (request.topology is not None
                           and request.topology.is_pinned)
         self.picks_pages = request.topology is not None and any(
@@ -100,7 +97,8 @@ class _FastKind:
         self.seen = numpy.full(count, -1, dtype=numpy.int64)
         self.tier = numpy.zeros(count, dtype=numpy.int8)
         self.decisions: list[fit.Decision | None] = [None] * count
-        self.losses: dict[int, occupancy_ledger.Numbers] = {}
+        self.candidates: list[providers.Candidate | None] = [None] * count
+        self.losses: dict[int, Indices] = {}
         self.l3_weight: Floats = numpy.zeros(count)
         self.l3_domains = numpy.zeros(count, dtype=numpy.int64)
         self.l3_fewest = numpy.zeros(count, dtype=numpy.int64)
@@ -110,20 +108,21 @@ class _FastKind:
 class FastScheduler:
     """Schedules guests on the hosts of a ledger.
 
+    :param columns: with the ledger
     :param looks_at_l3: whether decisions tell about L3 domains
     """
 
     def __init__(
-        self, ledger: occupancy_ledger.OccupancyLedger,
+        self, columns: admission_columns.AdmissionColumns,
         configuration: scheduler_configuration.SchedulerConfiguration,
-        aggregates: Mapping[str, snapshot.FleetAggregate] | None = None,
         looks_at_l3: bool = False,
     ) -> None:
-        self.ledger = ledger
-        self._settings = settings.read(configuration, _ask_nova)
-        self._packs_cells = configuration.packs_cells
-        self._gate = None if configuration.keeps_classes is False else (
-            offers.ClassGate(ledger, self._settings.unknown_host_class))
+        self._columns = columns
+        self.ledger = columns.ledger
+        self._judge = columns.judge
+        self._patient_judge = judge.AdmissionJudge(
+            self._judge.rules, self._judge.bounds._replace(is_patient=True))
+        self._settings = settings.read(configuration)
         self._looks_at_l3 = looks_at_l3
         self._recent = mix.RecentMix(self._settings.recent_requests)
         #: Sizes that stranded CPUs were ever calculated for, numbered.
@@ -131,16 +130,19 @@ class FastScheduler:
         #: Shares of sizes, these by number.
         self._mix: list[tuple[int, float]] = []
         self._kinds: dict[int, _FastKind] = {}
-        self._l3_cpus = [hosts.l3_cpus(host, aggregates or {})
-                         for host in ledger.hosts]
+        aggregates = self._judge.rules.aggregates
+        self._l3_cpus = [hosts.l3_cpus(host, aggregates)
+                         for host in self.ledger.hosts]
         #: By number of CPUs, and where in memory lie the lists of cores of
         #: the cell and the others.
         self._l3_domains: dict[tuple[int | None, ...], dict[int, int]] = {}
-        self._placement = offers.PlacementCounts(ledger)
         self._cpu_ratio: Floats = numpy.array(
-            [host.cpu_allocation_ratio for host in ledger.hosts], dtype=float)
+            [host.cpu_allocation_ratio for host in self.ledger.hosts],
+            dtype=float)
         self._weighers = [
-            (name, _multipliers(name, multiplier, ledger, aggregates or {}))
+            (name, numpy.array([
+                hosts.multiplier(name, multiplier, host, aggregates)
+                for host in self.ledger.hosts]))
             for name, multiplier in configuration.weighers]
         self._needs_losses = any(
             name == scheduler_configuration.FRAGMENTATION
@@ -156,23 +158,24 @@ class FastScheduler:
         :param known: the decision, if it was made in an earlier run
         """
         kind = self._kinds.get(id(request)) or self._new_kind(request)
-        offered = self._placement.offers(kind.queries)
-        if not offered.any.any():
+        offered = kind.columns.offered()
+        if not offered.any():
             # No filter ever sees such a request.
             return _REFUSED
         if kind.is_pinned:
             self._note_request(uuid, kind)
-        if known is not None and known.host is None:
-            return known
+        passing = offered & kind.columns.passing()
         if known is None:
-            indices = numpy.flatnonzero(offered.any & self._may(request))
+            indices = numpy.flatnonzero(passing)
+        elif known.host is None:
+            return known
         else:
-            indices = numpy.array([known.host])
+            indices = numpy.array([known.host])[passing[[known.host]]]
         indices = self._passing(kind, indices)
         if not len(indices):
             return _REFUSED
         index = int(self._choose(kind, indices))
-        self._take(uuid, kind, index, offered)
+        self._take(uuid, kind, index)
         return known or self._decision(kind, indices, index)
 
     def move(self, uuid: str, request: guest_request.GuestRequest,
@@ -184,16 +187,15 @@ class FastScheduler:
         :returns: whether it is there now; if not, it is where it was
         """
         kind = self._kinds.get(id(request)) or self._new_kind(request)
-        offered = self._placement.offers(kind.queries)
-        if not offered.any[target]:
+        offered = kind.columns.offered()
+        if not offered[target]:
             return False
         if kind.is_pinned:
             self._note_request(uuid, kind)
-        if not self._may(request)[target] or not len(
+        if not kind.columns.passing()[target] or not len(
                 self._passing(kind, numpy.array([target]))):
             return False
-        self.ledger.release(uuid)
-        self._take(uuid, kind, target, offered)
+        self._take(uuid, kind, target)
         return True
 
     def _passing(self, kind: _FastKind, indices: Indices) -> Indices:
@@ -203,13 +205,21 @@ class FastScheduler:
         self._look(kind, indices)
         return self._best_tier(kind, indices)
 
-    def _take(self, uuid: str, kind: _FastKind, index: int,
-              offered: offers.Offers) -> None:
-        """Enter a guest into the ledger, where the last look put it."""
+    def _take(self, uuid: str, kind: _FastKind, index: int) -> None:
+        """Enter a guest into the ledger, where the last look put it.
+
+        If it is on another host, it leaves that.
+        """
         decision = kind.decisions[index]
-        self.ledger.take(uuid, self.ledger.placed_guest(
-            index, kind.request, decision.fit if decision else None,
-            offered.resources(index)))
+        occupancy = self.ledger.occupancies[index]
+        use = judge.use_of(
+            kind.request, occupancy,
+            judge.FLOATING if decision is None else decision.fit,
+            kind.candidates[index] or kind.columns.candidates(index)[0])
+        if uuid in self.ledger.placed_guests:
+            self.ledger.release(uuid)
+        self.ledger.take(index, judge.resident(
+            kind.request, occupancy, use, uuid))
 
     def _decision(self, kind: _FastKind, indices: Indices,
                   index: int) -> SchedulingDecision:
@@ -228,18 +238,10 @@ class FastScheduler:
         """There is nothing to give back."""
 
     def _new_kind(self, request: guest_request.GuestRequest) -> _FastKind:
-        kind = _FastKind(
-            len(self._kinds), request,
-            self._placement.resource_queries(request),
+        kind = self._kinds[id(request)] = _FastKind(
+            len(self._kinds), self._columns.of(request),
             len(self.ledger.hosts))
-        self._kinds[id(request)] = kind
         return kind
-
-    def _may(self, request: guest_request.GuestRequest) -> Flags:
-        """The hosts that HostClassFilter lets pass, if it is enabled."""
-        if self._gate is None:
-            return numpy.ones(len(self.ledger.hosts), dtype=bool)
-        return self._gate.allowed(request.guest_class)
 
     def _note_request(self, uuid: str, kind: _FastKind) -> None:
         """Note the sizes that stranded CPUs are calculated for."""
@@ -263,7 +265,8 @@ class FastScheduler:
 
     def _look(self, kind: _FastKind, indices: Indices) -> None:
         """Bring up to date what is known about some hosts."""
-        version = self.ledger.version
+        version = (self.ledger.allocated if kind.request.minds_candidates
+                   else self.ledger.version)
         for index in indices[kind.seen[indices] != version[indices]].tolist():
             kind.seen[index] = version[index]
             self._keep(kind, index, self._decide(kind, index))
@@ -296,21 +299,17 @@ class FastScheduler:
     def _decide(self, kind: _FastKind, index: int, is_patient: bool = False,
                 ) -> fit.Decision | model.Refusal | None:
         """Where a guest would go on a host, None for anywhere."""
-        ledger, request = self.ledger, kind.request
-        pools, uses = ledger.hosts[index].pci_pools, ledger.uses[index]
-        host = ledger.engine_host(index)
-        guest = request.topology
-        if guest is None:
-            taken = devices.take(pools, uses, request.devices, (), host.cells)
-            return _NO_ROOM if taken is None else None
-        check = None
-        if request.devices or pools:
-            check = devices.check(pools, uses, request.devices, host.cells)
-        bounds = self._settings.bounds
-        if is_patient:
-            bounds = bounds._replace(is_patient=True)
-        return fit.decide(host, guest, pack=self._packs_cells, pci=check,
-                          bounds=bounds)
+        admission = self._patient_judge if is_patient else self._judge
+        occupancy = self.ledger.occupancies[index]
+        if not kind.request.minds_candidates:
+            return admission.decide(kind.request, occupancy)
+        outcome: fit.Decision | model.Refusal | None = None
+        for candidate in kind.columns.candidates(index):
+            kind.candidates[index] = candidate
+            outcome = admission.decide(kind.request, occupancy, candidate)
+            if not isinstance(outcome, model.Refusal):
+                break
+        return outcome
 
     def _note(self, kind: _FastKind, index: int,
               decision: fit.Decision) -> None:
@@ -343,7 +342,7 @@ class FastScheduler:
         others: list[int] = []
         if size.cells > 1:
             others = [_takes(cell, size, number)
-                      for cell in self.ledger.cells[index]
+                      for cell in self.ledger.occupancies[index].engine.cells
                       if cell not in cells]
         return score.loss(*self._rooms(kind, decision), others, size)
 
@@ -376,7 +375,8 @@ class FastScheduler:
         cost = domains = fewest = 0
         for index, cell in enumerate(decision.cells):
             others = [other.cores
-                      for other in self.ledger.cells[host_index]
+                      for other in self.ledger.occupancies[
+                          host_index].engine.cells
                       if other.id != cell.id]
             layout = l3_cpus, id(cell.cores), *map(id, others)
             notes, key = _notes(cell), ('l3', kind.number, index, layout)
@@ -459,17 +459,6 @@ class FastScheduler:
         return -kind.left[indices].astype(float), None
 
 
-def _ask_nova(attempt: fit.ClaimAttempt, choice: fit.CellChoice,
-              bounds: fit.ClaimBounds) -> fit.Claim | model.Refusal:
-    """What nova-compute's own claim does; nova is only imported now."""
-    standalone.prepare()
-    from nova_pinning.bridge import fleet_claim
-    host = attempt.host._replace(cells=tuple([
-        _view(cell).cell for cell in attempt.host.cells]))
-    return fleet_claim.predict_claim(attempt._replace(host=host), choice,
-                                     bounds)
-
-
 def _tier(outcome: fit.Decision | model.Refusal | None) -> _HostTier:
     if isinstance(outcome, model.Refusal):
         return (_HostTier.UNKNOWN if outcome.reason is model.Reason.NOVA_SLOW
@@ -480,21 +469,17 @@ def _tier(outcome: fit.Decision | model.Refusal | None) -> _HostTier:
         outcome.drawback) else _HostTier.SECOND
 
 
-def _view(cell: model.CellView) -> views.FrozenCellView:
-    assert isinstance(cell, views.FrozenCellView)
-    return cell
-
-
 def _notes(cell: model.CellView) -> dict[Hashable, Any]:
-    return _view(cell).notes
+    assert isinstance(cell, cell_state.CellState)
+    return cell.notes
 
 
-def _takes(cell: views.FrozenCellView, size: fit.Size, number: int) -> int:
+def _takes(cell: model.CellView, size: fit.Size, number: int) -> int:
     """How many guest cells of a size, given with its number, a cell takes."""
-    key = 'takes', number
-    count: int | None = cell.notes.get(key)
+    notes, key = _notes(cell), ('takes', number)
+    count: int | None = notes.get(key)
     if count is None:
-        count = cell.notes[key] = score.other_room(cell, size)
+        count = notes[key] = score.other_room(cell, size)
     return count
 
 
@@ -531,27 +516,3 @@ def _normalized(raw: Floats, least: float | None,
         return None
     result: Floats = (raw - low) / span
     return result
-
-
-def _multipliers(
-    name: str, multiplier: float, ledger: occupancy_ledger.OccupancyLedger,
-    aggregates: Mapping[str, snapshot.FleetAggregate],
-) -> Floats:
-    """The multiplier of a weigher on each host.
-
-    Aggregates outweigh the configuration: the least of what they say.
-    """
-    key = scheduler_configuration.MULTIPLIER_OPTIONS.get(name, '')
-    multipliers = numpy.full(len(ledger.hosts), multiplier)
-    for index, host in enumerate(ledger.hosts):
-        said = {
-            aggregates[aggregate].metadata[key]
-            for aggregate in host.aggregates
-            if aggregate in aggregates
-            and key in aggregates[aggregate].metadata}
-        try:
-            multipliers[index] = min(map(float, said), default=multiplier)
-        except ValueError:
-            # Nova logs it and goes by its configuration.
-            continue
-    return multipliers

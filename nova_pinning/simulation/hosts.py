@@ -7,6 +7,9 @@ from collections.abc import Mapping
 
 from nova_pinning.fleet import snapshot
 from nova_pinning.placement import placement_traits
+from nova_pinning.simulation import scheduler_configuration
+
+_UNKNOWN = snapshot.FleetAggregate('')
 
 
 def l3_cpus(
@@ -35,3 +38,22 @@ def _from_aggregates(
                 aggregates[name].metadata.get(placement_traits.L3_KEY, ''))
             if said is not None:
                 yield said
+
+
+def multiplier(
+    weigher: str, configured: float, host: snapshot.FleetHost,
+    aggregates: Mapping[str, snapshot.FleetAggregate],
+) -> float:
+    """The multiplier of a weigher on a host.
+
+    Aggregates outweigh the configuration: the least of what they say.
+    """
+    key = scheduler_configuration.MULTIPLIER_OPTIONS.get(weigher, '')
+    try:
+        return min([
+            float(aggregates[name].metadata[key]) for name in host.aggregates
+            if key in aggregates.get(name, _UNKNOWN).metadata],
+            default=configured)
+    except ValueError:
+        # Nova logs it and goes by its configuration.
+        return configured

@@ -10,15 +10,19 @@ from typing import NamedTuple
 
 import numpy
 
+from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
 from nova_pinning import fit
 from nova_pinning.fit import capacity
+from nova_pinning import model
+from nova_pinning.model import hostclass
 from nova_pinning.scheduler import mix
+from nova_pinning.simulation import cell_state
 from nova_pinning.simulation import occupancy_ledger
-from nova_pinning.simulation import views
 
 #: Samples that a run keeps at most; above that every second one is dropped.
 _MOST_SAMPLES = 240
+_DEDICATED = hostclass.HostClass.DEDICATED
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,6 +106,8 @@ class RunResult:
     :param impossible: guests that are left out of all other figures, since
         no host could hold them even if it was empty
     :param moves: None if none were to be made
+    :param doubts: what is not known of hosts that took no guest for that
+        reason: how many hosts, and an example
     :param decision_micros: median time of a decision; it is of this machine
         and moment, and no part of what is compared
     """
@@ -123,6 +129,7 @@ class RunResult:
     l3_met: int | None = None
     impossible: tuple[ImpossibleKind, ...] = ()
     moves: MoveCounts | None = None
+    doubts: tuple[gaps.Counted, ...] = ()
     decision_micros: float = dataclasses.field(default=0.0, compare=False)
     decision_micros_99: float = dataclasses.field(default=0.0, compare=False)
 
@@ -247,12 +254,13 @@ class RunMeter:
 
     def _moment(self, time_seconds: float) -> Moment:
         return Moment(self.arrivals, time_seconds,
-                      self._ledger.dedicated_vcpus)
+                      self._ledger.sold_vcpus[_DEDICATED])
 
     def _sample(self, time_seconds: float) -> None:
         self._samples.append(FleetSample(
-            self.arrivals, time_seconds, self._ledger.dedicated_vcpus,
-            self._ledger.shared_vcpus, self._stranded(), self.refused))
+            self.arrivals, time_seconds, self._ledger.sold_vcpus[_DEDICATED],
+            self._ledger.sold_vcpus[_DEDICATED.other], self._stranded(),
+            self.refused))
         if len(self._samples) >= _MOST_SAMPLES:
             self._samples = self._samples[1::2]
             self._every *= 2
@@ -266,7 +274,8 @@ class RunMeter:
         changed = numpy.flatnonzero(self._seen != ledger.version).tolist()
         for index in changed:
             self._lost[index] = [
-                _stranded(ledger.cells[index], size) for size in self._sizes]
+                _stranded(ledger.occupancies[index].engine.cells, size)
+                for size in self._sizes]
         self._seen[:] = ledger.version
         counts = numpy.array(list(self._sizes.values()), dtype=numpy.int64)
         total = int(counts.sum())
@@ -274,7 +283,10 @@ class RunMeter:
             return 0.0
         return int((self._lost.sum(axis=0) * counts).sum()) / total
 
-    def result(self, configuration: str, seed: int) -> RunResult:
+    def result(
+        self, configuration: str, seed: int,
+        doubts: tuple[gaps.Counted, ...],
+    ) -> RunResult:
         """What was found; to be asked for at the end of the run."""
         looked, possible, met = self._l3
         micros = sorted(self._micros)
@@ -294,25 +306,26 @@ class RunMeter:
                     self._kinds.items(),
                     key=lambda item: (item[0][1], item[0][0]))),
             samples=tuple(self._samples), first_refusal=self.first_refusal,
-            limit=self.limit, final_vcpus=self._ledger.dedicated_vcpus,
+            limit=self.limit, final_vcpus=self._ledger.sold_vcpus[_DEDICATED],
             impossible=tuple(
                 ImpossibleKind(name, vcpus, arrivals)
                 for (name, vcpus), arrivals in sorted(
                     self._impossible.items(),
                     key=lambda item: (item[0][1], item[0][0]))),
-            moves=self._moves,
+            moves=self._moves, doubts=doubts,
             digest=self._hash.hexdigest()[:32],
             decision_micros=micros[count // 2] if count else 0.0,
             decision_micros_99=micros[count * 99 // 100] if count else 0.0,
             **more)
 
 
-def _stranded(cells: Sequence[views.FrozenCellView], size: fit.Size) -> int:
+def _stranded(cells: Sequence[model.CellView], size: fit.Size) -> int:
     """Free CPUs of a host that guests of a size cannot use."""
     lost = 0
     rooms = []
     key = 'stranded', size
     for cell in cells:
+        assert isinstance(cell, cell_state.CellState)
         known: tuple[int, int] | None = cell.notes.get(key)
         if known is None:
             left = fit.Room.of(cell)

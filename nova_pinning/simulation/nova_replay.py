@@ -1,77 +1,153 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulation decided by nova's own classes.
+"""A simulation decided by nova's own classes, without its services.
+
+Filters and weighers are loaded by name, as nova-scheduler loads them, and run
+by the handlers that nova.scheduler.host_manager.HostManager runs them with,
+over its HostStates. Guests are claimed by the functions with which
+nova-compute claims and counts. What Placement says, and the filters that look
+at neither CPUs nor devices, ``admission`` says.
 
 Importing this imports nova: call ``bridge.standalone.prepare()`` first.
 """
 
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
-import dataclasses
+from collections.abc import Sequence
+import contextlib
+import json
 from typing import Any
+import uuid as uuid_module
 
+from nova import context as nova_context
+from nova import exception
+from nova import objects
+from nova.objects import pci_device_pool
+from nova.scheduler import filters as nova_filters
+from nova.scheduler import host_manager
+from nova.scheduler import weights as nova_weights
+from nova.virt import hardware
 import numpy
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import judge
+from nova_pinning.admission import outcome
+from nova_pinning.admission import providers
+from nova_pinning.bridge import claim as claims
+from nova_pinning.bridge import nova_objects
+from nova_pinning.bridge import nova_options
 from nova_pinning import errors
+from nova_pinning.fit import score
 from nova_pinning.fleet import snapshot
+from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.model import nova_release
 from nova_pinning.placement import placement_traits
-from nova_pinning.scheduler import driver
+from nova_pinning.scheduler import fitting
+from nova_pinning.scheduler import mix
+from nova_pinning.scheduler import requests
+from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import fast
 from nova_pinning.simulation import hosts
-from nova_pinning.simulation import occupancy_ledger
-from nova_pinning.simulation import offers
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import settings
 
+_CLASS_FILTER = 'nova_pinning.scheduler.filters.HostClassFilter'
+_FILTERS = (
+    _CLASS_FILTER,
+    'nova.scheduler.filters.pci_passthrough_filter.PciPassthroughFilter',
+    'nova_pinning.scheduler.filters.PinnedTopologyFilter',
+)
+_OWN_WEIGHERS = 'nova_pinning.scheduler.weights'
+_NAMESPACE = uuid_module.UUID('7d1e2f5a-2f0e-4f5c-8f5e-6f6f1c0f3a10')
+_INSTANCE = '00000000-0000-0000-0000-000000000001'
+_REFUSED = fast.SchedulingDecision(None)
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _GuestKind:
-    """Guests that are asked for alike.
 
-    :param request: kept alive, since its address is the key to this
-    :param primitive: of its RequestSpec
+class BestFitWeigher(nova_weights.BaseHostWeigher):
+    """Prefers the host whose cells are left with the fewest free CPUs.
+
+    For comparison only: nova has no such weigher.
     """
 
-    request: guest_request.GuestRequest
-    resource_queries: tuple[offers.ResourceQuery, ...]
-    primitive: Any
+    def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
+        request = requests.read(weight_properties)
+        if request.guest is None or not request.guest.is_pinned:
+            return 0.0
+        placement = fitting.fit_on_host(obj, request)
+        assert isinstance(placement, fitting.FittedGuest)
+        return -float(score.left_over(placement.guest, placement.cells))
 
 
 class NovaReplay:
-    """A scheduler for ``simulate.run`` that is nova's.
+    """A scheduler for ``simulation_run.run`` that is nova's.
 
-    There can be only one in a process until :meth:`close`.
+    Options of nova apply from the beginning until :meth:`close`, so there can
+    be only one in a process at a time.
+
+    :param columns: with the ledger
     """
 
     def __init__(
-        self, ledger: occupancy_ledger.OccupancyLedger,
+        self, columns: admission_columns.AdmissionColumns,
         configuration: scheduler_configuration.SchedulerConfiguration,
-        fleet: snapshot.Fleet,
     ) -> None:
-        self.ledger = ledger
-        self._driver = driver.SimulatedNova(
-            _options(configuration), [
-                *(name for name in scheduler_configuration.OWN_WEIGHERS
-                  if name in configuration.multipliers),
-                *((scheduler_configuration.BEST_FIT, ) if configuration.
-                  multipliers.get(scheduler_configuration.BEST_FIT) else ())
-            ], [ledger.engine(index) for index in range(len(ledger.hosts))],
-            keeps_classes=configuration.keeps_classes is not False)
-        self._placement = offers.PlacementCounts(ledger)
-        self._kinds: dict[int, _GuestKind] = {}
-        aggregates = {aggregate.name: aggregate
-                      for aggregate in fleet.aggregates}
+        self._columns = columns
+        self.ledger = ledger = columns.ledger
+        rules = columns.judge.rules
+        objects.register_all()
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(
+            nova_options.applied(_options(configuration)))
+        mix.forget()
+        self._context = nova_context.RequestContext(
+            user_id='simulation', project_id='simulation', is_admin=False)
+        self._filter_handler = nova_filters.HostFilterHandler()
+        self._filters = [
+            filter_class() for filter_class in
+            self._filter_handler.get_matching_classes([
+                name for name in _FILTERS
+                if rules.keeps_classes or name != _CLASS_FILTER])]
+        self._weight_handler = nova_weights.HostWeightHandler()
+        self._weighers = [weigher_class() for weigher_class in
+                          self._weigher_classes(configuration.multipliers)]
+        # By the address of the request, which the columns keep alive.
+        self._primitives: dict[int, Any] = {}
         self._aggregates = [
-            tuple(_aggregates(host, aggregates)) for host in ledger.hosts]
+            [objects.Aggregate(id=1, name=name, hosts=[], metadata=metadata)
+             for name, metadata in _metadata(host, rules.aggregates)]
+            for host in ledger.hosts]
+        # What the database of nova-compute has of each host.
+        self._topologies = [nova_objects.host_topology(occupancy.engine)
+                            for occupancy in ledger.occupancies]
         # The HostState of each host, with the version that it is of.
         self._states: dict[int, tuple[int, Any]] = {}
-        self._claims: dict[str, driver.NodeClaim] = {}
+        # What nova-compute gave guests: nova's InstanceNUMATopology.
+        self._claims: dict[str, Any] = {}
 
     def close(self) -> None:
         """Give nova's options back."""
-        self._driver.close()
+        self._stack.close()
+        mix.forget()
+
+    def _weigher_classes(
+        self, multipliers: Mapping[str, float],
+    ) -> list[type[Any]]:
+        """Nova's, in the order of their names, then others.
+
+        Nova loads its own in the order in which they lie in their directory,
+        which differs from machine to machine.
+        """
+        theirs = sorted(
+            nova_weights.all_weighers(),
+            key=lambda weigher: (weigher.__module__, weigher.__name__))
+        names = [f'{_OWN_WEIGHERS}.{name}'
+                 for name in scheduler_configuration.OWN_WEIGHERS
+                 if name in multipliers]
+        if multipliers.get(scheduler_configuration.BEST_FIT):
+            names.append(f'{__name__}.{BestFitWeigher.__name__}')
+        return [*theirs, *self._weight_handler.get_matching_classes(names)]
 
     def place(
         self, uuid: str, request: guest_request.GuestRequest,
@@ -81,24 +157,21 @@ class NovaReplay:
 
         :param known: the decision, if it was made in an earlier run
         """
-        kind = self._kinds.get(id(request)) or self._new_kind(request)
-        offered = self._placement.offers(kind.resource_queries)
-        indices = numpy.flatnonzero(offered.any).tolist()
-        if not indices:
+        columns = self._columns.of(request)
+        offered = columns.offered()
+        if not offered.any():
             # Filters and weighers see requests that find hosts only.
-            return fast.SchedulingDecision(None)
-        spec = self._driver.spec(kind.primitive, uuid)
-        if known is not None:
-            if known.host is None:
-                return known
-            indices = [known.host]
-        states = [self._state(index, offered) for index in indices]
-        chosen = self._driver.choose(states, spec)
-        if chosen is None:
-            return fast.SchedulingDecision(None)
-        index = indices[chosen]
-        claim = self._claimed(index, states[chosen], spec, request)
-        self._enter(uuid, index, claim, request, offered)
+            return _REFUSED
+        spec = self._spec(request, uuid)
+        passing = offered & columns.passing()
+        if known is not None and known.host is None:
+            return known
+        index = self._choose(columns, spec, [
+            index for index in numpy.flatnonzero(passing).tolist()
+            if known is None or known.host == index])
+        if index is None:
+            return _REFUSED
+        self._take(uuid, index, spec, columns)
         return known or fast.SchedulingDecision(index)
 
     def move(self, uuid: str, request: guest_request.GuestRequest,
@@ -111,83 +184,196 @@ class NovaReplay:
         :param target: place of another host in the ledger
         :returns: whether it is there now; if not, it is where it was
         """
-        kind = self._kinds.get(id(request)) or self._new_kind(request)
-        offered = self._placement.offers(kind.resource_queries)
-        if not offered.any[target]:
+        columns = self._columns.of(request)
+        if not columns.offered()[target]:
             return False
-        spec = self._driver.spec(kind.primitive, uuid)
-        state = self._state(target, offered)
-        if self._driver.choose([state], spec) is None:
+        spec = self._spec(request, uuid)
+        if not columns.passing()[target] or self._choose(
+                columns, spec, [target]) is None:
             return False
-        claim = self._claimed(target, state, spec, request)
-        self.remove(uuid)
-        self._enter(uuid, target, claim, request, offered)
+        self._take(uuid, target, spec, columns)
         return True
 
-    def _new_kind(self, request: guest_request.GuestRequest) -> _GuestKind:
-        kind = self._kinds[id(request)] = _GuestKind(
-            request, self._placement.resource_queries(request),
-            self._driver.primitive(request))
-        return kind
+    def remove(self, uuid: str) -> None:
+        """Take a guest off its host."""
+        index, guest = self.ledger.placed_guests[uuid]
+        self.ledger.release(uuid)
+        if guest.fit is None:
+            return
+        engine = self.ledger.occupancies[index].engine
+        claimed = self._claims.pop(uuid, None)
+        if claimed is None:
+            # It was there from the beginning, and others may overlap it.
+            self._topologies[index] = nova_objects.host_topology(engine)
+        else:
+            self._count(index, claimed, is_leaving=True)
 
-    def _state(self, index: int, offered: offers.Offers) -> Any:
+    def _spec(self, request: guest_request.GuestRequest, uuid: str) -> Any:
+        """The RequestSpec of one guest, which the weighers' mix counts."""
+        primitive = self._primitives.get(id(request))
+        if primitive is None:
+            # As it comes off the message bus.
+            primitive = self._primitives[id(request)] = _spec(
+                request, self._context).obj_to_primitive()
+        spec = objects.RequestSpec.obj_from_primitive(
+            primitive, self._context)
+        spec.instance_uuid = str(uuid_module.uuid5(_NAMESPACE, uuid))
+        # The filters count the instance too late for a decision that is
+        # known.
+        requests.note_instance(spec, requests.read(spec))
+        return spec
+
+    def _choose(self, columns: admission_columns.KindColumns, spec: Any,
+                indices: Sequence[int]) -> int | None:
+        """Which of some hosts nova takes, None if they all are filtered out.
+
+        As nova.scheduler.manager.SchedulerManager._get_sorted_hosts with
+        host_subset_size = 1, and without shuffling.
+        """
+        states = [self._state(index, columns) for index in indices]
+        passed = self._filter_handler.get_filtered_objects(
+            self._filters, states, spec)
+        if not passed:
+            return None
+        best = self._weight_handler.get_weighed_objects(
+            self._weighers, passed, spec)[0].obj
+        return next(index for index, state in zip(indices, states)
+                    if state is best)
+
+    def _state(self, index: int,
+               columns: admission_columns.KindColumns) -> Any:
         """The HostState of a host, as it is for a new request."""
         version = int(self.ledger.version[index])
         known = self._states.get(index)
         if known is None or known[0] != version:
-            known = self._states[index] = version, self._driver.state(
-                index, self._node(index))
+            known = self._states[index] = version, self._new_state(index)
         state = known[1]
-        self._driver.offer(state, [
-            resources for resources, fine in offered.by_query if fine[index]])
+        state.limits = {}
+        host = self.ledger.hosts[index]
+        state.allocation_candidates = [
+            _of_placement(candidate, columns.request, host)
+            for candidate in columns.candidates(index)]
         return state
 
-    def _node(self, index: int) -> driver.ComputeNodeRecord:
+    def _new_state(self, index: int) -> Any:
+        """A HostState as nova.scheduler.host_manager.HostManager makes it."""
         ledger, host = self.ledger, self.ledger.hosts[index]
-        return driver.ComputeNodeRecord(
-            host=host, topology=ledger.engine(index),
-            free_memory_mib=int(ledger.free_memory_mib[index]),
-            free_disk_gib=int(ledger.free_disk_gib[index]),
-            total_vcpus=int(ledger.total_vcpus[index]),
-            used_vcpus=int(ledger.used_vcpus[index]),
-            guests=int(ledger.guests[index]),
-            pci_pools=devices.free(host.pci_pools, ledger.uses[index]),
-            aggregates=self._aggregates[index])
+        disk_gib, free_disk_gib = (
+            host.disk_gib or 0, int(ledger.free_disk_gib[index]))
+        topology = self._topologies[index]
+        release = (nova_release.of_name(host.nova_release)
+                   if host.nova_release else nova_release.NEWEST)
+        occupancy = ledger.occupancies[index]
+        compute = objects.ComputeNode(
+            uuid=_provider_uuid(host, providers.ROOT),
+            host=host.name, hypervisor_hostname=host.name,
+            memory_mb=host.memory_mib,
+            free_ram_mb=int(ledger.free_memory_mib[index]),
+            local_gb=disk_gib, local_gb_used=disk_gib - free_disk_gib,
+            free_disk_gb=free_disk_gib, disk_available_least=None,
+            vcpus=int(ledger.total_vcpus[index]),
+            vcpus_used=int(ledger.used_vcpus[index]),
+            updated_at=None, numa_topology=topology and json.dumps(
+                topology.obj_to_primitive()),
+            pci_device_pools=_pci_device_pools(host, devices.free(
+                host.pci_pools, occupancy.device_uses)),
+            host_ip='192.0.2.1',
+            hypervisor_type='QEMU', hypervisor_version=9000000,
+            cpu_info='{}', supported_hv_specs=[],
+            stats={'num_instances': str(ledger.guests[index]),
+                   'io_workload': '0'},
+            metrics='[]', cpu_allocation_ratio=host.cpu_allocation_ratio,
+            ram_allocation_ratio=host.ram_allocation_ratio,
+            disk_allocation_ratio=host.disk_allocation_ratio)
+        state = host_manager.HostState(
+            host.name, host.name, objects.CellMapping.CELL0_UUID)
+        state.update(
+            compute=compute, service={
+                'disabled': False, 'version': release.service_version},
+            inst_dict={}, aggregates=self._aggregates[index])
+        if topology is not None:
+            nova_objects.keep_threads(state.numa_topology, occupancy.engine)
+        return state
 
-    def _claimed(self, index: int, state: Any, spec: Any,
-                 request: guest_request.GuestRequest) -> driver.NodeClaim:
-        """Claim a guest on a host.
+    def _take(self, uuid: str, index: int, spec: Any,
+              columns: admission_columns.KindColumns) -> None:
+        """Claim a guest as nova-compute does, and enter it into the ledger.
+
+        If it is on another host, it leaves that.
 
         :raises errors.InputError: if nova-compute would not claim the guest
         """
-        claim = self._driver.claim(
-            index, state, spec, self.ledger.engine(index))
-        if claim is None:
+        host = self.ledger.hosts[index]
+        state = self._states[index][1]
+        chosen = state.allocation_candidates[0]
+        candidate = next(
+            candidate for candidate in columns.candidates(index)
+            if _of_placement(candidate, columns.request, host) == chosen)
+        try:
+            claimed, taken = self._claim(
+                index, state, spec, chosen['mappings'])
+        except exception.PciDeviceRequestFailed:
+            claimed, taken = None, None
+        if taken is None:
             raise errors.InputError(
-                f'nova-compute does not claim guest {request.name} on host '
-                f'{self.ledger.hosts[index].name}, which its scheduler chose',
+                f'nova-compute does not claim guest {columns.request.name} on '
+                f'host {host.name}, which its scheduler chose',
                 None, 'leave [pinning] check_nova_claim on, or simulate with '
                 '--fast')
-        return claim
+        if uuid in self.ledger.placed_guests:
+            self.remove(uuid)
+        if claimed is not None:
+            self._claims[uuid] = claimed
+        self.ledger.take(index, judge.resident(
+            columns.request, self.ledger.occupancies[index], outcome.HostUse(
+                None if claimed is None else claims.fit_from_nova(claimed),
+                taken, candidate.allocations), uuid))
 
-    def _enter(self, uuid: str, index: int, claim: driver.NodeClaim,
-               request: guest_request.GuestRequest,
-               offered: offers.Offers) -> None:
-        """Enter a guest that is claimed into the ledger."""
-        self._claims[uuid] = claim
-        placed_guest = self.ledger.placed_guest(
-            index, request, claim.fit, offered.resources(index))
-        self.ledger.take(
-            uuid, dataclasses.replace(placed_guest, devices=claim.devices))
+    def _claim(
+        self, index: int, state: Any, spec: Any,
+        mappings: Mapping[str, Sequence[str]],
+    ) -> tuple[Any, tuple[devices.PciUse, ...] | None]:
+        """As nova.compute.claims.Claim and the resource tracker.
 
-    def remove(self, uuid: str) -> None:
-        """Take a guest off its host."""
-        placed_guest = self.ledger.placed_guests[uuid]
-        self.ledger.release(uuid)
-        claim = self._claims.pop(uuid, None)
-        if claim is not None or placed_guest.fit is not None:
-            self._driver.release(placed_guest.host, claim,
-                                 self.ledger.engine(placed_guest.host))
+        :param mappings: providers that meet the request groups
+        :returns: nova's InstanceNUMATopology, None for a guest without, and
+            its devices, None if nova-compute would not claim the guest
+        :raises nova.exception.PciDeviceRequestFailed: for the same reason
+        """
+        answer = None
+        pci_requests = spec.pci_requests.requests
+        if spec.numa_topology is not None:
+            pci_stats = state.pci_stats
+            if not pci_requests and (
+                    self.ledger.occupancies[index].engine.claim_order
+                    is model.CellOrder.ANY_DEVICES):
+                pci_stats = None
+            answer = hardware.numa_fit_instance_to_host(
+                self._topologies[index], spec.numa_topology.obj_clone(),
+                provider_mapping=mappings,
+                limits=state.limits.get('numa_topology'),
+                pci_requests=pci_requests, pci_stats=pci_stats)
+            if answer is None:
+                return None, None
+            self._count(index, answer)
+        if not pci_requests:
+            return answer, ()
+        before = _counts(state.pci_stats)
+        state.pci_stats.apply_requests(
+            pci_requests, mappings, answer.cells if answer else None)
+        after = _counts(state.pci_stats)
+        return answer, tuple(
+            devices.PciUse(keys, node, count - after.get((keys, node), 0))
+            for (keys, node), count in before.items()
+            if count != after.get((keys, node), 0))
+
+    def _count(self, index: int, answer: Any,
+               is_leaving: bool = False) -> None:
+        """Count a guest's use of its host's cells as nova-compute does."""
+        self._topologies[index] = hardware.numa_usage_from_instance_numa(
+            self._topologies[index], answer, free=is_leaving)
+        nova_objects.keep_threads(
+            self._topologies[index], self.ledger.occupancies[index].engine)
 
 
 def _options(
@@ -208,10 +394,10 @@ def _options(
     return options
 
 
-def _aggregates(
+def _metadata(
     host: snapshot.FleetHost, aggregates: Mapping[str, snapshot.FleetAggregate]
-) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """A host's aggregates, with what is known of it in another way."""
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Of a host's aggregates, with what is known of it in another way."""
     known = {}
     if host.host_class is not None:
         known[hostclass.CLASS_KEY] = str(host.host_class)
@@ -225,3 +411,90 @@ def _aggregates(
                 key: value
                 for key, value in aggregates[name].metadata.items()
                 if key not in (hostclass.CLASS_KEY, placement_traits.L3_KEY)}
+
+
+def _provider_uuid(host: snapshot.FleetHost, index: int) -> str:
+    """The UUID of one of a host's providers, by its index in them."""
+    return str(uuid_module.uuid5(_NAMESPACE, f'{host.name}\n{index}'))
+
+
+def _of_placement(
+    candidate: providers.Candidate, request: guest_request.GuestRequest,
+    host: snapshot.FleetHost,
+) -> Mapping[str, Any]:
+    """A candidate as Placement gives it.
+
+    Groups that stand for devices are named by the requests for these, by
+    which nova finds them.
+    """
+    names = {suffix: f'{_request_id(number)}-{place}'
+             for number, device in enumerate(request.devices)
+             for place, suffix in enumerate(device.groups)}
+    return {
+        'allocations': {
+            _provider_uuid(host, index): {'resources': dict(amounts)}
+            for index, amounts in candidate.allocations},
+        'mappings': {
+            names.get(suffix, suffix): [
+                _provider_uuid(host, index) for index in indices]
+            for suffix, indices in candidate.mappings}}
+
+
+def _pci_device_pools(host: snapshot.FleetHost,
+                      pools: Collection[devices.PciPool]) -> Any:
+    """nova.objects.PciDevicePoolList of free devices."""
+    return pci_device_pool.from_pci_stats([
+        {**dict(pool.keys), 'numa_node': pool.numa_node, 'count': pool.total,
+         **({} if pool.provider is None else {
+             'rp_uuid': _provider_uuid(host, pool.provider)})}
+        for pool in pools])
+
+
+def _counts(stats: Any) -> dict[tuple[devices.Pairs, int | None], int]:
+    """Devices by the keys and the node of their pool."""
+    counts: dict[tuple[devices.Pairs, int | None], int] = {}
+    for pool in stats.pools:
+        key = (tuple(sorted(
+            (name, value) for name, value in pool.items()
+            if name not in ('numa_node', 'count', 'rp_uuid'))),
+               pool['numa_node'])
+        counts[key] = counts.get(key, 0) + pool['count']
+    return counts
+
+
+def _spec(request: guest_request.GuestRequest, context: Any) -> Any:
+    """nova.objects.RequestSpec of a guest."""
+    nova_flavor = objects.Flavor(
+        id=1, name=request.name, flavorid='1',
+        memory_mb=request.memory_mib, vcpus=request.vcpus,
+        root_gb=request.disk_gib, ephemeral_gb=0, swap=0,
+        rxtx_factor=1.0, vcpu_weight=0, disabled=False,
+        is_public=True, description=None,
+        extra_specs={**dict(request.extra_specs),
+                     hostclass.CLASS_KEY: str(request.guest_class)})
+    topology = None
+    if request.topology is not None:
+        topology = nova_objects.instance_topology(request.topology)
+    return objects.RequestSpec.from_components(
+        context,
+        _INSTANCE,
+        objects.ImageMeta.from_dict({}),
+        nova_flavor,
+        numa_topology=topology,
+        pci_requests=objects.InstancePCIRequests(
+            instance_uuid=_INSTANCE,
+            requests=[
+                objects.InstancePCIRequest(
+                    count=device.count, alias_name=device.alias,
+                    request_id=_request_id(number),
+                    numa_policy=device.policy,
+                    spec=list(map(dict, device.specs)))
+                for number, device in enumerate(request.devices)]),
+        filter_properties={'scheduler_hints': {}},
+        instance_group=None,
+        availability_zone=None,
+        security_groups=objects.SecurityGroupList(objects=[]))
+
+
+def _request_id(number: int) -> str:
+    return str(uuid_module.uuid5(_NAMESPACE, str(number)))

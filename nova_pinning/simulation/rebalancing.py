@@ -10,8 +10,10 @@ import math
 from typing import NamedTuple
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning import fit
+from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.rebalance import move_rules
@@ -97,8 +99,7 @@ class LedgerPlanner:
     def moves(self) -> Iterator[LedgerMove]:
         """The moves of a new plan, each to be made after those before it."""
         fleet = dataclasses.replace(self._fleet, guests=tuple(
-            self._guest(uuid, placed)
-            for uuid, placed in self._ledger.placed_guests.items()))
+            placed.guest for placed in self._ledger.placed_guests.values()))
         sizes = self._sizes(fleet)
         if not sizes or not fleet.guests:
             return
@@ -106,17 +107,9 @@ class LedgerPlanner:
             moves=self._policy.most_moves(len(fleet.guests)),
             # Those with devices cannot move live.
             fixed=frozenset(guest.uuid for guest in fleet.guests
-                            if guest.devices)))
+                            if guest.devices or guest.allocations)))
         for move in plan.moves:
             yield LedgerMove(move.guest, self._index_of[move.target])
-
-    def _guest(self, uuid: str,
-               placed: occupancy_ledger.PlacedGuest) -> snapshot.FleetGuest:
-        return snapshot.FleetGuest(
-            uuid=uuid, host=self._ledger.hosts[placed.host].name,
-            vcpus=placed.vcpus, memory_mib=placed.memory_mib,
-            disk_gib=placed.disk_gib, guest_class=placed.guest_class,
-            topology=placed.topology, fit=placed.fit, devices=placed.devices)
 
     def _sizes(self, fleet: snapshot.Fleet) -> list[slot_size.SlotSize]:
         if self._policy.sizes:
@@ -172,10 +165,11 @@ class Rebalancing:
         self._from_seconds = policy.from_hours * 3600
         self._planner = planner
         self._move = move
-        self._own: dict[object, guest_request.GuestRequest] = {}
+        self._own: dict[
+            guest_request.GuestRequest, guest_request.GuestRequest] = {}
         #: Guests that there are now: the number of each, and its request.
         self._guests: dict[str, tuple[int, guest_request.GuestRequest]] = {
-            uuid: (number, self._request(ledger.placed_guests[uuid]))
+            uuid: (number, self._request(ledger.placed_guests[uuid].guest))
             for number, uuid in enumerate(sorted(ledger.placed_guests))}
         self._uuids = [*self._guests]
         self._first: float | None = None
@@ -184,22 +178,17 @@ class Rebalancing:
         self._is_idle = False
 
     def _request(
-        self, placed: occupancy_ledger.PlacedGuest,
+        self, guest: resident_guest.ResidentGuest,
     ) -> guest_request.GuestRequest:
         """What one of the fleet's own guests would be asked for with.
 
         Without devices: those that have any are not moved. Of equal guests it
         is one object.
         """
-        key = (placed.vcpus, placed.memory_mib, placed.disk_gib,
-               placed.guest_class, placed.topology)
-        known = self._own.get(key)
-        if known is None:
-            known = self._own[key] = guest_request.of_shape(
-                f'own-{len(self._own)}', placed.vcpus, placed.memory_mib,
-                placed.guest_class, placed.topology, placed.disk_gib,
-                _extra_specs(placed.topology))
-        return known
+        request = dataclasses.replace(
+            moved_guest.of_guest(guest), extra_specs=guest_request.pairs(
+                _extra_specs(guest.topology)))
+        return self._own.setdefault(request, request)
 
     def arrived(self, uuid: str, request: guest_request.GuestRequest,
                 is_placed: bool) -> None:
@@ -261,7 +250,7 @@ class Rebalancing:
             if done.is_made:
                 made += 1
                 memory_mib += self._ledger.placed_guests[
-                    self._uuids[move.guest]].memory_mib
+                    self._uuids[move.guest]].guest.memory_mib
         self._is_idle = not made
         return CarriedOut(numbers, made, len(moves) - made, memory_mib)
 

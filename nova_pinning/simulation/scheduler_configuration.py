@@ -45,14 +45,13 @@ _NO_NOVA = {name: 0.0 for name in NOVA_MULTIPLIERS}
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerConfiguration:
-    """Filters are those for NUMA topology and PCI devices, and for classes.
+    """nova-scheduler's options, as far as they count in a simulation.
 
     :param multipliers: by class name; nova's weighers have their defaults
         unless they are here, others are not loaded unless they are here
     :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
     :param pinning: options of group [pinning] that are not the defaults
-    :param keeps_classes: whether HostClassFilter is enabled; None if that is
-        not said, and then it is
+    :param enabled_filters: nova's; None if they are not known
     :param rebalance: the moves that are made beside the scheduler, None for
         none
     """
@@ -61,7 +60,7 @@ class SchedulerConfiguration:
     multipliers: Mapping[str, float] = dataclasses.field(default_factory=dict)
     packs_cells: bool = False
     pinning: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    keeps_classes: bool | None = None
+    enabled_filters: tuple[str, ...] | None = None
     rebalance: rebalance_policy.RebalancePolicy | None = None
 
     def with_moves(

@@ -12,14 +12,14 @@ import time
 from typing import Protocol
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import outcome
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
+from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import decisions
 from nova_pinning.simulation import fast
-from nova_pinning.simulation import impossible
 from nova_pinning.simulation import meter
-from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import rebalancing
 from nova_pinning.simulation import scheduler_configuration
 
@@ -57,10 +57,10 @@ class SimulatedScheduler(Protocol):
         """Give back what it had for itself."""
 
 
-#: Makes a scheduler of a ledger, a configuration and the fleet.
+#: Makes a scheduler.
 Factory = Callable[[
-    occupancy_ledger.OccupancyLedger, scheduler_configuration.
-    SchedulerConfiguration, snapshot.Fleet], SimulatedScheduler]
+    admission_columns.AdmissionColumns, scheduler_configuration.
+    SchedulerConfiguration], SimulatedScheduler]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,7 @@ class RunPlan:
         100 arrivals on
     :param stops_at_limit: whether a run ends there
     :param looks_at_l3: whether to count guests in the fewest L3 domains
+    :param assumes: kinds of doubts of which it is taken that all is well
     """
 
     is_empty: bool = False
@@ -85,6 +86,7 @@ class RunPlan:
     window: int = 1000
     stops_at_limit: bool = False
     looks_at_l3: bool = False
+    assumes: frozenset[outcome.DoubtKind] = frozenset()
 
 
 def run(
@@ -131,17 +133,16 @@ class _Simulation:
         self._plan = plan
         order = list(range(len(fleet.hosts)))
         random.Random(f'hosts-{seed}').shuffle(order)
-        self._ledger = occupancy_ledger.of_fleet(fleet, order, plan.is_empty)
-        self._empty = impossible.EmptyFleet(fleet)
+        self._columns = admission_columns.of_fleet(
+            fleet, configuration, order, plan.is_empty, plan.assumes)
+        self._ledger = self._columns.ledger
         self._meter = meter.RunMeter(
             self._ledger, plan.refused_share, plan.window)
         if factory is None:
             self.scheduler: SimulatedScheduler = fast.FastScheduler(
-                self._ledger, configuration,
-                {aggregate.name: aggregate for aggregate in fleet.aggregates},
-                plan.looks_at_l3)
+                self._columns, configuration, plan.looks_at_l3)
         else:
-            self.scheduler = factory(self._ledger, configuration, fleet)
+            self.scheduler = factory(self._columns, configuration)
         self._rebalancing = None
         if configuration.rebalance is not None:
             self._rebalancing = rebalancing.Rebalancing(
@@ -182,7 +183,7 @@ class _Simulation:
         batch: list[int] = []
         handed = time.monotonic()
         for arrival in arrivals:
-            if not self._empty.could_hold(arrival.request):
+            if not self._columns.could_hold(arrival.request):
                 self._meter.left_out(arrival.request)
                 continue
             batch += self._advance(arrival.time_seconds, known)
@@ -194,7 +195,8 @@ class _Simulation:
                 decided(batch)
                 batch, handed = [], now
         decided(batch)
-        return self._meter.result(self._configuration.name, self._seed)
+        return self._meter.result(self._configuration.name, self._seed,
+                                  self._columns.doubts)
 
     def _advance(self, time_seconds: float,
                  known: decisions.KnownDecisions) -> list[int]:

@@ -24,8 +24,6 @@ from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
-from nova_pinning.simulation import fast
-from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
@@ -44,26 +42,26 @@ class TestForesee(testtools.TestCase):
         """Guests on half full hosts, in other cells than the first ones."""
         for seed in range(16):
             fleet = simulation_scenes.fleet(seed)
-            ledger = occupancy_ledger.of_fleet(fleet, range(len(fleet.hosts)))
-            engine = fast.FastScheduler(
-                ledger, scheduler_configuration.NAMED['nova-default'])
+            engine = simulation_scenes.fast_scheduler(
+                fleet, scheduler_configuration.NAMED['nova-default'])
+            ledger = engine.ledger
             for arrival in simulation_scenes.load(seed, 20).arrivals(seed):
                 engine.place(arrival.id, arrival.request)
-            for place, host in enumerate(ledger.hosts):
+            for occupancy in ledger.occupancies:
+                pools = occupancy.host.pci_pools
                 for wanted in simulation_scenes.KINDS.values():
                     if wanted.topology is None:
                         continue
                     check = devices.check(
-                        host.pci_pools, ledger.uses[place], wanted.devices,
-                        host.cells)
+                        pools, occupancy.device_uses, wanted.devices,
+                        occupancy.host.cells)
                     choice = fit.choose_cells(
-                        ledger.engine(place), wanted.topology,
+                        occupancy.engine, wanted.topology,
                         pack=packs_cells, pci=check)
                     if isinstance(choice,
                                   fit.CellChoice) and not choice.is_first:
-                        yield (ledger.engine(place), wanted, choice, check,
-                               devices.free(host.pci_pools,
-                                            ledger.uses[place]))
+                        yield (occupancy.engine, wanted, choice, check,
+                               devices.free(pools, occupancy.device_uses))
 
     def test_is_what_nova_answers(self):
         asked = 0

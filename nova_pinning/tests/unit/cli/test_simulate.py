@@ -15,6 +15,7 @@ import fixtures
 from nova_pinning.cli import simulate
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import document
+from nova_pinning.placement import inventory
 from nova_pinning.simulation import compare
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.simulation import simulation_scenes
@@ -62,23 +63,24 @@ class TestSimulate(_TestCase):
                          (run['arrivals'], run['refused'], run['departures']))
         self.assertEqual(3, run['first_refusal']['arrivals'])
 
-    def _kept_apart(self, *argv, **changes):
-        """Whether each configuration keeps classes apart."""
+    def _filters(self, *argv, **changes):
+        """Those of each configuration."""
         parser = simulate.Simulate(mock.Mock(), None).get_parser('simulate')
         study = simulate._study(parser.parse_args([
             self.fleet(**changes), '--arrivals', ARRIVALS, '--configuration',
             'pinning', '--configuration', self.write(
                 'nova.conf', '[filter_scheduler]\nenabled_filters = '
                 'HostClassFilter,NUMATopologyFilter\n'), *argv]))
-        return [one.keeps_classes for one in study.configurations]
+        return [one.enabled_filters for one in study.configurations]
 
     def test_filters(self):
         """What a nova.conf has of it outweighs the snapshot."""
         without = ('NUMATopologyFilter',)
-        self.assertEqual([True, True], self._kept_apart())
-        self.assertEqual([False, True], self._kept_apart(
+        own = ('HostClassFilter', *without)
+        self.assertEqual([None, own], self._filters())
+        self.assertEqual([without, own], self._filters(
             enabled_filters=without))
-        self.assertEqual([False, False], self._kept_apart(
+        self.assertEqual([without, without], self._filters(
             '--filters', *without))
 
     def test_table(self):
@@ -166,6 +168,49 @@ class TestSimulate(_TestCase):
         kind, = json.loads(done.out)['runs'][0]['kinds']
         self.assertEqual(('big', 12, 3, 1), (
             kind['name'], kind['vcpus'], kind['arrivals'], kind['refused']))
+
+    def test_what_a_flavor_asks_for(self):
+        """One VGPU is one guest; one that nobody tells of is none."""
+        flavor = flavor_model.Flavor(
+            name='vgpu', vcpus=1, memory_mib=1024, extra_specs={
+                'hw:cpu_policy': 'dedicated', 'resources:VGPU': '1'})
+        one, two = [simulation_scenes.host(name) for name in ('one', 'two')]
+        one = dataclasses.replace(one, inventories={
+            **one.root_inventories, 'VGPU': inventory.Inventory(1)})
+        argv = ('--fast', '--arrivals',
+                'mix=vgpu rate=1 lifetime=forever count=3')
+        fleet = self.fleet(flavors=(flavor,), hosts=(one, two))
+        done = self.simulate(*argv, '-f', 'json', fleet=fleet)
+        document = json.loads(done.out)
+        self.assertEqual((1, 2), (done.status, document['runs'][0]['refused']))
+        gap, = document['gaps']
+        self.assertEqual(('providers', 1), (gap['kind'], gap['hosts']))
+        self.assertIn('two: it is not known how much VGPU', gap['example'])
+        done = self.simulate(*argv, '--assume', 'providers', fleet=fleet)
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertNotIn('Not certain', done.out)
+        done = self.simulate(*argv, fleet=self.fleet(
+            flavors=(flavor,), hosts=(two,)))
+        self.assertEqual(1, done.status)
+        self.assertIn('Left out of all figures: 3 guests', done.out)
+        self.assertIn('Not certain, since not all is known', done.out)
+
+    def test_filters_that_refuse(self):
+        flavor = flavor_model.Flavor(name='one', vcpus=1, memory_mib=1024)
+        fleet = self.fleet(
+            flavors=(flavor,), hosts=(dataclasses.replace(
+                simulation_scenes.host('host', is_shared=True),
+                aggregates=('few',)),),
+            aggregates=(simulation_scenes.snapshot.FleetAggregate(
+                'few', metadata={'max_instances_per_host': '2'}),),
+            enabled_filters=('AggregateNumInstancesFilter',
+                             'NUMATopologyFilter'))
+        for more in (), ('--fast',):
+            done = self.simulate(
+                '--arrivals', 'mix=one rate=1 lifetime=forever count=3',
+                '-f', 'json', *more, fleet=fleet)
+            self.assertEqual((0, ''), (done.status, done.err))
+            self.assertEqual(1, json.loads(done.out)['runs'][0]['refused'])
 
     def test_nova_conf(self):
         path = self.write('spread.conf', '[filter_scheduler]\n'

@@ -57,8 +57,3 @@ class TestFilterNames(base.BaseTestCase):
             errors.InputError, filter_names.check, [name], WHERE)
         self.assertIn('without their modules', error.message)
         self.assertEqual(f'write {right}', error.advice)
-
-    def test_whether_classes_are_kept_apart(self):
-        self.assertTrue(filter_names.keep_classes(
-            ['HostClassFilter', 'PinnedTopologyFilter']))
-        self.assertFalse(filter_names.keep_classes(['NUMATopologyFilter']))

@@ -13,7 +13,9 @@ from nova_pinning import model
 from nova_pinning.model import CpuPolicy
 from nova_pinning.model import hostclass
 from nova_pinning.model import ThreadPolicy
+from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import fast
 from nova_pinning.simulation import guests
 
 DISK = devices.device_keys('144d', 'a808')
@@ -206,6 +208,18 @@ def _with_shared_cpus(
             cell, shared_cpus=shared,
             dedicated_cpus=cell.dedicated_cpus - shared))
     return dataclasses.replace(host, cells=tuple(cells))
+
+
+def columns(fleet, configuration, order=None):
+    """What is said of a fleet's hosts, in the fleet's order if not given."""
+    return admission_columns.of_fleet(
+        fleet, configuration,
+        range(len(fleet.hosts)) if order is None else order)
+
+
+def fast_scheduler(fleet, configuration, order=None):
+    return fast.FastScheduler(
+        columns(fleet, configuration, order), configuration)
 
 
 def load(seed: int, count: int = 60) -> arrival_process.PoissonArrivals:

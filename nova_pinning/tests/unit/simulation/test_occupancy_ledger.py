@@ -10,22 +10,8 @@ from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.fleet import snapshot
-from nova_pinning.model import hostclass
-from nova_pinning.simulation import fast
-from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.tests.unit.simulation import simulation_scenes
-
-
-def _guests(ledger):
-    """The guests of a ledger as those of a snapshot."""
-    return tuple(
-        snapshot.FleetGuest(
-            uuid=uuid, host=ledger.hosts[one.host].name, vcpus=one.vcpus,
-            memory_mib=one.memory_mib, disk_gib=one.disk_gib,
-            guest_class=one.guest_class, topology=one.topology, fit=one.fit,
-            devices=one.devices)
-        for uuid, one in ledger.placed_guests.items())
 
 
 class TestLedger(testtools.TestCase):
@@ -33,39 +19,34 @@ class TestLedger(testtools.TestCase):
     def test_a_guest_is_the_same_as_elsewhere(self):
         host = simulation_scenes.host('host', disk_gib=60)
         wanted = simulation_scenes.guest('disk', [2], disk_gib=25)
-        ledger = occupancy_ledger.of_fleet(snapshot.Fleet(hosts=(host,)), [0])
-        fast.FastScheduler(
-            ledger, scheduler_configuration.NAMED['pinning']).place(
-                'a', wanted)
-        placed_guest = ledger.placed_guests['a']
+        engine = simulation_scenes.fast_scheduler(
+            snapshot.Fleet(hosts=(host,)),
+            scheduler_configuration.NAMED['pinning'])
+        engine.place('a', wanted)
+        index, guest = engine.ledger.placed_guests['a']
         expected = judge.placed_on(
-            wanted, host_occupancy.of_host(host), placed_guest.fit)
+            wanted, host_occupancy.of_host(host), guest.fit, 'a')
         self.assertEqual(25, expected.disk_gib)
-        for field in ('vcpus', 'memory_mib', 'disk_gib', 'guest_class',
-                      'topology', 'fit', 'devices'):
-            self.assertEqual(getattr(expected, field),
-                             getattr(placed_guest, field), field)
+        self.assertEqual((0, expected), (index, guest))
 
     @hypothesis.given(strategies.integers(0, 10 ** 6))
     @hypothesis.settings(deadline=None, max_examples=10)
     def test_figures(self, seed):
         """After many guests have come and gone, each figure is right."""
         fleet = simulation_scenes.fleet(seed)
-        ledger = occupancy_ledger.of_fleet(fleet, range(len(fleet.hosts)))
-        engine = fast.FastScheduler(ledger,
-                                    scheduler_configuration.NAMED['pinning'])
+        engine = simulation_scenes.fast_scheduler(
+            fleet, scheduler_configuration.NAMED['pinning'])
+        ledger = engine.ledger
         draws = random.Random(seed)
         for arrival in simulation_scenes.load(seed, 80).arrivals(seed):
             engine.place(arrival.id, arrival.request)
             if ledger.placed_guests and draws.random() < 0.4:
                 engine.remove(draws.choice(sorted(ledger.placed_guests)))
-        guests = _guests(ledger)
+        guests = [one.guest for one in ledger.placed_guests.values()]
         for place, host in enumerate(ledger.hosts):
             self._check(ledger, place, host_occupancy.of_host(
                 host, [guest for guest in guests if guest.host == host.name]))
-        for found, guest_class in (
-                (ledger.dedicated_vcpus, hostclass.HostClass.DEDICATED),
-                (ledger.shared_vcpus, hostclass.HostClass.SHARED)):
+        for guest_class, found in ledger.sold_vcpus.items():
             self.assertEqual(sum(
                 guest.vcpus for guest in guests
                 if guest.guest_class is guest_class), found)
@@ -84,8 +65,9 @@ class TestLedger(testtools.TestCase):
                 host.pci_pools, expected.device_uses)),
             ledger.free_devices[place])
         for name, used in expected.resources_used.items():
-            self.assertEqual(used, ledger.used[name][place], name)
-        for cell, view in zip(expected.engine.cells, ledger.cells[place]):
+            self.assertEqual(used, ledger.used(name)[place], name)
+        for cell, view in zip(expected.engine.cells,
+                              ledger.occupancies[place].engine.cells):
             self.assertEqual(
                 (cell.pinned_cpus, cell.memory_used_mib, cell.shared_used,
                  cell.pages),

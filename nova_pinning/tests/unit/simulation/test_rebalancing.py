@@ -228,7 +228,7 @@ class TestLedgerPlanner(testtools.TestCase):
                 by_name, request, placing.verdict(by_name, request),
                 str(number))
         fleet = snapshot.Fleet(hosts=(host,), guests=by_name.guests)
-        ledger = occupancy_ledger.of_fleet(fleet, [0])
+        ledger = occupancy_ledger.OccupancyLedger(fleet, [0])
         planner = rebalancing.LedgerPlanner(fleet, ledger, policy, True, plan)
         for request in wanted:
             planner.asked_for(request)
@@ -333,7 +333,7 @@ class TestPlannedMoves(testtools.TestCase):
             def move(self, uuid, request, target):
                 done = super().move(uuid, request, target)
                 fits.append((uuid, done and self.ledger.placed_guests[
-                    uuid].fit))
+                    uuid].guest.fit))
                 return done
 
         predicted = []

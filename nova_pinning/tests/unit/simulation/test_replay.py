@@ -18,7 +18,6 @@ from nova_pinning import model
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import selftest
 from nova_pinning.simulation import nova_replay
-from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
 from nova_pinning.tests.unit.simulation import simulation_scenes
@@ -175,10 +174,9 @@ class TestBothDecideAlike(testtools.TestCase):
         """Nova gives up before the filters if Placement finds no host."""
         fleet = simulation_scenes.snapshot.Fleet(
             hosts=(simulation_scenes.host('host'),))
-        ledger = occupancy_ledger.of_fleet(fleet, [0])
+        one = scheduler_configuration.NAMED['pinning']
         with contextlib.closing(nova_replay.NovaReplay(
-                ledger, scheduler_configuration.NAMED['pinning'],
-                fleet)) as replayed:
+                simulation_scenes.columns(fleet, one), one)) as replayed:
             for name, vcpus in (('a', 64), ('b', 2), ('c', 64)):
                 replayed.place(name, simulation_scenes.guests.plain(
                     vcpus, 1024))
@@ -209,11 +207,11 @@ class TestBothDecideAlike(testtools.TestCase):
 
         before = packing()
         fleet = simulation_scenes.fleet(0)
-        ledger = occupancy_ledger.of_fleet(fleet, range(len(fleet.hosts)))
+        one = dataclasses.replace(
+            scheduler_configuration.NAMED['nova-packing'],
+            packs_cells=not before)
         replayed = nova_replay.NovaReplay(
-            ledger, dataclasses.replace(
-                scheduler_configuration.NAMED['nova-packing'],
-                packs_cells=not before), fleet)
+            simulation_scenes.columns(fleet, one), one)
         self.assertEqual(not before, packing())
         replayed.close()
         self.assertEqual(before, packing())
@@ -224,19 +222,14 @@ def _filled(fleet, load):
     kept = {}
 
     class Keeper(nova_replay.NovaReplay):
-        def __init__(self, ledger, *others):
-            super().__init__(ledger, *others)
-            kept['ledger'] = ledger
+        def __init__(self, columns, *others):
+            super().__init__(columns, *others)
+            kept['ledger'] = columns.ledger
 
     simulation_run.run(fleet, load.arrivals(5),
                        scheduler_configuration.NAMED['pinning'],
                        factory=Keeper)
     ledger = kept['ledger']
     return dataclasses.replace(fleet, guests=tuple(
-        simulation_scenes.snapshot.FleetGuest(
-            uuid=f'own-{uuid.strip()}', host=ledger.hosts[one.host].name,
-            vcpus=one.vcpus,
-            memory_mib=one.memory_mib, disk_gib=one.disk_gib,
-            guest_class=one.guest_class, topology=one.topology, fit=one.fit,
-            devices=one.devices)
+        dataclasses.replace(one.guest, uuid=f'own-{uuid.strip()}')
         for uuid, one in ledger.placed_guests.items()))

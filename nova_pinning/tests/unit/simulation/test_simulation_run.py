@@ -17,7 +17,6 @@ from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import decisions
 from nova_pinning.simulation import fast
 from nova_pinning.simulation import guests
-from nova_pinning.simulation import impossible
 from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
@@ -77,8 +76,8 @@ class TestWeights(testtools.TestCase):
     def test_first_of_equals(self):
         fleet = _fleet(*(simulation_scenes.host(f'host{number}')
                          for number in range(4)))
-        ledger = occupancy_ledger.of_fleet(fleet, [2, 0, 3, 1])
-        engine = fast.FastScheduler(ledger, DEFAULT)
+        engine = simulation_scenes.fast_scheduler(
+            fleet, DEFAULT, [2, 0, 3, 1])
         self.assertEqual(0, engine.place('a', guests.plain(2, 1024)).host)
 
     def test_aggregates_outweigh(self):
@@ -88,14 +87,14 @@ class TestWeights(testtools.TestCase):
             simulation_scenes.host('host1'), aggregates=('odd',))
         aggregate = snapshot.FleetAggregate(
             'odd', metadata={'ram_weight_multiplier': '-100'})
-        fleet = _fleet(empty, busy)
         wanted = guests.plain(2, 1024)
-        for known, second in (({}, 1), ({'odd': aggregate}, 0)):
-            engine = fast.FastScheduler(
-                occupancy_ledger.of_fleet(fleet, [0, 1]), DEFAULT, known)
+        for known, second in (((), 1), ((aggregate,), 0)):
+            engine = simulation_scenes.fast_scheduler(
+                _fleet(empty, busy, aggregates=known), DEFAULT)
             # The first guest makes a difference between the two.
-            engine.ledger.take('a', engine.ledger.placed_guest(
-                0, wanted, None, {}))
+            engine.ledger.take(0, snapshot.FleetGuest(
+                uuid='a', host='host0', vcpus=2, memory_mib=1024,
+                guest_class=hostclass.HostClass.DEDICATED))
             self.assertEqual(second, engine.place('b', wanted).host)
 
 
@@ -103,8 +102,7 @@ class TestWeights(testtools.TestCase):
 class TestPlacement(testtools.TestCase):
 
     def _places(self, host, *wanted):
-        engine = fast.FastScheduler(
-            occupancy_ledger.of_fleet(_fleet(host), [0]), DEFAULT)
+        engine = simulation_scenes.fast_scheduler(_fleet(host), DEFAULT)
         return [engine.place(str(number), one).host
                 for number, one in enumerate(wanted)]
 
@@ -148,10 +146,9 @@ class TestPlacement(testtools.TestCase):
     def test_mix_is_of_requests_that_filters_see(self):
         """Nova gives up before the filters if Placement finds no host."""
         seen, unseen = guests.plain(2, 1024), guests.plain(64, 1024)
-        ledger = occupancy_ledger.of_fleet(
-            _fleet(simulation_scenes.host('host')), [0])
-        engine = fast.FastScheduler(ledger,
-                                    scheduler_configuration.NAMED['pinning'])
+        engine = simulation_scenes.fast_scheduler(
+            _fleet(simulation_scenes.host('host')),
+            scheduler_configuration.NAMED['pinning'])
         for name, wanted in (('a', unseen), ('b', seen), ('c', unseen)):
             engine.place(name, wanted)
         self.assertEqual(
@@ -180,14 +177,9 @@ class TestRun(testtools.TestCase):
     def test_own_guests(self):
         host = simulation_scenes.host('host', cells=1, cores=4, threads=1)
         first = guests.plain(4, 1024)
-        ledger = occupancy_ledger.of_fleet(_fleet(host), [0])
-        fast.FastScheduler(ledger, DEFAULT).place('a', first)
-        placed_guest = ledger.placed_guests['a']
-        fleet = _fleet(host, guests=(snapshot.FleetGuest(
-            uuid='0', host='host', vcpus=4, memory_mib=1024,
-            guest_class=placed_guest.guest_class,
-            topology=placed_guest.topology,
-            fit=placed_guest.fit),))
+        engine = simulation_scenes.fast_scheduler(_fleet(host), DEFAULT)
+        engine.place('0', first)
+        fleet = _fleet(host, guests=(engine.ledger.placed_guests['0'].guest,))
         for plan, refused in (
                 (simulation_run.RunPlan(), 1),
                 (simulation_run.RunPlan(is_empty=True), 0),
@@ -215,13 +207,13 @@ class TestRun(testtools.TestCase):
     def test_overlapping_guests_leave(self):
         # What another guest has too stays taken.
         host = simulation_scenes.host('host', cells=1, cores=4, threads=1)
-        ledger = occupancy_ledger.of_fleet(_fleet(host), [0])
-        fast.FastScheduler(ledger, DEFAULT).place('a', guests.plain(4, 1024))
-        ledger.take('b', ledger.placed_guests['a'])
-        ledger.release('a')
-        self.assertEqual(0, ledger.cells[0][0].free_count)
-        ledger.release('b')
-        self.assertEqual(4, ledger.cells[0][0].free_count)
+        one = simulation_scenes.full(host)
+        ledger = occupancy_ledger.OccupancyLedger(_fleet(host, guests=(
+            one, dataclasses.replace(one, uuid='b'))), [0])
+        for uuid, free in ((one.uuid, 0), ('b', 4)):
+            ledger.release(uuid)
+            cell, = ledger.occupancies[0].engine.cells
+            self.assertEqual(free, cell.free_count)
 
     def test_events(self):
         wanted = guests.plain(1, 1024)
@@ -284,17 +276,16 @@ class TestRun(testtools.TestCase):
     def test_impossible_by_trial(self, seed):
         """What an empty fleet takes is possible, and nothing else is."""
         fleet = simulation_scenes.fleet(seed)
-        empty = impossible.EmptyFleet(fleet)
+        columns = simulation_scenes.columns(fleet, DEFAULT)
         for request in simulation_scenes.KINDS.values():
-            places = [fast.FastScheduler(
-                occupancy_ledger.of_fleet(
-                    fleet, [number]), DEFAULT).place('a', request).host
+            places = [simulation_scenes.fast_scheduler(
+                fleet, DEFAULT, [number]).place('a', request).host
                 for number in range(len(fleet.hosts))]
             if any(place is not None for place in places):
-                self.assertTrue(empty.could_hold(request), request.name)
+                self.assertTrue(columns.could_hold(request), request.name)
             elif not request.devices:
                 # Nova's own claim may stand in the way of those.
-                self.assertFalse(empty.could_hold(request), request.name)
+                self.assertFalse(columns.could_hold(request), request.name)
 
     def test_samples_are_bounded(self):
         wanted = guests.plain(1, 16)
