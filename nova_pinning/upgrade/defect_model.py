@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A defect of nova, as the register has it."""
 
+from collections.abc import Mapping
 import dataclasses
 import enum
+from typing import Annotated
 
 from nova_pinning.checks import check_rule
+from nova_pinning.document import codec
 from nova_pinning import errors
 from nova_pinning.model import nova_release
+from nova_pinning import spelling
+from nova_pinning.upgrade import hits
 from nova_pinning.upgrade import nova_version
 
 
@@ -37,18 +42,66 @@ class NovaService(enum.StrEnum):
     CONDUCTOR = 'nova-conductor'
 
 
-class ProofKind(enum.StrEnum):
-    """What shows that there is such a defect, and where."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proof:
+    """What shows that there is such a defect, and where: one of these.
 
-    #: A test runs the release's own code.
-    TEST = 'test'
-    #: The commit in nova that mends it.
-    COMMIT = 'commit'
+    :param test: runs the release's own code
+    :param commit: in nova, mends it
+    """
+
+    test: Annotated[str, codec.Limit(
+        title='the name of a test', pattern='^[a-z0-9_]+$')] = ''
+    commit: Annotated[str, codec.Limit(
+        title='the id of a commit, 7 to 40 hexadecimal digits',
+        pattern='^[0-9a-f]{7,40}$')] = ''
+
+    def __post_init__(self) -> None:
+        if bool(self.test) == bool(self.commit):
+            raise ValueError('is to name either a test or a commit')
 
 
+def _hit(name: str) -> str:
+    known = hits.GUEST_HITS | hits.HOST_HITS
+    if name not in known:
+        raise ValueError(f'there is no function {name}; '
+                         + spelling.did_you_mean(name, known))
+    return name
+
+
+def _first_versions(
+    versions: Mapping[str, nova_version.Numbers],
+) -> tuple[tuple[nova_release.NovaRelease, nova_version.Numbers], ...]:
+    if not versions:
+        raise ValueError('names no release')
+    firsts = []
+    for name, first in versions.items():
+        try:
+            release = nova_release.of_name(name)
+        except nova_release.UnknownRelease as error:
+            raise codec.MisfitError(str(error), name) from None
+        if first[0] != release.major:
+            raise codec.MisfitError(
+                f'{nova_version.joined(first)} is not a version of {name}',
+                name)
+        firsts.append((release, first))
+    return tuple(sorted(firsts))
+
+
+Sentence = Annotated[str, codec.Limit(
+    title='text that does not end in a full stop', minLength=1,
+    maxLength=2000, pattern='[^.]$')]
+Version = Annotated[nova_version.Numbers, codec.Form(
+    Annotated[str, codec.Limit(
+        title='a version of nova such as 33.0.2',
+        pattern=r'^[1-9][0-9]{0,3}[.][0-9]{1,4}[.][0-9]{1,4}$')],
+    nova_version.joined, nova_version.numbers)]
+Release = Annotated[nova_release.NovaRelease, codec.Form(
+    str, str, nova_release.of_name)]
 #: The first version of each of several releases.
-FirstVersions = tuple[tuple[nova_release.NovaRelease,
-                            nova_version.Numbers], ...]
+FirstVersions = Annotated[
+    tuple[tuple[nova_release.NovaRelease, nova_version.Numbers], ...],
+    codec.Form(Mapping[str, Version], dict, _first_versions)]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,30 +127,36 @@ class Defect:
     :param on_the_way_out: what to do where the old version has it and the new
         one has not, '' if it is the same
     :param commands: for each guest or host, with {guest} and {host}
-    :param proof: name of a test, or id of the commit
     :param where: in the register
     """
 
-    code: str
-    bug: str
-    title: str
-    why: str
+    code: Annotated[str, codec.Limit(
+        title='a code such as U101', pattern='^U[1-9][0-9]{2}$')]
+    bug: Annotated[str, codec.Form(Annotated[int, codec.Limit(
+        title='the number of a bug on Launchpad', minimum=1000000,
+        maximum=9999999)], int, str)] = ''
+    title: Sentence
+    why: Sentence
     severity: check_rule.Severity
-    operations: tuple[Operation, ...]
+    operations: Annotated[tuple[Operation, ...], codec.Limit(
+        title='a list of operations, each once', minItems=1)]
     service: NovaService
-    hits: str
-    before: str
-    proof_kind: ProofKind
-    proof: str
+    hits: Annotated[str, codec.Form(str, str, _hit)]
+    before: Sentence
+    shown_by: Proof
     since: FirstVersions = ()
     fixed: FirstVersions = ()
-    started_before: nova_release.NovaRelease | None = None
-    beside: nova_release.NovaRelease | None = None
-    after: str = ''
-    on_the_way_out: str = ''
-    commands: tuple[str, ...] = ()
+    started_before: Release | None = None
+    beside: Release | None = None
+    after: Sentence = ''
+    on_the_way_out: Sentence = ''
+    commands: tuple[Sentence, ...] = ()
     where: errors.Location = dataclasses.field(
         default=errors.Location(''), compare=False)
+
+    def __post_init__(self) -> None:
+        if len(set(self.operations)) < len(self.operations):
+            raise codec.MisfitError('is in there twice', 'operations')
 
     @property
     def name(self) -> str:

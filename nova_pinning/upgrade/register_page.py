@@ -86,11 +86,12 @@ def _fields(defect: defect_model.Defect) -> Iterator[str]:
     yield f':right in: {defect.fixed_text}'
     yield f':concerns: {", ".join(defect.operations)}'
     yield f':whose code: {defect.service}'
-    if defect.proof_kind is defect_model.ProofKind.TEST:
-        yield f':shown by: a test, ``{defect.proof}``'
+    if defect.shown_by.test:
+        yield f':shown by: a test, ``{defect.shown_by.test}``'
     else:
+        commit = defect.shown_by.commit
         yield (':shown by: the commit that mends it, '
-               f'`{defect.proof} <{_OPENDEV}/{defect.proof}>`__')
+               f'`{commit} <{_OPENDEV}/{commit}>`__')
 
 
 def _heading(text: str, line: str) -> Iterator[str]:

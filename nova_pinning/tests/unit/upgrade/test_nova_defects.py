@@ -19,7 +19,6 @@ import ddt
 from nova_pinning import errors
 from nova_pinning.model import nova_release
 from nova_pinning.tests.unit import unit_base
-from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import nova_version
 from nova_pinning.upgrade import register
 
@@ -61,11 +60,11 @@ class TestNovaDefects(unit_base.TestCase):
         version = _version(shown)
         wrong = {}
         for defect in register.shipped().defects:
-            if defect.proof_kind is not defect_model.ProofKind.TEST:
+            if not defect.shown_by.test:
                 continue
-            seen = shown['shown'][defect.proof]
+            seen = shown['shown'][defect.shown_by.test]
             if seen is not defect.affects(version):
-                wrong[defect.code, defect.proof] = seen
+                wrong[defect.code, defect.shown_by.test] = seen
         self.assertEqual({}, wrong, f'on {version}')
 
     @ddt.data(*_pythons())
@@ -82,8 +81,9 @@ class TestNovaDefects(unit_base.TestCase):
     def test_each_is_in_the_register(self):
         shown = _run(sys.executable)['shown']
         self.assertEqual(
-            set(shown), {defect.proof for defect in register.shipped().defects
-                         if defect.proof_kind is defect_model.ProofKind.TEST})
+            set(shown), {defect.shown_by.test
+                         for defect in register.shipped().defects
+                         if defect.shown_by.test})
 
 
 @ddt.ddt

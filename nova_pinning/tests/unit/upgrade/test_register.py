@@ -59,6 +59,15 @@ class TestRegister(unit_base.TestCase):
         ('why: nobody knows', 'why: nobody knows.', 'full stop', 'why'),
         ('{commit: abcdef0123}', '{commit: abc}', 'id of a commit',
          'shown_by'),
+        ('{commit: abcdef0123}', '{commit: abcdef0, test: a}',
+         'either a test or a commit', 'shown_by'),
+        ('{commit: abcdef0123}', '{}', 'either a test', 'shown_by'),
+        ('[boot]', '[boot, boot]', 'twice', 'operations'),
+        ('[boot]', '[]', 'operations'), ('[boot]', '[bot]', 'operations'),
+        ('{U1: Moves}', '{U1: Moves, V1: Others}', 'not a group', 'V1'),
+        ('newest: {', 'newest: {"2031.1": 40.0.0, ',
+         'is not a release', 'newest.2031.1'),
+        ('bug: 1234567', 'bug: 12', 'bug on Launchpad', 'bug'),
         (ENTRY, ENTRY * 2, 'a second defect has the code U101', 'r.yaml:17'))
     @ddt.unpack
     def test_bad(self, old, new, *told):
