@@ -4,7 +4,10 @@
 import os
 import pathlib
 import secrets
+import string
 import tempfile
+
+ETC = pathlib.Path(__file__).with_name('etc')
 
 
 def write(path: pathlib.Path, text: str, mode: int = 0o600) -> None:
@@ -28,6 +31,11 @@ def secret(path: pathlib.Path) -> str:
     if not path.exists():
         write(path, secrets.token_hex(16))
     return path.read_text()
+
+
+def filled(name: str, **values: object) -> str:
+    """Return the text of a file that is in etc, with values put in."""
+    return string.Template((ETC / name).read_text()).substitute(values)
 
 
 def ini(sections: dict[str, dict[str, object]]) -> str:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the libvirtd of a compute host is told."""
 
+import json
 import subprocess
 import uuid
 
 from minicloud import errors
+from minicloud import files
 from minicloud import settings
 
 # The ports above base_port that QEMUs listen on while guests move in: that
@@ -40,52 +42,22 @@ def libvirtd_conf(state: settings.State, settings: settings.Settings,
 
     :param address: str, where it listens
     """
-    return _text({
-        'host_uuid': str(host_uuid(state, name)),
-        'listen_tls': 0,
-        'listen_tcp': 1,
-        'listen_addr': address,
-        'tcp_port': str(settings.port('libvirt')),
-        'auth_tcp': 'none',
-        'auth_unix_ro': 'none',
-        'auth_unix_rw': 'none',
-        'unix_sock_group': 'root',
-        # Warnings and errors, into the log of the service.
-        'log_outputs': '3:stderr'})
+    return files.filled(
+        'libvirtd.conf', uuid=host_uuid(state, name), address=address,
+        port=settings.port('libvirt'))
 
 
 def qemu_conf(settings: settings.Settings, name: str,
               huge_page_mounts: list[str]) -> str:
     """Return qemu.conf."""
-    # Where guests are received that move in.
-    address = settings.lan_address(name)
     names = [host.name for host in settings.hosts]
     first = (settings.base_port + MIGRATION_PORTS_OFFSET
              + MIGRATION_PORTS * names.index(name))
-    return _text({
-        # With another user and a /dev/kvm for root only, libvirt would ask
-        # QEMU again what it can do on each call, for a minute.
-        'user': 'root',
-        'group': 'root',
-        'security_driver': 'none',
-        # There is no virtlogd.
-        'stdio_handler': 'file',
-        'hugetlbfs_mount': huge_page_mounts,
-        'migration_address': address,
-        'migration_host': address,
-        'migration_port_min': first,
-        'migration_port_max': first + MIGRATION_PORTS - 1})
-
-
-def _text(options: dict[str, str | int | list[str]]) -> str:
-    return ''.join(f'{name} = {_value(value)}\n'
-                   for name, value in options.items())
-
-
-def _value(value: str | int | list[str]) -> str:
-    if isinstance(value, list):
-        return f'[{", ".join(_value(item) for item in value)}]'
-    return str(value) if isinstance(value, int) else f'"{value}"'
+    return files.filled(
+        'qemu.conf', address=settings.lan_address(name), first_port=first,
+        last_port=first + MIGRATION_PORTS - 1,
+        # A list of strings is written as in JSON.
+        huge_page_mounts=json.dumps(huge_page_mounts))
 
 
 def check(settings: settings.Settings, name: str, address: str) -> None:

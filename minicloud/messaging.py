@@ -5,6 +5,7 @@ import pathlib
 import socket
 
 from minicloud import errors
+from minicloud import files
 from minicloud import service
 from minicloud import settings
 
@@ -38,23 +39,11 @@ class RabbitMQ(service.Service):
     grace_seconds = 20.0
 
     def config(self) -> dict[pathlib.Path, str]:
-        settings = self.settings
-        return {self.state.etc / 'rabbitmq.conf': '\n'.join([
-            f'listeners.tcp.local = {ADDRESS}:{settings.port("rabbitmq")}',
-            f'distribution.listener.interface = {ADDRESS}',
-            f'distribution.listener.port_range.min = '
-            f'{settings.port("erlang")}',
-            f'distribution.listener.port_range.max = '
-            f'{settings.port("erlang")}',
-            'default_user = cloud',
-            f'default_pass = {self.state.secret}',
-            'log.file = false',
-            'log.console = true',
-            'log.console.level = warning',
-            # The machine's disk is not ours to judge.
-            'disk_free_limit.absolute = 1MB',
-            'vm_memory_high_watermark.absolute = 512MB',
-            '']),
+        return {
+            self.state.etc / 'rabbitmq.conf': files.filled(
+                'rabbitmq.conf', address=ADDRESS, secret=self.state.secret,
+                port=self.settings.port('rabbitmq'),
+                erlang_port=self.settings.port('erlang')),
             self.state.etc / 'rabbitmq-plugins': '[].\n'}
 
     def command(self) -> list[str]:

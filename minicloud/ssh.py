@@ -50,18 +50,9 @@ def client_config_text(state: settings.State,
                   f'    HostName {address(host.name)}',
                   f'    Port {settings.port("ssh")}',
                   f'    HostKeyAlias {host.name}']
-    return '\n'.join([
-        *lines,
-        'Host *',
-        '    User root',
-        f'    IdentityFile {user_key(state)}',
-        '    IdentitiesOnly yes',
-        '    BatchMode yes',
-        f'    UserKnownHostsFile {directory(state) / "known_hosts"}',
-        '    GlobalKnownHostsFile none',
-        '    StrictHostKeyChecking yes',
-        '    LogLevel ERROR',
-        ''])
+    return '\n'.join([*lines, files.filled(
+        'ssh_config', user_key=user_key(state),
+        known_hosts=directory(state) / 'known_hosts')])
 
 
 def server_config_text(state: settings.State, settings: settings.Settings,
@@ -70,24 +61,9 @@ def server_config_text(state: settings.State, settings: settings.Settings,
 
     :param address: str, where it listens
     """
-    return '\n'.join([
-        f'ListenAddress {address}:{settings.port("ssh")}',
-        f'HostKey {host_key(state, name)}',
-        f'AuthorizedKeysFile {user_key(state)}.pub',
-        'PermitRootLogin prohibit-password',
-        'AllowUsers root',
-        'PasswordAuthentication no',
-        'KbdInteractiveAuthentication no',
-        # The state directory may be below one that everybody can write to.
-        'StrictModes no',
-        'UsePAM no',
-        'PidFile none',
-        'PrintMotd no',
-        'UseDNS no',
-        # Ten parallel migrations are more than the default allows.
-        'MaxStartups 100',
-        'Subsystem sftp internal-sftp',
-        ''])
+    return files.filled(
+        'sshd_config', address=address, port=settings.port('ssh'),
+        host_key=host_key(state, name), user_key=user_key(state))
 
 
 class SshKeys(service.Part):
