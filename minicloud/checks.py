@@ -66,7 +66,7 @@ def memory(cloud_settings: settings.Settings) -> None:
     """
     needed = CLOUD_MIB + cloud_settings.huge_pages * HUGE_PAGE_MIB + sum(
         HOST_MIB if not host.topology
-        else int(host.topology.partition('x')[0]) * virtual.NODE_MEMORY_MIB
+        else virtual.Topology.parse(host.topology).memory_mib
         for host in cloud_settings.hosts)
     text = MEMORY.read_text()
     match = re.search(r'^MemAvailable: +(\d+) kB$', text, re.MULTILINE)

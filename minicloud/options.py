@@ -3,7 +3,6 @@
 
 import argparse
 import difflib
-import math
 import os
 import pathlib
 import re
@@ -14,6 +13,7 @@ from minicloud import libvirt
 from minicloud import nova
 from minicloud import packages
 from minicloud import settings
+from minicloud import virtual
 from nova_pinning import cpuset
 from nova_pinning.model import nova_release
 from nova_pinning.upgrade import nova_version
@@ -306,7 +306,7 @@ def cpus_of(topology: str) -> cpuset.CpuSet:
     """Return the CPUs that a host of a topology has."""
     if not topology:
         return cpuset.CpuSet(os.sched_getaffinity(0))
-    return cpuset.CpuSet(range(math.prod(map(int, topology.split('x')))))
+    return cpuset.CpuSet(range(virtual.Topology.parse(topology).cpus))
 
 
 def default_cpus(topology: str) -> tuple[str, str]:
@@ -315,7 +315,7 @@ def default_cpus(topology: str) -> tuple[str, str]:
     :returns: cpu_dedicated_set and cpu_shared_set
     """
     cpus = list(cpus_of(topology))
-    threads = int(topology.split('x')[2]) if topology else 1
+    threads = virtual.Topology.parse(topology).threads if topology else 1
     shared = max(threads, len(cpus) // SHARED_PART // threads * threads)
     if shared >= len(cpus):
         shared = 0

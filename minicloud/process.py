@@ -51,24 +51,29 @@ class Record:
 
 def start_ticks(pid: int) -> int | None:
     """Return when a process started, None if it is gone or a zombie."""
+    return _start_ticks(_stat(pid))
+
+
+def _stat(pid: int | str) -> list[str]:
+    """Return the fields of /proc/PID/stat from the third on, [] if gone."""
     try:
-        stat = pathlib.Path(f'/proc/{pid}/stat').read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
+        text = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    except OSError:
+        return []
     # The name may hold blanks and brackets: what counts comes after it.
-    return _start_ticks(stat.rpartition(')')[2].split())
+    return text.rpartition(')')[2].split()
 
 
 def _start_ticks(fields: list[str]) -> int | None:
-    """Return when a process started, None if it is a zombie.
+    """Return when a process started, None if it is gone or a zombie.
 
     The first thread of a process can be one while others are still there,
     which keep the process's files and ports.
 
-    :param fields: of /proc/PID/stat, from the third on: among them are the
-        20th, the number of threads, and the 22nd, the start; see proc(5)
+    :param fields: of _stat(): among them are the 20th, the number of threads,
+        and the 22nd, the start; see proc(5)
     """
-    if fields[0] in 'ZX' and int(fields[17]) < 2:
+    if not fields or (fields[0] in 'ZX' and int(fields[17]) < 2):
         return None
     return int(fields[19])
 
@@ -200,13 +205,9 @@ def _left_behind(record: Record, path: pathlib.Path) -> dict[int, int]:
 
 def _stats() -> typing.Iterator[tuple[int, list[str]]]:
     """Yield the pid of each process, and /proc/PID/stat after the name."""
-    for path in pathlib.Path('/proc').glob('[0-9]*/stat'):
-        try:
-            text = path.read_text()
-        except OSError:
-            continue
-        # The name may hold blanks and brackets: what counts comes after it.
-        yield int(path.parent.name), text.rpartition(')')[2].split()
+    for path in pathlib.Path('/proc').glob('[0-9]*'):
+        if fields := _stat(path.name):
+            yield int(path.name), fields
 
 
 def _signal(record: Record, number: signal.Signals) -> None:
