@@ -11,6 +11,7 @@ import rich.progress
 
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
+from nova_pinning.cli import progress_bars
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
@@ -115,14 +116,12 @@ def _summary(output: pathlib.Path, made: image_manifest.Manifest) -> str:
 @contextlib.contextmanager
 def _steps() -> Iterator[build.Tell]:
     """Shows what is being done: a line each, or one that changes."""
-    console = base_command.console(sys.stderr)
-    if not sys.stderr.isatty() or console.is_dumb_terminal:
-        yield lambda text: print(text, file=sys.stderr)
-        return
-    with rich.progress.Progress(
+    with progress_bars.progress_bars(
             rich.progress.SpinnerColumn(),
             rich.progress.TextColumn('{task.description}'),
-            rich.progress.TimeElapsedColumn(),
-            console=console, transient=True) as bar:
-        task = bar.add_task('')
-        yield lambda text: bar.update(task, description=text[:100])
+            rich.progress.TimeElapsedColumn()) as bars:
+        if bars.disable:
+            yield lambda text: print(text, file=sys.stderr)
+            return
+        task = bars.add_task('')
+        yield lambda text: bars.update(task, description=text[:100])

@@ -21,6 +21,7 @@ from nova_pinning.checks import check_rule
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display
+from nova_pinning.cli import progress_bars
 from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
 from nova_pinning import errors
@@ -203,14 +204,7 @@ def progress(what: str) -> Iterator[Callable[[float], None]]:
     :returns: to be told how much is done, from 0 to 1; until it is, the bar
         shows that something is going on
     """
-    console = base_command.console(sys.stderr)
-    if not sys.stderr.isatty() or console.is_dumb_terminal:
-        yield lambda part: None
-        return
-    bar = rich.progress.Progress(
-        console=console, transient=True,
-        # What goes to a file must not end up on the terminal.
-        redirect_stdout=sys.stdout.isatty())
+    bar = progress_bars.progress_bars()
     task = bar.add_task(what, total=None)
     patience = threading.Timer(_PATIENCE_SECONDS, bar.start)
     patience.daemon = True

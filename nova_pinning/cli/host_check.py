@@ -2,14 +2,11 @@
 """nova-pinning host check: whether a host obeys its plan."""
 
 import argparse
-from collections.abc import Callable
-from collections.abc import Iterator
 import contextlib
 import dataclasses
 import functools
 import sys
 
-import rich.progress
 
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
@@ -17,6 +14,7 @@ from nova_pinning.cli import base_command
 from nova_pinning.cli import checking
 from nova_pinning.cli import common_options
 from nova_pinning.cli import nova_conf_options
+from nova_pinning.cli import progress_bars
 from nova_pinning import errors
 from nova_pinning.host.check import cpu_watch
 from nova_pinning.host.check import facts
@@ -102,9 +100,11 @@ def _check(tree: machine_files.Tree, planned: host_model.HostDescription,
         view = look()
         findings: tuple[check_rule.Finding, ...] = ()
         if parsed_args.watch and not view.is_other_machine:
-            with _progress(parsed_args.watch) as tell:
-                watched = cpu_watch.watch(tree, view.taken_cpus,
-                                          parsed_args.watch, tell=tell)
+            with progress_bars.progress_bars() as bar:
+                task = bar.add_task('watching', total=parsed_args.watch)
+                watched = cpu_watch.watch(
+                    tree, view.taken_cpus, parsed_args.watch,
+                    tell=lambda passed: bar.update(task, completed=passed))
             if watched.is_cut:
                 print('interrupted: here is what was seen until then',
                       file=sys.stderr)
@@ -168,15 +168,3 @@ def _nova_conf(
             return None, '', (facts.Unread(
                 str(error.where), error.message, 'what nova-compute offers'),)
         return None, str(error), ()
-
-
-@contextlib.contextmanager
-def _progress(seconds: int) -> Iterator[Callable[[float], None]]:
-    """A bar on the error output for people, told how many have passed."""
-    console = base_command.console(sys.stderr)
-    if not sys.stderr.isatty() or console.is_dumb_terminal:
-        yield lambda passed: None
-        return
-    with rich.progress.Progress(console=console, transient=True) as bar:
-        task = bar.add_task('watching', total=seconds)
-        yield lambda passed: bar.update(task, completed=passed)

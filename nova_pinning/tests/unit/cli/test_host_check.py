@@ -5,14 +5,11 @@ import contextlib
 import json
 import os
 import pathlib
-from unittest import mock
 
 import ddt
 import fixtures
-import rich.console
 
 from nova_pinning.bridge import nova_conf_reader
-from nova_pinning.cli import host_check
 from nova_pinning import errors
 from nova_pinning.host.check import cpu_watch
 from nova_pinning.host.check import facts
@@ -285,17 +282,3 @@ class TestWatch(_TestCase):
         done = self._check('--watch', '5', '--root', str(self.dir))
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn(f'--root {self.dir}', done.err)
-
-    def test_progress(self):
-        """A terminal has a bar, which is gone in the end."""
-        with mock.patch.object(host_check.sys, 'stderr') as stream:
-            stream.isatty.return_value = True
-            stream.encoding = 'utf-8'
-            with mock.patch.object(
-                    rich.console.Console, 'is_dumb_terminal', False):
-                with host_check._progress(5) as tell:
-                    tell(2.5)
-        written = ''.join(call.args[0] for call
-                          in stream.write.call_args_list)
-        self.assertIn('watching', written)
-        self.assertIn('50%', written)

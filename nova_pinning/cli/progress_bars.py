@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bars on the error output for what takes long."""
+
+import sys
+
+import rich.progress
+
+from nova_pinning.cli import base_command
+
+
+def progress_bars(
+        *columns: rich.progress.ProgressColumn) -> rich.progress.Progress:
+    """Bars for people, gone in the end; disabled where nobody would see them.
+
+    :param columns: rich's own if none are given
+    """
+    console = base_command.console(sys.stderr)
+    return rich.progress.Progress(
+        *columns, console=console, transient=True,
+        # What goes to a file must not end up on the terminal.
+        redirect_stdout=sys.stdout.isatty(),
+        disable=not sys.stderr.isatty() or console.is_dumb_terminal)
