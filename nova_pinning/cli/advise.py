@@ -32,6 +32,7 @@ from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.presentation import printing
+from nova_pinning.presentation import typed_table
 
 _OPTION = '--workload'
 _PLATFORMS = ('nova', 'vm', 'vmcn', 'cn')
@@ -126,9 +127,9 @@ class Advise(display.Lister):
                 flavors, question.host) if question.host and is_guest else {},
             summaries=list(own.values()))
         return display.Answer(
-            ('topic', 'answer', 'low', 'high', 'unit', 'why', 'strength',
-             'holds', 'sources'),
-            map(line_as_dict, advice.lines),
+            typed_table.of_keys(
+                ('topic', 'answer', 'low', 'high', 'unit', 'why', 'strength',
+                 'holds', 'sources'), map(line_as_dict, advice.lines)),
             lambda console: show(advice, console), lambda: as_dict(advice))
 
 
@@ -259,7 +260,7 @@ def show(advice: advice_model.Advice, console: rich.console.Console) -> None:
     if advice.why:
         rows.insert(0, ('flavor', advice.flavors[0] if advice.flavors
                         else 'none', advice.why, ''))
-    printing.table(('on', 'advice', 'because', 'strength'), rows, console)
+    typed_table.show(('on', 'advice', 'because', 'strength'), rows, console)
     if numbers:
         printing.heading('Sources', console)
         for source, number in numbers.items():

@@ -8,7 +8,6 @@ from typing import Any
 
 import rich.console
 
-from nova_pinning.cli import bench_progress
 from nova_pinning.cli import bench_run
 from nova_pinning.cli import display
 from nova_pinning.instance_bench import bench_model
@@ -16,6 +15,7 @@ from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import schedule
 from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.presentation import printing
+from nova_pinning.presentation import typed_table
 
 _COLUMNS = ('kind', 'name', 'class', 'cases', 'skipped', 'seconds', 'about')
 
@@ -43,9 +43,9 @@ class ListBench(display.Lister):
             _workload(workload) for workload in workload_catalogue.load(
                 parsed_args.workloads).values()]
         return display.Answer(
-            _COLUMNS,
-            [*({'kind': 'experiment', **row} for row in experiments),
-             *({'kind': 'workload', **row} for row in workloads)],
+            typed_table.of_keys(_COLUMNS, [
+                *({'kind': 'experiment', **row} for row in experiments),
+                *({'kind': 'workload', **row} for row in workloads)]),
             lambda console: _show(experiments, workloads, console),
             lambda: {'experiments': experiments, 'workloads': workloads})
 
@@ -54,13 +54,14 @@ def _show(experiments: Iterable[Mapping[str, Any]],
           workloads: Iterable[Mapping[str, Any]],
           console: rich.console.Console) -> None:
     printing.title('Experiments', console)
-    printing.table(
-        ('name', 'cases', 'skipped', 'takes', 'about'),
-        [(row['name'], str(row['cases']), str(row['skipped']),
-          bench_progress.duration(row['seconds']), row['about'])
-         for row in experiments], console, ('cases', 'skipped'))
+    column, kind = typed_table.Column, typed_table.ColumnKind
+    typed_table.show((
+        column('name', 'name'), column('cases', 'cases', kind.COUNT),
+        column('skipped', 'skipped', kind.COUNT),
+        column('seconds', 'takes', kind.SPAN), column('about', 'about'),
+    ), experiments, console)
     printing.heading('Workloads', console)
-    printing.table(
+    typed_table.show(
         ('name', 'class', 'figure', 'about'),
         [(row['name'], row['class'],
           '{name} ({unit})'.format(**row['figures'][0]), row['about'])

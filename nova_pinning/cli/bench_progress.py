@@ -10,22 +10,12 @@ from typing import TextIO
 
 import rich.progress
 
-from nova_pinning.cli import base_command
+from nova_pinning.cli import progress_bars
+from nova_pinning.host import words
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import schedule
 
 _NUMBERS = re.compile('[0-9.]+')
-_MINUTE = 60
-
-
-def duration(seconds: float) -> str:
-    """A time as people say it: '40 s', '12 min', '3 h 5 min'."""
-    if seconds < _MINUTE:
-        return f'{seconds:.0f} s'
-    minutes = round(seconds / _MINUTE)
-    if minutes < _MINUTE:
-        return f'{minutes} min'
-    return f'{minutes // _MINUTE} h {minutes % _MINUTE} min'
 
 
 class ProgressLines:
@@ -41,7 +31,8 @@ class ProgressLines:
         self._flags: set[str] = set()
 
     def begin(self, unit: schedule.CaseRound, seconds_left: float) -> None:
-        self._say(f'{self._count(unit)}, about {duration(seconds_left)} left')
+        self._say(f'{self._count(unit)}, about {words.span(seconds_left)} '
+                  'left')
 
     def step(self, text: str) -> None:
         pass
@@ -82,7 +73,7 @@ class _Bar(ProgressLines):
         # What failed before all of its repetitions were made is over too.
         self._bar.update(
             self._task, completed=self._due, description=self._count(unit),
-            left=f'about {duration(seconds_left)} left')
+            left=f'about {words.span(seconds_left)} left')
         self._due += len(unit.repetitions)
 
     def step(self, text: str) -> None:
@@ -99,22 +90,15 @@ class _Bar(ProgressLines):
 @contextlib.contextmanager
 def watcher(units: tuple[schedule.CaseRound, ...]) -> Iterator[ProgressLines]:
     """A bar on the error output if that is a terminal, else lines."""
-    console = base_command.console(sys.stderr)
-    if not sys.stderr.isatty() or console.is_dumb_terminal:
-        yield ProgressLines(sys.stderr, len(units))
-        return
-    columns = (
-        rich.progress.TextColumn('{task.description}'),
-        rich.progress.BarColumn(bar_width=20),
-        rich.progress.MofNCompleteColumn(),
-        rich.progress.TextColumn('{task.fields[left]}'),
-        rich.progress.TextColumn('{task.fields[step]}', style='dim'))
-    with rich.progress.Progress(
-            *columns, console=console, transient=True,
-            # What goes to a file must not end up on the terminal.
-            redirect_stdout=sys.stdout.isatty()) as bar:
-        yield _Bar(bar, len(units),
-                   sum(len(unit.repetitions) for unit in units))
+    with progress_bars.progress_bars(
+            rich.progress.TextColumn('{task.description}'),
+            rich.progress.BarColumn(bar_width=20),
+            rich.progress.MofNCompleteColumn(),
+            rich.progress.TextColumn('{task.fields[left]}'),
+            rich.progress.TextColumn('{task.fields[step]}', style='dim'),
+    ) as bar:
+        yield ProgressLines(sys.stderr, len(units)) if bar.disable else _Bar(
+            bar, len(units), sum(len(unit.repetitions) for unit in units))
 
 
 def _name(factors: Mapping[str, str]) -> str:

@@ -39,6 +39,7 @@ from nova_pinning.instance_bench import schedule
 from nova_pinning.instance_bench import session
 from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.presentation import printing
+from nova_pinning.presentation import typed_table
 from nova_pinning import signals
 
 _INTERRUPTED = 130
@@ -310,7 +311,7 @@ def _list(prepared: experiment_file.Prepared,
     if alike:
         printing.say(f'all cases: {", ".join(alike)}', console)
     console.print()
-    printing.table(
+    typed_table.show(
         [*differ, 'instances', 'takes'],
         [[*(_value(factor, [case]) for factor in differ), _instances(case),
           _takes(case, left.get(case.name))] for case in cases], console)
@@ -319,7 +320,7 @@ def _list(prepared: experiment_file.Prepared,
     without = _without_baseline(before, is_chosen)
     if without:
         printing.say(without, console)
-    printing.say(f'about {bench_progress.duration(sum(left.values()))} in '
+    printing.say(f'about {words.span(sum(left.values()))} in '
                  f'all; results go to {path}', console)
     printing.say('not looked at: whether the platforms have what they need',
                  console)
@@ -382,7 +383,7 @@ def _takes(case: bench_model.Case, seconds: float | None) -> str:
     if case.skipped:
         return 'skipped'
     return ('measured' if seconds is None
-            else bench_progress.duration(seconds))
+            else words.span(seconds))
 
 
 def _show_skipped(cases: Sequence[bench_model.Case],

@@ -32,6 +32,7 @@ from nova_pinning.presentation import capacity_report
 from nova_pinning.presentation import cause_words
 from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import printing
+from nova_pinning.presentation import typed_table
 from nova_pinning import units
 
 _PRESENT = 'present'
@@ -39,7 +40,6 @@ _ITEM = re.compile(r'(.+):([0-9]{1,6})')
 #: Why nothing fits where not even the totals promise anything.
 _NOTHING_FREE = 'none are free'
 _BAR_CELLS = 8
-_BAR = ''
 
 
 class CapacityAnswer(fleets.FleetAnswer):
@@ -100,8 +100,7 @@ class CapacityAnswer(fleets.FleetAnswer):
         if any(size.is_bound for size in measured.sizes()):
             self.status = base_command.FINDINGS
         return display.Answer(
-            ('host',) * per_host + capacity_report.COLUMNS,
-            capacity_report.rows(measured, per_host),
+            capacity_report.table(measured, per_host),
             lambda console: show(measured, console, parsed_args.per_class,
                                  per_host),
             lambda: capacity_report.as_dict(measured, per_host),
@@ -243,28 +242,19 @@ def _fits(size: capacity.FlavorCapacity) -> str:
 
 def _sizes(sizes: Sequence[capacity.FlavorCapacity],
            console: rich.console.Console) -> None:
-    columns = ['flavor', 'vCPUs', 'memory', 'fits', _BAR]
+    column, kind = typed_table.Column, typed_table.ColumnKind
     # Where nova gets to the most there is nothing to tell.
     has_most = any(size.most != size.fits for size in sizes)
-    if has_most:
-        columns.append('at most')
-    columns += ['host totals', 'missing because']
-    rows = []
-    for size in sizes:
-        request = size.request
-        row = [request.name, str(request.vcpus),
-               quantities.shown_memory(request.memory_mib),
-               _fits(size),
-               _bar(size, console)]
-        if has_most:
-            row.append('?' if size.most is None else f'{size.most:,}')
-        rows.append([*row, f'{size.totals:,}', _because(size)])
-    if not printing.has_room(columns, rows, console):
-        index = columns.index(_BAR)
-        for row in (columns, *rows):
-            del row[index]
-    printing.table(columns, rows, console, (
-        'vCPUs', 'memory', 'fits', 'at most', 'host totals'))
+    typed_table.show((
+        column('', 'flavor', of='request.name'),
+        column('', 'vCPUs', kind.COUNT, 'request.vcpus'),
+        column('', 'memory', kind.MEMORY, 'request.memory_mib'),
+        column('', 'fits', kind.COUNT, _fits),
+        column('', '', of=lambda size: _bar(size, console), rank=1),
+        column('', 'at most' if has_most else None, kind.COUNT,
+               lambda size: '?' if size.most is None else size.most),
+        column('', 'host totals', kind.COUNT, 'totals'),
+        column('', 'missing because', of=_because)), sizes, console)
 
 
 def _bar(size: capacity.FlavorCapacity, console: rich.console.Console) -> str:
@@ -326,12 +316,13 @@ def _mixes(capacity: capacity.FleetCapacity,
             f'As a mix: {mix.mix.guests:,} guests with {vcpus:,} vCPUs; '
             f'{bound}', console)
         total = sum(mix.weights)
-        printing.table(
-            ('flavor', 'share', 'fits'),
-            [(request.name, f'{100 * weight / total:.1f}%', f'{guests:,}')
+        typed_table.show(
+            ('flavor', typed_table.Column(
+                title='share', kind=typed_table.ColumnKind.SHARE),
+             typed_table.count('fits')),
+            [(request.name, weight / total, guests)
              for request, weight, guests in zip(
-                 mix.requests, mix.weights, mix.mix.counts)],
-            console, ('share', 'fits'))
+                 mix.requests, mix.weights, mix.mix.counts)], console)
     if capacity.left_out:
         printing.heading('In no mix', console)
         printing.pairs(capacity.left_out.items(), console)
@@ -343,19 +334,18 @@ def _per_host(capacity: capacity.FleetCapacity,
     for host in capacity.hosts:
         left = host.stranded
         cause = max(left.cpus, key=left.cpus.__getitem__, default=None)
-        rows.append([
+        rows.append((
             host.host.name, capacity_report.class_name(host.host.host_class),
-            f'{left.free_cpus:,}', f'{left.stranded_cpus:,}',
-            f'{left.orphans:,}',
+            left.free_cpus, left.stranded_cpus, left.orphans,
             _amount(sum(left.memory_mib.values())),
             ', '.join(f'{"at most " * bool(count.doubts)}{count.fits:,} '
                       f'{request.name}' for count, request
                       in zip(host.counts, capacity.requests) if count.fits)
-            or (f'none: {cause_words.STRANDED[cause]}' if cause else 'none')])
-    printing.table(
-        ('host', 'class', 'free CPUs', 'stranded', 'orphans', 'memory',
-         'further guests'), rows, console,
-        ('free CPUs', 'stranded', 'orphans', 'memory'))
+            or (f'none: {cause_words.STRANDED[cause]}' if cause else 'none')))
+    typed_table.show(
+        ('host', 'class', *map(typed_table.count, (
+            'free CPUs', 'stranded', 'orphans', 'memory')),
+         'further guests'), rows, console)
 
 
 def _amount(mib: int) -> str:

@@ -8,7 +8,6 @@ or --sort-column both show rows or fields, as the other formats always do.
 
 import argparse
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -33,6 +32,7 @@ from stevedore import extension
 
 from nova_pinning.cli import base_command
 from nova_pinning import errors
+from nova_pinning.presentation import typed_table
 from nova_pinning import spelling
 
 
@@ -40,15 +40,13 @@ from nova_pinning import spelling
 class Answer:
     """What a list command has to say.
 
-    :param columns: of the rows
-    :param records: a row each; a value is None where it has no such key
+    :param table: of which programs are shown the records
     :param page: prints all of it for people
     :param document: all of it, for JSON
     :param texts: all of it in formats of the command's own, by their names
     """
 
-    columns: Sequence[str]
-    records: Iterable[Mapping[str, Any]]
+    table: typed_table.Table
     page: Callable[[rich.console.Console], None]
     document: Callable[[], Mapping[str, Any]]
     texts: Mapping[str, Callable[[], str]] = dataclasses.field(
@@ -56,8 +54,8 @@ class Answer:
 
     def rows(self, form: str) -> Iterator[list[Any]]:
         """The rows as a format can show them."""
-        for record in self.records:
-            yield [_cell(record.get(name), form) for name in self.columns]
+        for record in self.table.records():
+            yield [_cell(content, form) for content in record.values()]
 
 
 def fields(document: Mapping[str, Any],
@@ -69,7 +67,7 @@ def fields(document: Mapping[str, Any],
         mapping within it each key is a field
     """
     flat = dict(_flat(document if record is None else record))
-    return Answer(tuple(flat), (flat,), page, lambda: document)
+    return Answer(typed_table.of_keys(flat, (flat,)), page, lambda: document)
 
 
 def _flat(record: Mapping[str, Any],
@@ -160,7 +158,7 @@ class Display(base_command.DescribedCommand, display.DisplayCommandBase):
     def take_action(
             self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
         answer = self.answer(parsed_args)
-        return answer.columns, answer
+        return answer.table.keys, answer
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return super().run(parsed_args) or self.status

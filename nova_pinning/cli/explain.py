@@ -33,6 +33,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import explanation_report
 from nova_pinning.presentation import explanation_text
 from nova_pinning.presentation import printing
+from nova_pinning.presentation import typed_table
 
 if typing.TYPE_CHECKING:
     from nova_pinning.bridge import request_specs
@@ -133,9 +134,11 @@ class ExplanationAnswer(fleets.FleetAnswer):
                     explained.request, console, rules)
 
         return display.Answer(
-            ('name', 'fits', 'layer', 'message', 'is_enabled', 'placement',
-             'unknown_traits', 'class', 'gaps'),
-            map(explanation_report.verdict_as_dict, explained.verdicts), show,
+            typed_table.of_keys(
+                ('name', 'fits', 'layer', 'message', 'is_enabled',
+                 'placement', 'unknown_traits', 'class', 'gaps'),
+                map(explanation_report.verdict_as_dict, explained.verdicts)),
+            show,
             lambda: {**explanation_report.as_dict(explained, request.remarks),
                      'refusal': refusals.as_dict(request.refused)})
 
@@ -159,8 +162,9 @@ class ExplanationAnswer(fleets.FleetAnswer):
 
         refusal = refusals.as_dict(refused)
         return display.Answer(
-            ('filter', 'reason', 'hosts', 'example', 'figures'),
-            refusals.rows(refusal), show,
+            typed_table.of_keys(
+                ('filter', 'reason', 'hosts', 'example', 'figures'),
+                refusals.rows(refusal)), show,
             lambda: {'version': 1, 'remarks': list(refused.notes),
                      'refusal': refusal})
 

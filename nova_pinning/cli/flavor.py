@@ -20,6 +20,7 @@ from nova_pinning.flavors import difference
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import listing
 from nova_pinning.presentation import flavor_changes
+from nova_pinning.presentation import typed_table
 
 
 class ShowFlavors(display.Lister):
@@ -50,7 +51,7 @@ class ShowFlavors(display.Lister):
                                        parsed_args.catalogue)
         rows = [listing.as_dict(flavor) for flavor in flavors]
         return display.Answer(
-            listing.FIELDS, rows,
+            typed_table.of_keys(listing.FIELDS, rows),
             lambda console: show_tables(flavors, console),
             lambda: {'version': 1, 'catalogue': sold.name, 'flavors': rows},
             {'commands': lambda: ''.join(
@@ -88,7 +89,7 @@ class DiffCatalogues(display.Lister):
             self.status = base_command.FINDINGS
         rows = [_change_as_dict(*pair) for pair in changes]
         return display.Answer(
-            ('action', 'name', 'differences'), rows,
+            typed_table.of_keys(('action', 'name', 'differences'), rows),
             lambda console: _print_changes(
                 changes, len(pairs) - len(changes), console),
             lambda: {'version': 1, 'changes': rows})

@@ -25,6 +25,7 @@ from nova_pinning.host import words
 from nova_pinning.presentation import findings_text
 from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import printing
+from nova_pinning.presentation import typed_table
 from nova_pinning import units
 
 # Columns of the longest bar.
@@ -119,19 +120,17 @@ def _unknown(fleet: snapshot.Fleet, console: rich.console.Console) -> None:
 def _hosts(figures: summary.FleetSummary, console: rich.console.Console,
            limit: int) -> None:
     printing.heading('Hosts', console)
-    numbers = ('hosts', 'guests', 'CPUs', 'sold', 'share', 'memory', 'used')
-    printing.table(
-        ('class', *numbers),
+    typed_table.show(
+        ('class', *map(typed_table.count, (
+            'hosts', 'guests', 'CPUs', 'sold', 'share', 'memory', 'used'))),
         itertools.chain.from_iterable(
             _total(name or 'not known', total)
-            for name, total in figures.classes.items()),
-        console, numbers)
+            for name, total in figures.classes.items()), console)
     printing.heading('Kinds of hosts', console)
     shown = list(itertools.islice(figures.kinds.items(), limit))
-    printing.table(
-        ('hosts', 'class', 'cells', 'memory', 'besides'),
-        ((f'{number:,}', *_kind(kind)) for kind, number in shown),
-        console, ('hosts',))
+    typed_table.show(
+        (typed_table.count('hosts'), 'class', 'cells', 'memory', 'besides'),
+        ((number, *_kind(kind)) for kind, number in shown), console)
     _more(len(figures.kinds), len(shown), 'kinds', console)
     if sum(figures.fullness):
         printing.heading('Hosts by share of dedicated CPUs sold', console)
@@ -142,12 +141,12 @@ def _hosts(figures: summary.FleetSummary, console: rich.console.Console,
 def _guests(figures: summary.FleetSummary, console: rich.console.Console,
             limit: int) -> None:
     printing.heading('Guests', console)
-    columns = ('guests', 'vCPUs', 'memory')
-    printing.table(
-        ('flavor', 'class', *columns),
-        ((use.name or 'not known', use.guest_class, f'{use.guests:,}',
-          f'{use.vcpus:,}', _memory(use.memory_mib))
-         for use in figures.flavors[:limit]), console, columns)
+    typed_table.show(
+        ('flavor', 'class', *map(typed_table.count, (
+            'guests', 'vCPUs', 'memory'))),
+        ((use.name or 'not known', use.guest_class, use.guests, use.vcpus,
+          _memory(use.memory_mib))
+         for use in figures.flavors[:limit]), console)
     _more(len(figures.flavors), len(figures.flavors[:limit]), 'flavors',
           console)
 

@@ -23,6 +23,7 @@ from nova_pinning.host.plan import planner
 from nova_pinning.host import plan_model
 from nova_pinning.host import words
 from nova_pinning.presentation import printing
+from nova_pinning.presentation import typed_table
 
 _MAX_CPUS = 65536
 _MAX_RATIO = 1000.0
@@ -267,14 +268,14 @@ def _show_uses(planned: host_model.HostDescription, plan: plan_model.HostPlan,
                console: rich.console.Console) -> None:
     """Who gets what."""
     nova = planned.nova
-    printing.table(
-        ('', 'number', 'CPUs', 'by node'),
-        [(name, str(len(cpus)), str(cpus), _by_node(planned, cpus))
+    typed_table.show(
+        ('', typed_table.count('number'), 'CPUs', 'by node'),
+        [(name, len(cpus), str(cpus), _by_node(planned, cpus))
          for name, cpus in (('host', plan.host_cpus),
                             ('polling', plan.poll_cpus),
                             ('shared', nova.shared_cpus),
                             ('dedicated', nova.dedicated_cpus)) if cpus],
-        console, ('number',))
+        console)
 
 
 def _by_node(planned: host_model.HostDescription, cpus: cpuset.CpuSet) -> str:
@@ -295,18 +296,17 @@ def _show_sales(plan: plan_model.HostPlan, others: Sequence[int],
         weight = f', weight {size.weight}' if len(plan.sizes) > 1 else ''
         rows.append((
             f'{words.count(sale.vcpus, "vCPU")}{cells}{weight}',
-            str(sale.alone),
-            str(sale.left_cpus), str(sale.mixed),
-            *(str(other.offer.sales[index].alone)
+            sale.alone, sale.left_cpus, sale.mixed,
+            *(other.offer.sales[index].alone
               for other in plan.alternatives)))
     if len(plan.sizes) > 1:
         rows.append((
             'all mixed', '', '', _mixed(plan.offer),
             *(_mixed(other.offer) for other in plan.alternatives)))
-    numbers = ('alone', 'CPUs left', 'mixed',
-               *(f'choice {number}' for number in others))
-    printing.table(('', *numbers), rows, console, numbers)
+    typed_table.show(('', *map(typed_table.count, (
+        'alone', 'CPUs left', 'mixed',
+        *(f'choice {number}' for number in others)))), rows, console)
 
 
-def _mixed(offer: plan_model.Offer) -> str:
-    return str(sum(sale.mixed for sale in offer.sales))
+def _mixed(offer: plan_model.Offer) -> int:
+    return sum(sale.mixed for sale in offer.sales)

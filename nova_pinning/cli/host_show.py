@@ -21,6 +21,7 @@ from nova_pinning.presentation import plan_facts
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import svg_drawing
 from nova_pinning.presentation import terminal_drawing
+from nova_pinning.presentation import typed_table
 
 
 class ShowHostFile(display.ShowOne):
@@ -80,15 +81,9 @@ def _pairs(heading: str, pairs: Iterable[tuple[str, str]],
 def _devices(description: host_model.HostDescription,
              console: rich.console.Console) -> None:
     rows = list(host_summary.device_rows(description.pci_devices))
-    if not rows:
-        return
-    # A column in which nothing is known of any device is left out.
-    used = [column for column in range(len(rows[0]))
-            if any(row[column] for row in rows)]
-    printing.heading('Devices', console)
-    printing.table([host_summary.DEVICE_COLUMNS[column] for column in used],
-                   ([row[column] for column in used] for row in rows),
-                   console)
+    if rows:
+        printing.heading('Devices', console)
+        typed_table.show(host_summary.DEVICE_COLUMNS, rows, console)
 
 
 def as_dict(description: host_model.HostDescription) -> dict[str, Any]:

@@ -86,5 +86,5 @@ class Failover(display.Lister):
 
         self.status = max(self.status, fleets.status(fleet))
         return fleets.with_gaps(display.Answer(
-            failover_report.COLUMNS, failover_report.rows(report), show,
+            failover_report.losses(report, report.losses), show,
             lambda: failover_report.as_dict(report)), fleet)

@@ -15,10 +15,10 @@ from nova_pinning.document import packed
 from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import words
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import moves_drawing
 from nova_pinning.presentation import rebalance_report
-from nova_pinning.presentation import rebalance_text
 from nova_pinning.presentation import svg_drawing
 from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import move_cost
@@ -144,7 +144,7 @@ def answer(
     seconds = move_cost.total_seconds(plan, cost)
     if cost.parallel > 1 and seconds is not None:
         remarks.append(
-            f'About {rebalance_report.span(seconds)} with '
+            f'About {words.span(seconds)} with '
             f'{cost.parallel} moves at a time at most.')
     drawn = drawing.Drawing(rebalance_report.title(plan), tuple(remarks))
     if fleet is not None and plan.moves:
@@ -161,10 +161,10 @@ def answer(
     most = None if parsed_args.drawing else _DRAWN
 
     def show(console: rich.console.Console) -> None:
-        rebalance_text.show(plan, drawn, console, most)
+        rebalance_report.show(plan, drawn, console, most)
 
     return display.Answer(
-        rebalance_report.COLUMNS, rebalance_report.rows(plan), show,
+        rebalance_report.moves(plan), show,
         lambda: plan_document.plan_to_json(plan))
 
 

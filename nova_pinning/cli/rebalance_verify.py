@@ -83,7 +83,7 @@ class VerifyPlan(display.Lister):
                     '--request', parsed_args.plan))
         self.status = max(self.status, fleets.status(fleet))
         return fleets.with_gaps(display.Answer(
-            plan_check_report.COLUMNS, plan_check_report.rows(checked),
+            plan_check_report.moves(checked, checked.moves),
             lambda console: plan_check_report.show(
                 checked, plan, console, again),
             lambda: plan_check_report.as_dict(checked)), fleet)

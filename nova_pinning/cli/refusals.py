@@ -19,6 +19,7 @@ from nova_pinning import errors
 from nova_pinning.explain import verdict_summary
 from nova_pinning import model
 from nova_pinning.presentation import printing
+from nova_pinning.presentation import typed_table
 from nova_pinning.scheduler import record
 
 _UNSET = '[pinning] metrics_directory'
@@ -159,10 +160,11 @@ def show(recorded: RecordedRefusal, console: rich.console.Console) -> None:
         printing.heading(
             f'{name} refused {verdict_summary.counted(total, "host")}',
             console)
-        printing.table(('hosts', 'cause', 'for example'), [
-            (f'{cause.hosts:,}', _cause(cause),
+        typed_table.show((
+            typed_table.count('hosts'), 'cause', 'for example'), [
+            (cause.hosts, _cause(cause),
              f'{cause.example}: {cause.figures}'.removesuffix(': '))
-            for cause in causes], console, ('hosts',))
+            for cause in causes], console)
 
 
 def _cause(cause: record.RecordedCause) -> str:

@@ -19,9 +19,14 @@ def count(number: int, noun: str) -> str:
     return f'{number:,} {noun}{ending}'
 
 
-def listed(names: Collection[str]) -> str:
-    """'a', 'a and b', 'a, b and c'."""
-    *first, last = names
+def listed(names: Collection[str], most: int | None = None) -> str:
+    """'a', 'a and b', 'a, b and c', 'a, b and 7 more'.
+
+    :param most: names that are told, None for all
+    """
+    *first, last = tuple(names)[:most]
+    if most is not None and len(names) > most:
+        first, last = [*first, last], f'{len(names) - most:,} more'
     return f'{", ".join(first)} and {last}' if first else last
 
 
@@ -32,3 +37,14 @@ def duration(seconds: float) -> str:
     number = seconds / size
     return f'{number:.3g} {unit}' if number < 99.95 else (
         f'{number:,.0f} {unit}')
+
+
+def span(seconds: float) -> str:
+    """About how long: '45 s', '12 min', '3 h 20 min'."""
+    if seconds < 90:
+        return f'{seconds:.0f} s'
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f'{minutes} min'
+    hours, minutes = divmod(minutes, 60)
+    return f'{hours:,} h' + (f' {minutes} min' if minutes else '')

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import rich.progress
 
-from nova_pinning.cli import base_command
+from nova_pinning.cli import progress_bars
 from nova_pinning import errors
 
 _T = TypeVar('_T')
@@ -56,15 +56,9 @@ def with_progress(results: Iterator[_T], total: int,
 
     :param what: what there are so many of
     """
-    console = base_command.console(sys.stderr)
-    if not sys.stderr.isatty() or console.is_dumb_terminal:
-        yield from results
-        return
-    with rich.progress.Progress(
+    with progress_bars.progress_bars(
             *rich.progress.Progress.get_default_columns(),
-            rich.progress.MofNCompleteColumn(), console=console,
-            # What goes to a file must not end up on the terminal.
-            redirect_stdout=sys.stdout.isatty(), transient=True) as bar:
+            rich.progress.MofNCompleteColumn()) as bar:
         task = bar.add_task(what, total=total)
         for result in results:
             yield result

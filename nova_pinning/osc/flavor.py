@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import json
@@ -29,6 +30,7 @@ from nova_pinning.model import nova_release
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
 from nova_pinning.osc import show
+from nova_pinning.presentation import typed_table
 
 
 #: The rules about extra specs that nova-api does not take.
@@ -112,9 +114,10 @@ class _SyncCommand(base.CloudCommand):
                 f'{show.plan_totals(changes)}', soft_wrap=True)
 
         return display.Answer(
-            ('action', 'name', 'id', 'new_id', 'reason', 'in_use', 'servers',
-             'obstacle', 'differences'),
-            map(show.change_as_dict, filter(_differs, changes)), page,
+            typed_table.of_keys(
+                ('action', 'name', 'id', 'new_id', 'reason', 'in_use',
+                 'servers', 'obstacle', 'differences'),
+                map(show.change_as_dict, filter(_differs, changes))), page,
             lambda: self.document(catalogue=sold.name, changes=list(
                 map(show.change_as_dict, changes))))
 
@@ -180,29 +183,21 @@ class ApplyFlavors(_SyncCommand):
     def _apply(self, changes: Sequence[sync.FlavorChange],
                sold: catalogue.Catalogue,
                parsed_args: argparse.Namespace) -> int:
-        form = parsed_args.format
-        results: list[sync.FlavorResult] = []
         to_do = list(filter(_differs, changes))
-        try:
-            with applying.interruptible(results, len(to_do), 'flavors'):
-                for result in applying.with_progress(
-                        sync_apply.apply(to_do, self.cloud, sold.name),
-                        len(to_do), 'flavors'):
-                    results.append(result)
-                    if form == 'text':
-                        print(show.result_line(result), flush=True)
+
+        def apply() -> Iterator[sync.FlavorResult]:
+            done = []
+            for result in sync_apply.apply(to_do, self.cloud, sold.name):
+                done.append(result)
+                yield result
             if to_do:
-                for result in sync.lost(results, self._differing(
-                        sold, parsed_args)):
-                    results.append(result)
-                    if form == 'text':
-                        print(show.result_line(result))
-        finally:
-            if form == 'json':
-                print(json.dumps(self.document(
-                    catalogue=sold.name, results=list(
-                        map(show.result_as_dict, results))), indent=2))
-        if form == 'text' and to_do:
+                yield from sync.lost(done, self._differing(sold, parsed_args))
+
+        results = self.carry_out(
+            apply(), len(to_do), 'flavors', parsed_args.format,
+            lambda result: print(show.result_line(result), flush=True),
+            show.result_as_dict, catalogue=sold.name)
+        if parsed_args.format == 'text' and to_do:
             print(show.result_totals(results))
         is_done = all(result.status is sync.FlavorStatus.DONE
                       for result in results)

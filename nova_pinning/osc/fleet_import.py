@@ -10,14 +10,48 @@ from nova_pinning.cli import fleet_import_nova
 from nova_pinning.cli import fleets
 from nova_pinning.document import packed
 from nova_pinning import errors
+from nova_pinning.fleet import snapshot
 from nova_pinning.importers import compute_api
 from nova_pinning.importers import compute_run
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
 
 
-class CloudFleetCommand(base.CloudCommand):
-    """Reads the fleet of a cloud through its compute API and Placement.
+class CloudFleetReader(base.CloudCommand):
+    """Reads the fleet of a cloud through its compute API and Placement."""
+
+    @functools.cached_property
+    def fleet_cloud(self) -> compute_api.ComputeCloud:
+        """The cloud to read."""
+        return compute_api.ComputeCloud(
+            self.app.client_manager.sdk_connection, self.cloud.name)
+
+    def add_jobs(self, parser: argparse.ArgumentParser) -> None:
+        """Add --jobs."""
+        parser.add_argument(
+            '--jobs', metavar='N',
+            type=common_options.number(1, compute_run.MOST_JOBS),
+            default=compute_run.JOBS,
+            help='requests that are made at once, up to '
+            f'{compute_run.MOST_JOBS} (default: %(default)s)')
+
+    def read_fleet(self, host_files: str | None,
+                   jobs: int) -> tuple[snapshot.Fleet, list[str]]:
+        """Read it, with what is odd about it, a sentence each.
+
+        :param host_files: a directory of them, None for none
+        :raises errors.InputError: if a host file is wrong
+        :raises errors.CloudError: if the cloud cannot be worked with
+        """
+        descriptions = fleet_import_nova.load_hosts(host_files)
+        fleet, notes = compute_run.read(
+            self.fleet_cloud, descriptions, applying.with_progress, jobs)
+        return fleet, [*notes, *fleet_import_nova.unmatched(
+            descriptions, (host.name for host in fleet.hosts))]
+
+
+class CloudFleetCommand(CloudFleetReader):
+    """A command with --hosts and --jobs.
 
     :cvar tells: what the files of --hosts tell that the API does not
     """
@@ -26,18 +60,7 @@ class CloudFleetCommand(base.CloudCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleet_import_nova.add_hosts(parser, self.tells)
-        parser.add_argument(
-            '--jobs', metavar='N',
-            type=common_options.number(1, compute_run.MOST_JOBS),
-            default=compute_run.JOBS,
-            help='requests that are made at once, up to '
-            f'{compute_run.MOST_JOBS} (default: %(default)s)')
-
-    @functools.cached_property
-    def fleet_cloud(self) -> compute_api.ComputeCloud:
-        """The cloud to read."""
-        return compute_api.ComputeCloud(
-            self.app.client_manager.sdk_connection, self.cloud.name)
+        self.add_jobs(parser)
 
 
 class ImportFleet(CloudFleetCommand):
@@ -75,12 +98,7 @@ class ImportFleet(CloudFleetCommand):
                     f'{parsed_args.fleet}', errors.Location('--output'))
             parsed_args.output = parsed_args.fleet
         fleets.check_output(parsed_args)
-        descriptions = fleet_import_nova.load_hosts(parsed_args.hosts)
-        fleet, notes = compute_run.read(
-            self.fleet_cloud, descriptions, applying.with_progress,
-            parsed_args.jobs)
+        fleet, notes = self.read_fleet(parsed_args.hosts, parsed_args.jobs)
         left_out = fleet_import_nova.save(parsed_args, fleet)
-        strangers = fleet_import_nova.unmatched(
-            descriptions, (host.name for host in fleet.hosts))
-        fleet_import_nova.warn([*notes, *left_out, *strangers])
+        fleet_import_nova.warn([*notes, *left_out])
         return base_command.OK

@@ -2,11 +2,8 @@
 """openstack pinning host list, show, set."""
 
 import argparse
-from collections.abc import Iterator
 from collections.abc import Sequence
 import functools
-import json
-from typing import Any
 
 import rich.console
 
@@ -15,9 +12,9 @@ from nova_pinning.cli import common_options
 from nova_pinning.cli import display
 from nova_pinning import errors
 from nova_pinning.model import hostclass
-from nova_pinning.osc import applying
 from nova_pinning.osc import base
 from nova_pinning.osc import show_host
+from nova_pinning.presentation import printing
 from nova_pinning.segregation import class_change
 from nova_pinning.segregation import segregation_model
 from nova_pinning import spelling
@@ -50,9 +47,14 @@ class ListHosts(base.CloudLister):
         if parsed_args.host_class:
             hosts = tuple(host for host in hosts if show_host.verdict(host)
                           == parsed_args.host_class)
+        table = show_host.hosts_table(hosts)
+
+        def page(console: rich.console.Console) -> None:
+            table.show(console)
+            printing.say(show_host.host_totals(hosts), console)
+
         return display.Answer(
-            show_host.COLUMNS, map(show_host.as_record, hosts),
-            lambda console: show_host.table(hosts, console),
+            table, page,
             lambda: self.document(hosts=list(map(show_host.as_dict, hosts))))
 
 
@@ -158,16 +160,13 @@ class SetHost(base.CloudCommand):
                                     spelling.did_you_mean(name, known))
         return known[name]
 
-    def _print_json(self, **content: Any) -> None:
-        print(json.dumps(self.document(**content), indent=2))
-
     def _dry_run(self, changes: Sequence[class_change.ClassChange],
                  parsed_args: argparse.Namespace) -> int:
         crowds = [
             class_change.strangers(self.host_cloud, change.host,
                                    change.host_class) for change in changes]
         if parsed_args.format == 'json':
-            self._print_json(changes=[
+            self.print_document(changes=[
                 show_host.change_as_dict(change) | {
                     'strangers': list(map(show_host.server_as_dict, crowd))}
                 for change, crowd in zip(changes, crowds, strict=True)])
@@ -181,23 +180,14 @@ class SetHost(base.CloudCommand):
 
     def _apply(self, changes: Sequence[class_change.ClassChange],
                parsed_args: argparse.Namespace) -> int:
-        results: list[class_change.ChangeResult] = []
-        is_text = parsed_args.format == 'text'
-        turned: Iterator[class_change.ChangeResult] = map(functools.partial(
-            class_change.apply, self.host_cloud, is_forced=parsed_args.force),
-            changes)
-        try:
-            with applying.interruptible(results, len(changes), 'hosts'):
-                for result in applying.with_progress(turned, len(changes),
-                                                     'hosts'):
-                    results.append(result)
-                    if is_text:
-                        show_host.show_result(result, base_command.console())
-        finally:
-            if not is_text:
-                self._print_json(
-                    results=list(map(show_host.result_as_dict, results)))
-        if is_text and len(results) > 1:
+        results = self.carry_out(
+            map(functools.partial(
+                class_change.apply, self.host_cloud,
+                is_forced=parsed_args.force), changes),
+            len(changes), 'hosts', parsed_args.format,
+            lambda result: show_host.show_result(
+                result, base_command.console()), show_host.result_as_dict)
+        if parsed_args.format == 'text' and len(results) > 1:
             print(show_host.totals(results))
         return show_host.exit_status(results)
 

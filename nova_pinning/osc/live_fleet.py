@@ -3,14 +3,12 @@
 
 import argparse
 import contextlib
-import functools
 import os
 import urllib.parse
 
 from keystoneauth1 import exceptions
 
 from nova_pinning.cli import capacity_command
-from nova_pinning.cli import common_options
 from nova_pinning.cli import explain
 from nova_pinning.cli import fleet_import_nova
 from nova_pinning.cli import fleets
@@ -19,10 +17,7 @@ from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
-from nova_pinning.importers import compute_api
-from nova_pinning.importers import compute_run
-from nova_pinning.osc import applying
-from nova_pinning.osc import base
+from nova_pinning.osc import fleet_import
 
 _VARIABLE = 'OS_PINNING_EXPORTER'
 #: Where nova-pinning exporter serves the fleet as it was read last.
@@ -30,7 +25,7 @@ _PATH = 'fleet.json.zst'
 _TIMEOUT_SECONDS = 120
 
 
-class LiveFleet(base.CloudCommand, fleets.FleetAnswer):
+class LiveFleet(fleet_import.CloudFleetReader, fleets.FleetAnswer):
     """Has a fleet from nova-pinning exporter, or from the cloud's API."""
 
     def add_fleet(self, parser: argparse.ArgumentParser,
@@ -50,12 +45,7 @@ class LiveFleet(base.CloudCommand, fleets.FleetAnswer):
             help="host files, which tell hosts' cells and CPUs where there "
                  'is no exporter; the name in a file is that of the compute '
                  'service')
-        parser.add_argument(
-            '--jobs', metavar='N',
-            type=common_options.number(1, compute_run.MOST_JOBS),
-            default=compute_run.JOBS,
-            help='requests that are made at once, up to '
-            f'{compute_run.MOST_JOBS} (default: %(default)s)')
+        self.add_jobs(parser)
 
     def load_fleet(self, parsed_args: argparse.Namespace) -> snapshot.Fleet:
         """The cloud's hosts and guests.
@@ -65,21 +55,11 @@ class LiveFleet(base.CloudCommand, fleets.FleetAnswer):
         if parsed_args.exporter:
             fleet = self._of_exporter(parsed_args.exporter)
         else:
-            descriptions = fleet_import_nova.load_hosts(
-                parsed_args.host_files)
-            fleet, notes = compute_run.read(
-                self.fleet_cloud, descriptions, applying.with_progress,
-                parsed_args.jobs)
-            fleet_import_nova.warn([*notes, *fleet_import_nova.unmatched(
-                descriptions, (host.name for host in fleet.hosts))])
+            fleet, notes = self.read_fleet(parsed_args.host_files,
+                                           parsed_args.jobs)
+            fleet_import_nova.warn(notes)
         fleets.warn_of(problems.find(fleet))
         return fleet
-
-    @functools.cached_property
-    def fleet_cloud(self) -> compute_api.ComputeCloud:
-        """The cloud to read."""
-        return compute_api.ComputeCloud(
-            self.app.client_manager.sdk_connection, self.cloud.name)
 
     def _of_exporter(self, url: str) -> snapshot.Fleet:
         shown = _without_password(_parsed(url))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import contextlib
 import functools
 import hashlib
-import json
 import os
 import re
 import signal
@@ -23,15 +22,16 @@ from nova_pinning.bridge import deferred_claim
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleet_import_nova
+from nova_pinning.cli import progress_bars
 from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.host import words
-from nova_pinning.importers import compute_run
 from nova_pinning.osc import applying
 from nova_pinning.osc import fleet_import
 from nova_pinning.presentation import printing
+from nova_pinning.presentation import typed_table
 from nova_pinning.rebalance import apply_journal
 from nova_pinning.rebalance import migration_cloud
 from nova_pinning.rebalance import move_run
@@ -120,9 +120,9 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
                 status, path = self._apply(path, parsed_args)
         finally:
             if parsed_args.format == 'json' and not parsed_args.dry_run:
-                print(json.dumps(self.document(
+                self.print_document(
                     plan=parsed_args.plan, results=list(
-                        map(_result_as_dict, self._results))), indent=2))
+                        map(_result_as_dict, self._results)))
         return status
 
     def _apply(self, path: str, parsed_args: argparse.Namespace) -> tuple[
@@ -189,10 +189,10 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
     def _show_only(self, execution: plan_execution.PlanExecution,
                    parsed_args: argparse.Namespace) -> int:
         if parsed_args.format == 'json':
-            print(json.dumps(self.document(
+            self.print_document(
                 plan=parsed_args.plan, problems=execution.problems,
                 moves=[_move_as_dict(position, execution.plan.moves[position])
-                       for position in execution.left]), indent=2))
+                       for position in execution.left])
         else:
             self._tell_problems(execution)
         return (base_command.FINDINGS if execution.left or execution.problems
@@ -215,10 +215,16 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
         is_text = parsed_args.format == 'text'
         with (_stopping(self._is_stopping),
               applying.interruptible(execution.results, total, 'moves'),
-              _Bars() as bars):
+              progress_bars.progress_bars(
+                  rich.progress.TextColumn('{task.description}'),
+                  rich.progress.BarColumn(),
+                  rich.progress.DownloadColumn(binary_units=True),
+                  rich.progress.TransferSpeedColumn(),
+                  rich.progress.TimeElapsedColumn()) as bars):
+            shown = _MoveBars(bars)
             try:
                 for outcome in execution.run():
-                    bars.tell(outcome)
+                    shown.tell(outcome)
                     if isinstance(outcome, move_run.MoveResult):
                         self._results.append(outcome)
                         if is_text:
@@ -267,10 +273,7 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
         # Only here, for the solver takes a while to import.
         from nova_pinning.rebalance import replanning
         plan, still_left = execution.plan, set(execution.left)
-        fleet, notes = compute_run.read(
-            self.fleet_cloud,
-            fleet_import_nova.load_hosts(parsed_args.hosts),
-            applying.with_progress, parsed_args.jobs)
+        fleet, notes = self.read_fleet(parsed_args.hosts, parsed_args.jobs)
         fleet_import_nova.warn(notes)
         return replanning.again(
             plan, fleet, [move for position, move in enumerate(plan.moves)
@@ -319,36 +322,15 @@ def _stopping(event: threading.Event) -> Iterator[None]:
         yield
 
 
-class _Bars:
-    """A bar for each move under way, on the error output of people."""
+class _MoveBars:
+    """A bar for each move under way."""
 
-    def __init__(self) -> None:
-        console = base_command.console(sys.stderr)
+    def __init__(self, bars: rich.progress.Progress) -> None:
+        self._bars = bars
         self._tasks: dict[int, rich.progress.TaskID] = {}
-        self._bars: rich.progress.Progress | None = None
-        if sys.stderr.isatty() and not console.is_dumb_terminal:
-            self._bars = rich.progress.Progress(
-                rich.progress.TextColumn('{task.description}'),
-                rich.progress.BarColumn(),
-                rich.progress.DownloadColumn(binary_units=True),
-                rich.progress.TransferSpeedColumn(),
-                rich.progress.TimeElapsedColumn(), console=console,
-                # What goes to a file must not end up on the terminal.
-                redirect_stdout=sys.stdout.isatty(), transient=True)
-
-    def __enter__(self) -> '_Bars':
-        if self._bars:
-            self._bars.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        if self._bars:
-            self._bars.stop()
 
     def tell(self, outcome: plan_execution.Outcome) -> None:
         """Show how far a move is, or no longer that it is under way."""
-        if self._bars is None:
-            return
         task = self._tasks.get(outcome.position)
         if isinstance(outcome, move_run.MoveResult):
             if task is not None:
@@ -368,23 +350,20 @@ class _Bars:
 
 # For people.
 
-_COLUMNS = ('move', 'guest', 'from', 'to', 'how', 'memory', 'after')
-
 
 def _show(execution: plan_execution.PlanExecution,
           console: rich.console.Console) -> None:
-    plan = execution.plan
-    left = execution.left
-    if left:
-        printing.table(_COLUMNS, [
-            _row(position, plan.moves[position]) for position in left],
-            console, ('move', 'memory'))
+    typed_table.show(
+        (typed_table.count('move'), 'guest', 'from', 'to', 'how',
+         typed_table.count('memory'), 'after'),
+        [_row(position, execution.plan.moves[position])
+         for position in execution.left], console)
     printing.say(_summary(execution), console)
 
 
-def _row(position: int, move: plan_model.PlannedMove) -> Sequence[str]:
+def _row(position: int, move: plan_model.PlannedMove) -> Sequence[Any]:
     return (
-        str(position), _name(move) + (' (parked)' if move.is_parking else ''),
+        position, _name(move) + (' (parked)' if move.is_parking else ''),
         _place(move.source, move_run.fit_cells(move.source_fit)),
         _place(move.target, move_run.fit_cells(move.target_fit)),
         str(move.kind), quantities.shown_memory(move.memory_mib),

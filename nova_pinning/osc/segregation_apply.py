@@ -2,12 +2,11 @@
 """openstack pinning segregation apply."""
 
 import argparse
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from concurrent import futures
-import json
 import sys
-import textwrap
 from typing import Any
 
 import rich.console
@@ -16,10 +15,11 @@ import rich.text
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning import errors
-from nova_pinning.host import words
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
 from nova_pinning.osc import show_host
+from nova_pinning.presentation import flavor_changes
+from nova_pinning.presentation import printing
 from nova_pinning.segregation import class_change
 from nova_pinning.segregation import segregation_model
 from nova_pinning.segregation import site_apply
@@ -76,8 +76,8 @@ class ApplySegregation(base.CloudCommand):
         if is_text:
             self._show(made, held, parsed_args)
         elif parsed_args.dry_run:
-            self._print_json(parsed_args.site, 'changes',
-                             _changes_as_dicts(made, held))
+            self.print_document(site=parsed_args.site,
+                                changes=_changes_as_dicts(made, held))
         if parsed_args.dry_run:
             return base_command.FINDINGS if made.changes else base_command.OK
         if made.changes and not parsed_args.yes:
@@ -114,19 +114,18 @@ class ApplySegregation(base.CloudCommand):
               parsed_args: argparse.Namespace) -> None:
         console = base_command.console()
         for aggregate_change in made.aggregate_changes:
-            _print_lines(console, _aggregate_head(aggregate_change), [
-                f'+ {key}={value}'
+            _print_change(console, _aggregate_head(aggregate_change), [
+                ('+', f'{key}={value}')
                 for key, value in aggregate_change.metadata.items()])
         for group in _alike(made.host_changes):
-            _print_lines(console, _group_head(group), _host_lines(group[0]))
+            _print_change(console, _group_head(group), _steps(group[0]))
         for host in made.host_changes:
             servers = held.get(host.host.provider)
             if servers:
                 what = ('turned all the same' if parsed_args.force
                         else 'left as it is')
-                _print_lines(
-                    console, f'{host.host.name} would be {what}: '
-                             f'{_crowd(servers)}', ())
+                _print_change(console, f'{host.host.name} would be {what}: '
+                                       f'{show_host.crowd(servers)}')
                 show_host.show_servers(servers, console)
         console.print(
             f'site {parsed_args.site}, cloud {self.cloud.name}: '
@@ -136,31 +135,17 @@ class ApplySegregation(base.CloudCommand):
 
     def _apply(self, made: site_plan.SitePlan,
                parsed_args: argparse.Namespace) -> int:
-        results: list[site_apply.Result] = []
         total = len(made.changes)
-        is_text = parsed_args.format == 'text'
-        try:
-            with applying.interruptible(results, total, 'changes'):
-                for result in applying.with_progress(
-                        site_apply.apply(made, self.host_cloud,
-                                         is_forced=parsed_args.force),
-                        total, 'changes'):
-                    results.append(result)
-                    if is_text:
-                        _print_result(result)
-        finally:
-            if not is_text:
-                self._print_json(parsed_args.site, 'results',
-                                 list(map(_result_as_dict, results)))
+        results = self.carry_out(
+            site_apply.apply(made, self.host_cloud,
+                             is_forced=parsed_args.force),
+            total, 'changes', parsed_args.format, _print_result,
+            _result_as_dict, site=parsed_args.site)
         left = sum(not result.is_fine for result in results)
-        if is_text:
+        if parsed_args.format == 'text':
             print(f'{total - left} of {total} done' if total
                   else 'nothing to do')
         return base_command.FINDINGS if left else base_command.OK
-
-    def _print_json(self, path: str, key: str, content: Any) -> None:
-        print(json.dumps({'version': 1, 'site': path,
-                          'cloud': self.cloud.name, key: content}, indent=2))
 
 
 # For people.
@@ -176,7 +161,7 @@ def _alike(
     """Hosts of one group for which the same is to be done."""
     groups: dict[object, list[site_plan.HostChange]] = {}
     for change in changes:
-        groups.setdefault((change.group, *_host_lines(change)),
+        groups.setdefault((change.group, *_steps(change)),
                           []).append(change)
     yield from groups.values()
 
@@ -187,29 +172,15 @@ def _group_head(group: Sequence[site_plan.HostChange]) -> str:
     return f'{first.group}: {_class_text(first)}: {names}'
 
 
-def _host_lines(change: site_plan.HostChange) -> list[str]:
-    return [
-        *(f'- trait {trait}' for trait in sorted(change.turn.remove)),
-        *(f'+ trait {trait}' for trait in sorted(change.turn.add)),
-        *(f'- aggregate {aggregate.name}' for aggregate in change.turn.leaves),
-        *(f'+ aggregate {name}' for name in change.joins)]
+def _steps(change: site_plan.HostChange) -> list[tuple[str, str]]:
+    return show_host.steps(change.turn, change.joins)
 
 
-def _print_lines(console: rich.console.Console, head: str,
-                 lines: Sequence[str]) -> None:
-    console.print(rich.text.Text('\n'.join(textwrap.wrap(
-        head, console.width, subsequent_indent='  ', break_long_words=False,
-        break_on_hyphens=False)), 'bold'), soft_wrap=True)
-    for line in lines:
-        console.print(rich.text.Text(
-            f'  {line}', 'green' if line.startswith('+') else 'red'),
-            soft_wrap=True)
-
-
-def _crowd(servers: Sequence[segregation_model.HostedServer]) -> str:
-    first = servers[0]
-    what = words.count(len(servers), f'{first.host_class} server')
-    return f'{what} on it'
+def _print_change(console: rich.console.Console, head: str,
+                  steps: Iterable[tuple[str, str]] = ()) -> None:
+    for line in printing.wrap(head, console.width, '', '  '):
+        printing.title(line, console)
+    flavor_changes.show_steps(steps, console)
 
 
 def _print_result(result: site_apply.Result) -> None:
@@ -230,12 +201,13 @@ def _result_line(result: site_apply.Result) -> str:
     if done.status is class_change.ChangeStatus.FAILED:
         return f'{name}: failed: {done.message}'
     if done.status is class_change.ChangeStatus.REFUSED:
-        return (f'{name}: left as it is, {_crowd(done.strangers)}; move '
+        return (f'{name}: left as it is, '
+                f'{show_host.crowd(done.strangers)}; move '
                 f'{"it" if len(done.strangers) == 1 else "them"} first, or '
                 'give --force')
     line = f'{name}: {_class_text(result.change)}'
     if done.strangers or done.left:
-        line += f', but with {_crowd((*done.strangers, *done.left))}'
+        line += f', but with {show_host.crowd((*done.strangers, *done.left))}'
     return line
 
 
@@ -263,24 +235,16 @@ def _aggregate_as_dict(change: site_plan.AggregateChange) -> dict[str, Any]:
 
 
 def _host_as_dict(change: site_plan.HostChange) -> dict[str, Any]:
-    return {
-        'host': change.host.name,
+    return show_host.change_as_dict(change.turn) | {
         'provider': change.host.provider,
         'group': change.group,
         'class': show_host.class_name(change.turn.host_class),
-        'add_traits': sorted(change.turn.add),
-        'remove_traits': sorted(change.turn.remove),
-        'join_aggregates': list(change.joins),
-        'leave_aggregates': [
-            aggregate.name for aggregate in change.turn.leaves]}
+        'join_aggregates': list(change.joins)}
 
 
 def _result_as_dict(result: site_apply.Result) -> dict[str, Any]:
     if isinstance(result, site_apply.AggregateResult):
         return _aggregate_as_dict(result.change) | {
             'status': str(result.status), 'message': result.message}
-    done = result.result
-    return _host_as_dict(result.change) | {
-        'status': str(done.status), 'message': done.message,
-        'strangers': list(map(show_host.server_as_dict, done.strangers)),
-        'left': list(map(show_host.server_as_dict, done.left))}
+    return _host_as_dict(result.change) | show_host.outcome_as_dict(
+        result.result)

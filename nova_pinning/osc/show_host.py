@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
 import shlex
 from typing import Any
 
 import rich.console
-import rich.table
 import rich.text
 
 from nova_pinning.cli import base_command
@@ -18,9 +18,11 @@ from nova_pinning.host import words
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
+from nova_pinning.presentation import flavor_changes
+from nova_pinning.presentation import printing
+from nova_pinning.presentation import typed_table
 from nova_pinning.segregation import class_change
 from nova_pinning.segregation import segregation_model
-from nova_pinning import spelling
 
 #: How a host of no class is called on the command line.
 NONE = 'none'
@@ -84,35 +86,37 @@ def _said(host: segregation_model.MarkedHost,
             if mark.source is source))
 
 
-def _styled(word: str) -> rich.text.Text:
-    return rich.text.Text(word, _STYLES.get(word, ''))
-
-
 # What there is.
 
 
-def table(hosts: Sequence[segregation_model.MarkedHost],
-          console: rich.console.Console) -> None:
-    """Print a line for each host."""
-    grid = rich.table.Table(box=None, pad_edge=False, header_style='bold')
-    grid.add_column('host', overflow='fold')
-    grid.add_column('class', no_wrap=True)
-    for title in _SOURCES.values():
-        grid.add_column(title)
-    grid.add_column('L3 CPUs', justify='right')
-    for host in hosts:
-        cells = [' '.join(_said(host, source)) or '-' for source in _SOURCES]
-        if host.traits is None:
-            cells[0] = 'no provider'
-        grid.add_row(
-            host.name, _styled(verdict(host)), *cells,
-            str(placement_traits.l3_cpus(host.traits or ()) or '-'))
-    if hosts:
-        console.print(grid)
-    console.print(_totals(hosts))
+def hosts_table(
+    hosts: Sequence[segregation_model.MarkedHost],
+) -> typed_table.Table:
+    """A row for each host: its class, and as each of the sources tells it."""
+    column = typed_table.Column
+    return typed_table.Table((
+        column('name', 'host'),
+        column('node'),
+        column('class', 'class', style=lambda word: _STYLES.get(word, '')),
+        *map(column, _SOURCES.values()),
+        *(column('', title, of=functools.partial(_said_text, source=title))
+          for title in _SOURCES.values()),
+        column('l3_cpus'),
+        column('', 'L3 CPUs', typed_table.ColumnKind.COUNT,
+               lambda row: row['l3_cpus'] or '-'),
+    ), [as_dict(host) | {'class': verdict(host)} | {
+        title: _said(host, source) for source, title in _SOURCES.items()}
+        for host in hosts])
 
 
-def _totals(hosts: Sequence[segregation_model.MarkedHost]) -> str:
+def _said_text(row: Mapping[str, Any], source: str) -> str:
+    if source == 'trait' and row['traits'] is None:
+        return 'no provider'
+    return ' '.join(row[source]) or '-'
+
+
+def host_totals(hosts: Sequence[segregation_model.MarkedHost]) -> str:
+    """How many hosts there are of each class."""
     verdicts = [verdict(host) for host in hosts]
     counts = [(verdicts.count(word), told) for word, told in (
         ('dedicated', 'dedicated'), ('shared', 'shared'),
@@ -133,17 +137,6 @@ def as_dict(host: segregation_model.MarkedHost) -> dict[str, Any]:
         'traits': (None if host.traits is None else sorted(host.traits)),
         'aggregates': [aggregate.name for aggregate in host.aggregates],
         'l3_cpus': placement_traits.l3_cpus(host.traits or ())}
-
-
-#: Of :func:`as_record`.
-COLUMNS = ('name', 'node', 'class', 'trait', 'aggregates', 'isolation',
-           'l3_cpus')
-
-
-def as_record(host: segregation_model.MarkedHost) -> dict[str, Any]:
-    """A host for a row: its class in one word, and as each source tells it."""
-    return as_dict(host) | {'class': verdict(host)} | {
-        title: _said(host, source) for source, title in _SOURCES.items()}
 
 
 def detail_as_dict(detail: HostDetail) -> dict[str, Any]:
@@ -167,37 +160,33 @@ def server_as_dict(server: segregation_model.HostedServer) -> dict[str, Any]:
 def show_detail(detail: HostDetail, console: rich.console.Console) -> None:
     """Print all that there is to know about a host's class."""
     host = detail.host
-    head = rich.text.Text(f'{host.name}: ', 'bold')
-    head.append_text(_styled(verdict(host)))
-    console.print(head)
-    grid = rich.table.Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow='fold')
-    for title, text in _rows(detail):
-        grid.add_row(f'  {title}', text)
-    console.print(grid)
+    word = verdict(host)
+    printing.line(rich.text.Text.assemble(
+        (f'{host.name}: ', 'bold'), (word, _STYLES.get(word, ''))), console)
+    printing.pairs([
+        ('' if number else title, text) for title, texts in _rows(detail)
+        for number, text in enumerate(texts)], console)
     for line in _advice(detail):
         console.print(line, soft_wrap=True)
     show_servers(detail.strangers, console)
 
 
-def _rows(detail: HostDetail) -> Iterator[tuple[str, str]]:
+def _rows(detail: HostDetail) -> Iterator[tuple[str, Sequence[str]]]:
     host = detail.host
     if host.node != host.name:
-        yield 'node', host.node
+        yield 'node', [host.node]
     if host.traits is None:
-        yield 'provider', f'{host.provider} is not in Placement'
+        yield 'provider', [f'{host.provider} is not in Placement']
     else:
-        yield 'provider', host.provider
-        yield 'traits', '\n'.join(sorted(host.traits)) or 'none of ours'
-    yield 'aggregates', '\n'.join(
-        _aggregate(aggregate) for aggregate in host.aggregates) or 'none'
+        yield 'provider', [host.provider]
+        yield 'traits', sorted(host.traits) or ['none of ours']
+    yield 'aggregates', list(map(_aggregate, host.aggregates)) or ['none']
     if detail.inventories is not None:
-        yield 'CPUs', '\n'.join(
+        yield 'CPUs', [
             _inventory(name, detail.inventories[name])
             for name in ('PCPU', 'VCPU')
-            if name in detail.inventories) or 'none'
-    yield 'servers', _server_counts(detail.servers)
+            if name in detail.inventories] or ['none']
+    yield 'servers', [_server_counts(detail.servers)]
 
 
 def _aggregate(aggregate: segregation_model.HostAggregate) -> str:
@@ -242,14 +231,11 @@ def _advice(detail: HostDetail) -> Iterator[str]:
 def show_servers(servers: Iterable[segregation_model.HostedServer],
                  console: rich.console.Console) -> None:
     """Print a line for each server, indented."""
-    grid = rich.table.Table.grid(padding=(0, 2, 0, 0))
-    for style in ('', '', 'dim'):
-        grid.add_column(overflow='fold', style=style)
-    for server in servers:
-        grid.add_row(f'    {server.id}', spelling.printable(server.name),
-                     str(server.host_class))
-    if grid.row_count:
-        console.print(grid)
+    column = typed_table.Column
+    typed_table.Table((
+        column('id', ''), column('name', ''),
+        column('host_class', '', style=lambda shown: 'dim'),
+    ), servers).show(console, '    ')
 
 
 # What is changed.
@@ -268,7 +254,7 @@ def show_change(planned: class_change.ClassChange,
     if planned.is_needed:
         console.print(rich.text.Text(
             f'{planned.host.name}: to be {told}', 'bold'))
-        _show_steps(planned, console)
+        flavor_changes.show_steps(steps(planned), console)
     elif not planned.kept:
         console.print(f'{planned.host.name}: {told} already')
     _show_kept(planned, console)
@@ -277,7 +263,7 @@ def show_change(planned: class_change.ClassChange,
         if planned.is_needed:
             what = (', which would stay there' if is_forced
                     else ', so it would be left as it is')
-        console.print(_crowd(strangers) + what, soft_wrap=True)
+        console.print(f'  {crowd(strangers)}{what}', soft_wrap=True)
         show_servers(strangers, console)
 
 
@@ -289,7 +275,7 @@ def show_result(result: class_change.ChangeResult,
     match result.status:
         case class_change.ChangeStatus.DONE:
             console.print(rich.text.Text(f'{name}: now {told}', 'green'))
-            _show_steps(result.change, console)
+            flavor_changes.show_steps(steps(result.change), console)
         case class_change.ChangeStatus.UNCHANGED if not result.change.kept:
             console.print(f'{name}: {told} already')
         case class_change.ChangeStatus.REFUSED:
@@ -302,16 +288,17 @@ def show_result(result: class_change.ChangeResult,
                 soft_wrap=True)
     _show_kept(result.change, console)
     if result.strangers:
-        console.print(_crowd(result.strangers), soft_wrap=True)
+        console.print(f'  {crowd(result.strangers)}', soft_wrap=True)
         show_servers(result.strangers, console)
     if result.left:
-        console.print(_crowd(result.left) + ', left there', soft_wrap=True)
+        console.print(f'  {crowd(result.left)}, left there', soft_wrap=True)
         show_servers(result.left, console)
 
 
-def _crowd(strangers: Sequence[segregation_model.HostedServer]) -> str:
-    other = strangers[0].host_class
-    return f'  {words.count(len(strangers), f"{other} server")} on it'
+def crowd(servers: Sequence[segregation_model.HostedServer]) -> str:
+    """'2 shared servers on it'."""
+    return words.count(
+        len(servers), f'{servers[0].host_class} server') + ' on it'
 
 
 def _show_kept(planned: class_change.ClassChange,
@@ -323,16 +310,18 @@ def _show_kept(planned: class_change.ClassChange,
             'else', 'bold red'), soft_wrap=True)
 
 
-def _show_steps(planned: class_change.ClassChange,
-                console: rich.console.Console) -> None:
-    steps = [('+', f'trait {trait}') for trait in sorted(planned.add)]
-    steps += [('-', f'trait {trait}') for trait in sorted(planned.remove)]
-    steps += [('+', f'aggregate {join.name}') for join in planned.joins]
-    steps += [('-', f'aggregate {leave.name}') for leave in planned.leaves]
-    for sign, text in steps:
-        console.print(rich.text.Text(
-            f'  {sign} {text}', 'green' if sign == '+' else 'red'),
-            soft_wrap=True)
+def steps(turn: class_change.ClassChange,
+          joins: Iterable[str] = ()) -> list[tuple[str, str]]:
+    """What is taken off a host and put on it, each with '-' or '+'.
+
+    :param joins: names of further aggregates that it is put into
+    """
+    names = [*(aggregate.name for aggregate in turn.joins), *joins]
+    return [
+        *(('-', f'trait {trait}') for trait in sorted(turn.remove)),
+        *(('+', f'trait {trait}') for trait in sorted(turn.add)),
+        *(('-', f'aggregate {left.name}') for left in turn.leaves),
+        *(('+', f'aggregate {name}') for name in names)]
 
 
 def totals(results: Sequence[class_change.ChangeResult]) -> str:
@@ -361,12 +350,16 @@ def change_as_dict(planned: class_change.ClassChange) -> dict[str, Any]:
 
 def result_as_dict(result: class_change.ChangeResult) -> dict[str, Any]:
     """A change and what became of it, for JSON."""
-    return change_as_dict(result.change) | {
+    return change_as_dict(result.change) | outcome_as_dict(result)
+
+
+def outcome_as_dict(result: class_change.ChangeResult) -> dict[str, Any]:
+    """What became of a change, for JSON."""
+    return {
         'status': str(result.status),
         'message': result.message,
-        'strangers': [
-            server_as_dict(stranger) for stranger in result.strangers],
-        'left': [server_as_dict(server) for server in result.left]}
+        'strangers': list(map(server_as_dict, result.strangers)),
+        'left': list(map(server_as_dict, result.left))}
 
 
 def exit_status(results: Iterable[class_change.ChangeResult]) -> int:

@@ -6,8 +6,6 @@ import argparse
 from nova_pinning.cli import fleet_import_nova
 from nova_pinning.cli import upgrade_check
 from nova_pinning.fleet import snapshot
-from nova_pinning.importers import compute_run
-from nova_pinning.osc import applying
 from nova_pinning.osc import fleet_import
 
 
@@ -39,9 +37,6 @@ class CheckCloudUpgrade(fleet_import.CloudFleetCommand):
     def _read(
         self, parsed_args: argparse.Namespace,
     ) -> tuple[snapshot.Fleet, str]:
-        descriptions = fleet_import_nova.load_hosts(parsed_args.hosts)
-        fleet, notes = compute_run.read(
-            self.fleet_cloud, descriptions, applying.with_progress,
-            parsed_args.jobs)
+        fleet, notes = self.read_fleet(parsed_args.hosts, parsed_args.jobs)
         fleet_import_nova.warn(notes)
         return fleet, f'cloud {self.cloud.name}'

@@ -16,11 +16,9 @@ from nova_pinning.capacity import count
 from nova_pinning.capacity import stranded
 from nova_pinning.checks import metrics
 from nova_pinning.model import hostclass
+from nova_pinning.presentation import typed_table
 from nova_pinning import units
 
-#: The columns of :func:`rows`; of those for each host, the host comes first.
-COLUMNS = ('class', 'flavor', 'vcpus', 'memory_mib', 'fits', 'most',
-           'by_host_totals', 'missing_because', 'is_bound')
 _UNKNOWN = 'unknown'
 
 
@@ -65,25 +63,25 @@ def as_dict(capacity: capacity.FleetCapacity, per_host: bool = False) -> dict[
     return data
 
 
-def rows(fleet_capacity: capacity.FleetCapacity,
-         per_host: bool = False) -> Iterator[dict[str, Any]]:
-    """One for each flavor and class of hosts, or flavor and host."""
-    groups: Iterable[tuple[dict[str, str], Sequence[capacity.HostCapacity]]]
+def table(fleet_capacity: capacity.FleetCapacity,
+          per_host: bool = False) -> typed_table.Table:
+    """A row for each flavor and class of hosts, or flavor and host."""
+    groups: Iterable[tuple[str, object, Sequence[capacity.HostCapacity]]]
     if per_host:
-        groups = (({'host': host.host.name,
-                    'class': class_name(host.host.host_class)}, [host])
+        groups = ((host.host.name, host.host.host_class, [host])
                   for host in fleet_capacity.hosts)
     else:
-        groups = (({'class': class_name(host_class)}, hosts)
-                  for host_class, hosts in fleet_capacity.by_class().items())
-    for labels, hosts in groups:
-        for size in fleet_capacity.sizes(hosts):
-            request = size.request
-            yield {**labels, 'flavor': request.name, 'vcpus': request.vcpus,
-                   'memory_mib': request.memory_mib, 'fits': size.fits,
-                   'most': size.most, 'by_host_totals': size.totals,
-                   'missing_because': next(iter(size.missing), ''),
-                   'is_bound': size.is_bound}
+        groups = (('', host_class, hosts) for host_class, hosts
+                  in fleet_capacity.by_class().items())
+    return typed_table.of_keys(
+        ('host',) * per_host + (
+            'class', 'flavor', 'vcpus', 'memory_mib', 'fits', 'most',
+            'by_host_totals', 'missing_because', 'is_bound'),
+        [{**_flavor(size), 'host': name, 'class': class_name(host_class),
+          'flavor': size.request.name,
+          'missing_because': next(iter(size.missing), '')}
+         for name, host_class, hosts in groups
+         for size in fleet_capacity.sizes(hosts)])
 
 
 def as_metrics(capacity: capacity.FleetCapacity) -> str:

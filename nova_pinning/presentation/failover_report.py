@@ -3,19 +3,18 @@
 
 from collections.abc import Iterator
 from collections.abc import Sequence
+import dataclasses
 from typing import Any
 
 import rich.console
 
-from nova_pinning.document import quantities
+from nova_pinning.document import codec
 from nova_pinning.host import words
 from nova_pinning.presentation import fit_text
 from nova_pinning.presentation import printing
+from nova_pinning.presentation import typed_table
 from nova_pinning.rebalance import failover_model
 
-#: The columns of :func:`rows`.
-COLUMNS = ('name', 'hosts', 'guests', 'vcpus', 'verdict', 'down',
-           'least_down', 'is_unguided', 'down_guests')
 # Losses, guests and names that a page has room for.
 _LOSSES = 20
 _GUESTS = 20
@@ -35,15 +34,25 @@ _ONE_TITLES = {
 }
 
 
-def rows(report: failover_model.FailoverReport) -> Iterator[dict[str, Any]]:
-    """One for each loss, in the report's order."""
-    for loss in report.losses:
-        yield {
-            'name': loss.name, 'hosts': list(loss.hosts),
-            'guests': loss.guests, 'vcpus': loss.vcpus,
-            'verdict': str(loss.verdict), 'down': len(loss.down),
-            'least_down': loss.least_down, 'is_unguided': loss.is_unguided,
-            'down_guests': [guest.guest for guest in loss.down]}
+def losses(report: failover_model.FailoverReport,
+           shown: Sequence[failover_model.HostLoss]) -> typed_table.Table:
+    """A row for each loss; what is alike in all of them is not shown."""
+    column, kind = typed_table.Column, typed_table.ColumnKind
+    differ = len({loss.verdict for loss in shown}) > 1
+    is_proved = all(loss.is_proved_least for loss in shown)
+    return typed_table.Table((
+        column('name', report.groups),
+        column('hosts'),
+        column('guests', 'guests', kind.COUNT),
+        column('vcpus', 'vCPUs', kind.COUNT),
+        column('verdict'),
+        column('', 'all come up' if differ else None,
+               of=lambda loss: _VERDICTS[loss.verdict]),
+        column('down', 'down', kind.COUNT, lambda loss: len(loss.down)),
+        column('least_down', None if is_proved else 'at least', kind.COUNT),
+        column('is_unguided'),
+        column('down_guests', of=lambda loss: [
+            guest.guest for guest in loss.down])), shown)
 
 
 def as_dict(report: failover_model.FailoverReport) -> dict[str, Any]:
@@ -55,11 +64,8 @@ def as_dict(report: failover_model.FailoverReport) -> dict[str, Any]:
         'groups': report.groups,
         'verdict': str(report.verdict),
         'losses': [_loss(loss) for loss in report.losses],
-        'reserve': None if reserve is None else {
-            'hosts': [{'like': added.like, 'count': added.count}
-                      for added in reserve.hosts],
-            'count': reserve.count,
-            'least': reserve.least,
+        'reserve': reserve and {
+            **codec.encode(reserve), 'count': reserve.count,
             'unmended': [{'name': name, 'reason': reason}
                          for name, reason in reserve.unmended]},
         'ungrouped': list(report.ungrouped)}
@@ -67,23 +73,10 @@ def as_dict(report: failover_model.FailoverReport) -> dict[str, Any]:
 
 def _loss(loss: failover_model.HostLoss) -> dict[str, Any]:
     return {
-        'name': loss.name,
-        'hosts': list(loss.hosts),
-        'guests': loss.guests,
-        'vcpus': loss.vcpus,
-        'verdict': str(loss.verdict),
-        'least_down': loss.least_down,
-        'is_unguided': loss.is_unguided,
-        'down': [{
-            'guest': guest.guest, 'name': guest.name, 'host': guest.host,
-            'flavor': guest.flavor, 'vcpus': guest.vcpus,
-            'memory_mib': guest.memory_mib, 'is_certain': guest.is_certain,
-            'reason': guest.reason} for guest in loss.down],
+        **codec.encode(dataclasses.replace(loss, evacuations=())),
         'evacuations': [{
-            'guest': evacuation.guest, 'name': evacuation.name,
-            'source': evacuation.source, 'target': evacuation.target,
-            'fit': None if evacuation.fit is None
-            else fit_text.as_list(evacuation.fit)}
+            **codec.encode(dataclasses.replace(evacuation, fit=None)),
+            'fit': evacuation.fit and fit_text.as_list(evacuation.fit)}
             for evacuation in loss.evacuations]}
 
 
@@ -104,7 +97,7 @@ def show(report: failover_model.FailoverReport,
     shown = listed if lists_all else listed[:_LOSSES]
     if shown:
         printing.heading(f'If {_one(report)} is lost', console)
-        _losses(report, shown, console)
+        losses(report, shown).show(console)
         _more(len(listed) - len(shown), console)
     down = [(loss, guest) for loss in shown for guest in loss.down]
     if down:
@@ -125,23 +118,18 @@ def _title(report: failover_model.FailoverReport) -> str:
         return _ONE_TITLES[verdict].format(name=name)
     if lost:
         return ('The fleet does not survive the loss of any one '
-                f'{_noun(report)}: {len(lost):,} of {total:,} would leave '
+                f'{report.groups}: {len(lost):,} of {total:,} would leave '
                 'guests down')
     if open_ones:
         return ('It is not known whether the fleet survives the loss of any '
-                f'one {_noun(report)}: of {len(open_ones):,} of {total:,} it '
+                f'one {report.groups}: of {len(open_ones):,} of {total:,} it '
                 'could not be told')
-    return f'The fleet survives the loss of any one {_noun(report)}'
-
-
-def _noun(report: failover_model.FailoverReport) -> str:
-    """What is lost together: 'host', 'aggregate' or the metadata's key."""
-    return report.groups
+    return f'The fleet survives the loss of any one {report.groups}'
 
 
 def _one(report: failover_model.FailoverReport) -> str:
-    article = 'an' if _noun(report)[:1].lower() in 'aeiou' else 'a'
-    return f'{article} {_noun(report)}'
+    article = 'an' if report.groups[:1].lower() in 'aeiou' else 'a'
+    return f'{article} {report.groups}'
 
 
 def _remarks(report: failover_model.FailoverReport) -> Iterator[str]:
@@ -155,16 +143,10 @@ def _remarks(report: failover_model.FailoverReport) -> Iterator[str]:
     if guided:
         yield (f'{len(guided):,} of them only with the hosts named to nova; '
                'where nova-scheduler chooses, guests may stay down: '
-               f'{_names(guided)}.')
+               f'{words.listed(guided, _NAMES)}.')
     if report.ungrouped:
         yield (f'{words.count(len(report.ungrouped), "host")} in no such '
-               f'group: {_names(report.ungrouped)}.')
-
-
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - _NAMES
-    return ', '.join(names[:_NAMES]) + (f' and {more:,} more' if more > 0
-                                        else '')
+               f'group: {words.listed(report.ungrouped, _NAMES)}.')
 
 
 def _more(count: int, console: rich.console.Console) -> None:
@@ -172,45 +154,22 @@ def _more(count: int, console: rich.console.Console) -> None:
         printing.say(f'and {count:,} more, with --all', console, '  ')
 
 
-def _losses(report: failover_model.FailoverReport,
-            losses: Sequence[failover_model.HostLoss],
-            console: rich.console.Console) -> None:
-    """A row for each; what is alike in all of them is left out."""
-    columns = [_noun(report), 'guests', 'vCPUs']
-    verdicts = len({loss.verdict for loss in losses}) > 1
-    is_proved = all(loss.is_proved_least for loss in losses)
-    body = []
-    for loss in losses:
-        row = [loss.name, f'{loss.guests:,}', f'{loss.vcpus:,}']
-        if verdicts:
-            row.append(_VERDICTS[loss.verdict])
-        row.append(f'{len(loss.down):,}')
-        if not is_proved:
-            row.append(f'{loss.least_down:,}')
-        body.append(row)
-    columns += ['all come up'] * verdicts + ['down']
-    columns += ['at least'] * (not is_proved)
-    printing.table(columns, body, console,
-                   ('guests', 'vCPUs', 'down', 'at least'))
-
-
 def _down(
     report: failover_model.FailoverReport,
     down: Sequence[tuple[failover_model.HostLoss, failover_model.DownGuest]],
     console: rich.console.Console,
 ) -> None:
-    by_host = report.groups == 'host'
-    columns: tuple[str, ...] = (
-        'host', 'guest', 'flavor', 'vCPUs', 'memory', 'reason')
-    body: list[tuple[str, ...]] = [
-        (guest.host, guest.name or guest.guest, guest.flavor,
-         str(guest.vcpus), quantities.shown_memory(guest.memory_mib),
-         guest.reason) for _loss, guest in down]
-    if not by_host:
-        columns = (_noun(report), *columns)
-        body = [(loss.name, *cells) for (loss, _guest), cells
-                in zip(down, body)]
-    printing.table(columns, body, console, ('vCPUs', 'memory'))
+    column, kind = typed_table.Column, typed_table.ColumnKind
+    typed_table.show((
+        column('loss', None if report.groups == 'host' else report.groups),
+        column('host', 'host'),
+        column('name', 'guest', of=lambda row: row['name'] or row['guest']),
+        column('flavor', 'flavor'),
+        column('vcpus', 'vCPUs', kind.COUNT),
+        column('memory_mib', 'memory', kind.MEMORY),
+        column('reason', 'reason'),
+    ), [{**codec.encode(guest), 'loss': loss.name} for loss, guest in down],
+        console)
 
 
 def _reserve(reserve: failover_model.FailoverReserve,
@@ -226,7 +185,7 @@ def _reserve(reserve: failover_model.FailoverReserve,
                       f'{reserve.least} at least are needed')
         verb = 'is' if reserve.count == 1 else 'are'
         printing.say(f'{what} {verb} enough to survive that, whichever '
-                     f'{_noun(report)} is lost. {proof}.', console, '  ')
+                     f'{report.groups} is lost. {proof}.', console, '  ')
     elif not reserve.unmended:
         printing.say('None is needed.', console, '  ')
     if reserve.unmended:

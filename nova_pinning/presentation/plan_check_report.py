@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a plan of moves still holds, for people and for machines."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import rich.console
@@ -10,20 +10,28 @@ from nova_pinning.host import words
 from nova_pinning.presentation import moves_drawing
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import rebalance_report
+from nova_pinning.presentation import typed_table
 from nova_pinning.rebalance import plan_check
 from nova_pinning.rebalance import plan_model
 
-#: The columns of :func:`rows`.
-COLUMNS = ('move', 'guest', 'name', 'source', 'target', 'outcome', 'reason')
 
-
-def rows(checked: plan_check.PlanCheck) -> Iterator[dict[str, Any]]:
-    """One for each move, in their order."""
-    for check in checked.moves:
-        move = check.move
-        yield {'move': check.number, 'guest': move.guest, 'name': move.name,
-               'source': move.source, 'target': move.target,
-               'outcome': str(check.outcome), 'reason': check.reason}
+def moves(checked: plan_check.PlanCheck,
+          shown: Sequence[plan_check.MoveCheck]) -> typed_table.Table:
+    """A row for each move that is to be shown."""
+    letters = moves_drawing.letters(
+        check.move.guest for check in checked.moves)
+    column = typed_table.Column
+    return typed_table.Table((
+        column('move', of='number'),
+        column('', '', of=lambda check: letters[check.move.guest]),
+        column('guest', of='move.guest'),
+        column('name', of='move.name'),
+        column('', 'guest',
+               of=lambda check: check.move.name or check.move.guest),
+        column('source', 'from', of='move.source'),
+        column('target', 'to', of='move.target'),
+        column('outcome', 'move'),
+        column('reason', 'because')), shown)
 
 
 def as_dict(checked: plan_check.PlanCheck) -> dict[str, Any]:
@@ -32,7 +40,7 @@ def as_dict(checked: plan_check.PlanCheck) -> dict[str, Any]:
         'version': 1,
         'holds': checked.holds,
         'is_same_state': checked.is_same_state,
-        'moves': list(rows(checked)),
+        'moves': list(moves(checked, checked.moves).records()),
         'staying': [
             {'guest': guest.uuid, 'name': guest.name, 'host': guest.host}
             for guest in checked.staying],
@@ -79,17 +87,11 @@ def show(checked: plan_check.PlanCheck, plan: plan_model.RebalancePlan,
         printing.say(f'{text}.', console, '  ')
     if odd:
         printing.heading('Moves that are not as planned', console)
-        letters = moves_drawing.letters(
-            check.move.guest for check in checked.moves)
-        printing.table(
-            ('', 'guest', 'from', 'to', 'move', 'because'),
-            [(letters[check.move.guest], check.move.name or check.move.guest,
-              check.move.source, check.move.target, str(check.outcome),
-              check.reason) for check in odd], console)
+        moves(checked, odd).show(console)
     if checked.staying:
         printing.heading('Guests that would stay on hosts to be emptied',
                          console)
-        printing.table(('guest', 'host'), [
+        typed_table.show(('guest', 'host'), [
             (guest.name or guest.uuid, guest.host)
             for guest in checked.staying], console)
     if again:

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan of moves in words and rows: what it gains, what it costs."""
+"""A plan of moves: what it gains, what it costs, and each of its moves."""
 
+from collections.abc import Iterable
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeVar
 
+import rich.console
+
+from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.fleet import cpu_sequence
 from nova_pinning.host import words
 from nova_pinning import model
+from nova_pinning.presentation import drawing
+from nova_pinning.presentation import moves_drawing
+from nova_pinning.presentation import printing
+from nova_pinning.presentation import terminal_drawing
+from nova_pinning.presentation import typed_table
 from nova_pinning.rebalance import plan_model
 
-#: The columns of :func:`rows`.
-COLUMNS = ('move', 'step', 'guest', 'name', 'flavor', 'vcpus', 'memory_mib',
-           'disk_gib', 'source', 'source_cells', 'target', 'target_cells',
-           'target_cpus', 'kind', 'seconds', 'is_parking')
+_Key = TypeVar('_Key')
+# Hosts, and guests that are alike, that are named before others are counted.
 _HOSTS_NAMED = 3
+_GUESTS_NAMED = 6
 
 
 def steps(plan: plan_model.RebalancePlan) -> tuple[int, ...]:
@@ -30,17 +38,42 @@ def steps(plan: plan_model.RebalancePlan) -> tuple[int, ...]:
     return tuple(found)
 
 
-def rows(plan: plan_model.RebalancePlan) -> Iterator[dict[str, Any]]:
-    """One for each move, in their order."""
-    for number, (move, step) in enumerate(zip(plan.moves, steps(plan))):
-        yield {
-            'move': number, 'step': step, 'guest': move.guest,
-            'name': move.name, 'flavor': move.flavor, 'vcpus': move.vcpus,
-            'memory_mib': move.memory_mib, 'disk_gib': move.disk_gib,
-            'source': move.source, 'source_cells': cells(move.source_fit),
-            'target': move.target, 'target_cells': cells(move.target_fit),
-            'target_cpus': cpus(move.target_fit), 'kind': str(move.kind),
-            'seconds': move.seconds, 'is_parking': move.is_parking}
+def moves(plan: plan_model.RebalancePlan) -> typed_table.Table:
+    """A row for each move, in their order."""
+    letters = moves_drawing.letters(move.guest for move in plan.moves)
+    has_cold = any(move.kind is plan_model.MigrationKind.COLD
+                   for move in plan.moves)
+    column, kind = typed_table.Column, typed_table.ColumnKind
+    return typed_table.Table((
+        column('move'),
+        column('', '', of=lambda row: letters[row['guest']]),
+        column('step', 'step', kind.COUNT),
+        column('guest'),
+        column('name'),
+        column('', 'guest', of=lambda row: row['name'] or row['guest']),
+        column('flavor', 'flavor', rank=6),
+        column('vcpus', 'vCPUs', kind.COUNT, rank=1),
+        column('memory_mib', 'memory', kind.MEMORY, rank=3),
+        column('disk_gib'),
+        column('source', 'from'),
+        column('source_cells', 'cell', of=lambda row: cells(
+            row['source_fit']), rank=4),
+        column('target', 'to'),
+        column('target_cells', 'cell', of=lambda row: cells(
+            row['target_fit']), rank=2),
+        column('target_cpus', of=lambda row: _cpus(row['target_fit'])),
+        # Whichever vCPU has which.
+        column('', 'CPUs', of=lambda row: str(cpuset.CpuSet(
+            cpu for _vcpu, cpu in _pins(row['target_fit']))), rank=7),
+        column('kind', 'how' if has_cold else None, rank=1),
+        column('seconds', 'time', kind.SPAN, rank=5),
+        column('is_parking'),
+        column('', 'note', of=lambda row: (
+            'moves on later' if row['is_parking'] else '')),
+    ), [{'move': number, 'step': step,
+         **{name: getattr(move, name) for name in move.__slots__}}
+        for number, (move, step) in enumerate(zip(plan.moves, steps(plan)))],
+        is_whole=True)
 
 
 def cells(fit: model.Fit | None) -> str:
@@ -49,10 +82,14 @@ def cells(fit: model.Fit | None) -> str:
         str(cell.host_cell) for cell in fit.cells)
 
 
-def cpus(fit: model.Fit | None) -> str:
+def _pins(fit: model.Fit | None) -> list[tuple[int, int]]:
+    """A guest's vCPUs, each with its host CPU."""
+    return [pin for cell in fit.cells for pin in cell.pins] if fit else []
+
+
+def _cpus(fit: model.Fit | None) -> str:
     """The host CPUs of a guest's vCPUs, in the order of these."""
-    return '' if fit is None else cpu_sequence.text_of(tuple(
-        cpu for cell in fit.cells for _vcpu, cpu in cell.pins))
+    return cpu_sequence.text_of(tuple(cpu for _vcpu, cpu in _pins(fit)))
 
 
 def title(plan: plan_model.RebalancePlan) -> str:
@@ -83,10 +120,7 @@ def _nothing_title(plan: plan_model.RebalancePlan) -> str:
 
 
 def _drain_title(plan: plan_model.RebalancePlan) -> str:
-    named = plan.drained[:_HOSTS_NAMED]
-    hosts = words.listed(named)
-    if len(plan.drained) > len(named):
-        hosts = f'{", ".join(named)} and {len(plan.drained) - len(named)} more'
+    hosts = words.listed(plan.drained, _HOSTS_NAMED)
     if plan.stuck:
         return (f'{hosts} cannot be drained' if plan.is_optimal
                 else f'No way was found to drain {hosts}')
@@ -167,8 +201,9 @@ def _cost(plan: plan_model.RebalancePlan) -> Iterator[str]:
     if len(spans) < len(plan.moves):
         yield f'{in_steps}; moves of a step can be done at the same time.'
     else:
-        yield (f'About {span(sum(spans))} one after the other; in {in_steps}, '
-               f'those of a step at the same time, {span(_longest(plan))}.')
+        yield (f'About {words.span(sum(spans))} one after the other; in '
+               f'{in_steps}, those of a step at the same time, '
+               f'{words.span(_longest(plan))}.')
 
 
 def _longest(plan: plan_model.RebalancePlan) -> float:
@@ -186,12 +221,48 @@ def amount(mib: int) -> str:
         quantities.shown_memory(mib))
 
 
-def span(seconds: float) -> str:
-    """About how long: '45 s', '12 min', '3 h 20 min'."""
-    if seconds < 90:
-        return f'{seconds:.0f} s'
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f'{minutes} min'
-    hours, minutes = divmod(minutes, 60)
-    return f'{hours:,} h' + (f' {minutes} min' if minutes else '')
+def show(plan: plan_model.RebalancePlan, drawn: drawing.Drawing,
+         console: rich.console.Console, most: int | None = None) -> None:
+    """Print what a plan gains and costs, its moves, and a drawing.
+
+    :param drawn: the plan, with its title and what is worth knowing of it
+    :param most: hosts that are drawn, None for all
+    """
+    printing.title(drawn.title, console)
+    for remark in drawn.remarks:
+        printing.say(remark, console, '  ')
+    if plan.stuck:
+        printing.heading('What stands in the way', console)
+        typed_table.show(
+            ('guests', 'host', 'why'),
+            [(guests, host, reason) for (host, reason), guests in _alike(
+                ((guest.host, guest.reason), guest.name or guest.guest)
+                for guest in plan.stuck)], console)
+    if plan.moves:
+        printing.heading('Moves', console)
+        moves(plan).show(console)
+        reasons = [(guests, reason) for reason, guests in _alike(
+            (move.cold_reason, move.name or move.guest)
+            for move in plan.moves if move.cold_reason)]
+        if reasons:
+            printing.heading('Why not live', console)
+            typed_table.show(('guests', 'why'), reasons, console)
+    if drawn.hosts:
+        printing.heading('Before and after', console)
+        terminal_drawing.show(
+            moves_drawing.beside_table(drawn), console, most)
+        left = len(drawn.hosts) - len(drawn.hosts[:most])
+        if left:
+            printing.say(
+                f'{words.count(left, "more host")} '
+                f'{"is" if left == 1 else "are"} drawn with --drawing, or in '
+                'a file with --svg', console, '  ')
+
+
+def _alike(named: Iterable[tuple[_Key, str]]) -> Iterator[tuple[_Key, str]]:
+    """The names of what is alike, a few of each."""
+    groups: dict[_Key, list[str]] = {}
+    for key, name in named:
+        groups.setdefault(key, []).append(name)
+    for key, names in groups.items():
+        yield key, words.listed(names, _GUESTS_NAMED)

@@ -17,6 +17,7 @@ from nova_pinning.cli import display
 from nova_pinning.cli import shell
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
+from nova_pinning.presentation import typed_table
 from nova_pinning.rebalance import plan_document
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.cli import displaychecks
@@ -164,8 +165,9 @@ class _OddList(display.Lister):
     """Lists it."""
 
     def answer(self, parsed_args):
-        return display.Answer(tuple(_Odd.content), [_Odd.content],
-                              lambda console: None, dict)
+        return display.Answer(
+            typed_table.of_keys(_Odd.content, [_Odd.content]),
+            lambda console: None, dict)
 
 
 class TestOddContent(cli_case.TestCase):

@@ -194,8 +194,8 @@ s: left as it is; move these servers first, or give --force
   1 shared server on it
     s1  s1  shared
 unclear: now dedicated
-  + trait {placement_traits.DEDICATED}
   - trait {placement_traits.SHARED}
+  + trait {placement_traits.DEDICATED}
   - aggregate odd
 lost: failed: Placement has no resource provider for it; nova-compute creates \
 that when it starts
@@ -224,8 +224,8 @@ that when it starts
         self.assertEqual(f"""\
 d: dedicated already
 s: to be dedicated
-  + trait {placement_traits.DEDICATED}
   - trait {placement_traits.SHARED}
+  + trait {placement_traits.DEDICATED}
   + aggregate dedicated
   1 shared server on it, so it would be left as it is
     s1  s1  shared

@@ -16,6 +16,7 @@ from oslotest import base as oslotest
 from requests_mock.contrib import fixture
 
 from nova_pinning import errors
+from nova_pinning.osc import fleet_import
 from nova_pinning.osc import rebalance_apply
 from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import plan_document
@@ -291,7 +292,7 @@ move  guest        from                    to                      how   memory 
             request=plan_request.PlanRequest(goal=SIZE_4))
         execution = mock.Mock(plan=plan, left=(3,))
         with (mock.patch.object(
-                rebalance_apply.compute_run, 'read',
+                fleet_import.compute_run, 'read',
                 lambda *args: (fleet, ('odd',))),
               mock.patch.object(rebalance_apply.ApplyPlan, 'fleet_cloud',
                                 self.nova.cloud()),
@@ -306,7 +307,7 @@ move  guest        from                    to                      how   memory 
     def _replanned(self, fleet, plan, left):
         command = rebalance_apply.ApplyPlan(mock.Mock(), None)
         with (mock.patch.object(
-                rebalance_apply.compute_run, 'read',
+                fleet_import.compute_run, 'read',
                 lambda *args: (fleet, ())),
               mock.patch.object(rebalance_apply.ApplyPlan, 'fleet_cloud',
                                 self.nova.cloud())):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts and tables on a console."""
+"""Texts on a console."""
 
 import io
 import re
@@ -12,12 +12,13 @@ from nova_pinning import cpuset
 from nova_pinning.presentation import printing
 from nova_pinning.tests.unit import unit_base
 
-_WORDS = strategies.lists(
+#: Texts, and columns of terminals.
+WORDS = strategies.lists(
     strategies.text('abc0-', min_size=1, max_size=8) | strategies.builds(
         lambda cpus: str(cpuset.CpuSet(cpus)),
         strategies.sets(strategies.integers(0, 1023), min_size=1)),
     min_size=1).map(' '.join)
-_WIDTHS = strategies.integers(40, 200)
+WIDTHS = strategies.integers(40, 200)
 
 
 def printed(show, *args, width=80, **options):
@@ -55,37 +56,14 @@ class TestPrinting(unit_base.TestCase):
                 width=27))
         self.assertEqual([], printed(printing.pairs, []))
 
-    def test_table(self):
-        def table(width):
-            return printed(
-                printing.table, ('', 'number', 'CPUs'),
-                [('host', '4', '0-1,40-41'), ('dedicated', '76', '2-39,42-79')
-                 ], width=width, numbers=('number',))
-
-        self.assertEqual(['           number  CPUs',
-                          'host            4  0-1,40-41',
-                          'dedicated      76  2-39,42-79'], table(80))
-        self.assertEqual(['           number  CPUs',
-                          'host            4  0-1,',
-                          '                   40-41',
-                          'dedicated      76  2-39,',
-                          '                   42-79'], table(25))
-        # No room for the columns side by side.
-        self.assertEqual(['  host: number: 4;',
-                          '    CPUs: 0-1,40-41',
-                          '  dedicated: number:',
-                          '    76; CPUs:',
-                          '    2-39,42-79'], table(20))
-
     def test_names_do_nothing_to_a_terminal(self):
         for lines in (printed(printing.say, 'a\x1b[31m'),
                       printed(printing.heading, 'a\x1b[31m'),
-                      printed(printing.pairs, [('a\x1b[31m', '\x9b')]),
-                      printed(printing.table, ('a',), [('\x1b',)])):
+                      printed(printing.pairs, [('a\x1b[31m', '\x9b')])):
             self.assertIsNone(re.search('[\x1b\x9b]', ''.join(lines)))
 
     @unit_base.settings(60)
-    @hypothesis.given(_WORDS, _WIDTHS)
+    @hypothesis.given(WORDS, WIDTHS)
     def test_texts_break_after_blanks_and_commas(self, text, width):
         for lines in (printed(printing.say, text, width=width),
                       printed(printing.say, text, width=width, indent='    '),
@@ -99,16 +77,3 @@ class TestPrinting(unit_base.TestCase):
                 re.findall('[^ ,]+', re.sub(
                     '^ *(label)+:?', '', '\n'.join(lines)).replace(
                         '\n', ' ')))
-
-    @unit_base.settings(60)
-    @hypothesis.given(strategies.lists(
-        strategies.tuples(_WORDS, _WORDS, _WORDS), min_size=1), _WIDTHS)
-    def test_tables_lose_nothing(self, rows, width):
-        lines = printed(printing.table, ('a', 'b', 'c'), rows, width=width)
-        self.check(lines, width)
-        pieces = sorted(re.findall('[^ ,;:]+', ' '.join(lines)))
-        for row in rows:
-            for cell in row:
-                for piece in re.findall('[^ ,;:]+', cell):
-                    self.assertIn(piece, pieces)
-                    pieces.remove(piece)

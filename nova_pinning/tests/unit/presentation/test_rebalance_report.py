@@ -10,7 +10,6 @@ from oslotest import base
 from nova_pinning.cli import base_command
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import rebalance_report
-from nova_pinning.presentation import rebalance_text
 from nova_pinning.rebalance import plan_model
 from nova_pinning.tests.unit.rebalance import plan_samples
 
@@ -109,12 +108,6 @@ class TestReport(base.BaseTestCase):
         self.assertIn('in 2 steps, those of a step at the same time, 2 min',
                       text)
 
-    @ddt.data((0, '0 s'), (89, '89 s'), (90, '2 min'), (3600, '60 min'),
-              (5400, '1 h 30 min'), (7200, '2 h'), (360000, '100 h'))
-    @ddt.unpack
-    def test_span(self, seconds, text):
-        self.assertEqual(text, rebalance_report.span(seconds))
-
     def test_cost(self):
         text = self._remarks(_plan(
             _ONE, _move('y', 'a', 'b', disk_gib=40,
@@ -131,7 +124,7 @@ class TestShow(base.BaseTestCase):
 
     def _shown(self, plan, width, **values):
         out = io.StringIO()
-        rebalance_text.show(
+        rebalance_report.show(
             plan, drawing.Drawing(
                 rebalance_report.title(plan),
                 tuple(rebalance_report.remarks(plan))),
