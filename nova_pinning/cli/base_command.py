@@ -13,7 +13,6 @@ from cliff import command
 from cliff import help
 import rich.console
 
-from nova_pinning.cli import own_command
 from nova_pinning import errors
 from nova_pinning import extras
 
@@ -152,7 +151,21 @@ class DescribedCommand(command.Command):
         """Add the options and arguments of the command."""
 
 
-class FileCommand(DescribedCommand, own_command.OwnCommand):
+class OwnCommand(command.Command):
+    """A command of this package, which no other adds anything to."""
+
+    def __init__(self, app: typing.Any,
+                 app_args: argparse.Namespace | None) -> None:
+        # Without the command's name, for which cliff would look for hooks.
+        super().__init__(app, app_args)
+
+    def get_epilog(self) -> str:
+        # cliff's own looks for the package that the command is from, which
+        # takes longer than most commands.
+        return ''
+
+
+class FileCommand(DescribedCommand, OwnCommand):
     """A command of nova-pinning. Bad input ends in status 2."""
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -166,3 +179,18 @@ class FileCommand(DescribedCommand, own_command.OwnCommand):
             print(f'internal error: {type(error).__name__}: {error}; please '
                   'report it with what --debug shows', file=sys.stderr)
             return BUG
+
+
+class Help(OwnCommand, help.HelpCommand):
+    """What ``--help`` behind a command's name runs."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        words = parsed_args.cmd
+        # cliff shows what begins like the first word; if nothing does, it
+        # ends with the status of findings.
+        if words and not any(name.startswith(words[0]) for name, _entry
+                             in self.app.command_manager):
+            print(f'error: there is no command {" ".join(words)!r}; '
+                  f'{self.app.NAME} --help lists them', file=sys.stderr)
+            return BAD_INPUT
+        return super().take_action(parsed_args)

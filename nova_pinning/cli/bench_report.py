@@ -67,9 +67,11 @@ class ReportBench(base_command.FileCommand):
             '--self-test', metavar='FILE', help='results of bench run '
             'self-test on this machine, to widen intervals by')
         parser.add_argument(
-            '--tolerance', type=_part, default=run_comparison.TOLERANCE,
-            metavar='PART', help='change that is none, such as 0.02 '
-            '(default: %(default)s)')
+            '--tolerance', default=run_comparison.TOLERANCE, metavar='PART',
+            type=common_options.accepted(
+                float, lambda part: 0 <= part < 1,
+                'a fraction of one, such as 0.02'),
+            help='change that is none, such as 0.02 (default: %(default)s)')
         parser.add_argument(
             '--claims', action='store_true',
             help='exit with status 1 if a claim does not hold')
@@ -102,16 +104,6 @@ class ReportBench(base_command.FileCommand):
                 console.print()
                 printing.say(f'The page is {parsed_args.output}.', console)
         return _status(parts, parsed_args.claims)
-
-
-def _part(text: str) -> float:
-    """A type for argparse."""
-    with contextlib.suppress(ValueError):
-        share = float(text)
-        if 0 <= share < 1:
-            return share
-    raise argparse.ArgumentTypeError(
-        f'{text!r} is not a fraction of one, such as 0.02')
 
 
 def _check_is_page(path: str) -> None:

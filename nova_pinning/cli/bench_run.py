@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -18,7 +19,6 @@ from typing import Any
 import rich.console
 
 from nova_pinning.cli import base_command
-from nova_pinning.cli import bench_options
 from nova_pinning.cli import bench_progress
 from nova_pinning.cli import common_options
 from nova_pinning import errors
@@ -33,6 +33,7 @@ from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import own_threads
 from nova_pinning.instance_bench import peer
 from nova_pinning.instance_bench.platforms import select
+from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import run
 from nova_pinning.instance_bench import schedule
@@ -97,7 +98,7 @@ class RunBench(base_command.FileCommand):
                             help='list the cases, with how long they take; '
                             'what platforms need is not looked for')
         common_options.add_format(parser, 'table', 'json')
-        bench_options.add_settings(parser)
+        add_settings(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         prepared = prepare(parsed_args.experiment, parsed_args)
@@ -228,7 +229,7 @@ def _run(prepared: experiment_file.Prepared, units: tuple[schedule.CaseRound,
                                                           ...],
          writer: results_file.ResultsWriter,
          parsed_args: argparse.Namespace) -> run.RunTotals:
-    settings = bench_options.read_settings(parsed_args)
+    settings = read_settings(parsed_args)
     # Servers of a cloud too: those of two runs may share a host, which may
     # be this one.
     with (exclusive_run.measuring(),
@@ -425,3 +426,42 @@ def _show(experiment: bench_model.Experiment, summary: run.RunTotals,
     printing.say(f'{experiment.name}: {done}', console)
     printing.say('next: nova-pinning bench report '
                  f'{path} -o report.html', console)
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add an option for each of the settings of platforms."""
+    usual = settings.PlatformSettings()
+    guests = parser.add_argument_group('guests (vm, vmcn)')
+    guests.add_argument('--connect', metavar='URI', default=usual.connect,
+                        help="libvirt's URI (default: %(default)s)")
+    guests.add_argument('--image', metavar='DIR', default='',
+                        help='what nova-pinning bench image build made')
+    guests.add_argument('--accelerator', choices=('kvm', 'tcg'), default='',
+                        help='if not given, KVM where a guest boots with it')
+    cloud = parser.add_argument_group('servers of a cloud (nova)')
+    cloud.add_argument('--cloud', metavar='NAME', default='',
+                       help='in clouds.yaml; OS_CLOUD and the like by '
+                       'default')
+    cloud.add_argument('--server-image', metavar='IMAGE',
+                       default=usual.server_image,
+                       help='that servers boot (default: %(default)s)')
+    cloud.add_argument('--hypervisor', metavar='COMMAND', default='',
+                       help="put before virsh to reach a compute host's "
+                       "libvirt, {host} being the host's name: 'ssh {host}'")
+    inside = parser.add_argument_group('guests and servers')
+    inside.add_argument('--boot-seconds', metavar='SECONDS',
+                        type=common_options.number(1, _MAX_SECONDS),
+                        default=int(usual.boot_seconds),
+                        help='after which an instance that does not answer '
+                        'has failed (default: %(default)s)')
+
+
+def read_settings(
+        parsed_args: argparse.Namespace) -> settings.PlatformSettings:
+    """What the options of add_settings say."""
+    names = (field.name for field in dataclasses.fields(
+        settings.PlatformSettings))
+    return dataclasses.replace(
+        settings.PlatformSettings(**{
+            name: getattr(parsed_args, name) for name in names}),
+        boot_seconds=float(parsed_args.boot_seconds))

@@ -29,7 +29,6 @@ from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning.presentation import capacity_report
-from nova_pinning.presentation import cause_words
 from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
@@ -273,8 +272,8 @@ def _because(size: capacity.FlavorCapacity) -> str:
         return '' if size.fits else _NOTHING_FREE
     cause, guests = next(iter(size.missing.items()))
     if len(size.missing) == 1:
-        return cause_words.CAUSES[cause]
-    return f'{guests:,}: {cause_words.CAUSES[cause]}'
+        return capacity_report.CAUSES[cause]
+    return f'{guests:,}: {capacity_report.CAUSES[cause]}'
 
 
 def _show_stranded(stranded: stranded.StrandedResources,
@@ -288,10 +287,10 @@ def _stranded(
     causes = sorted(stranded.cpus.items(), key=lambda item: -item[1])
     text = f'{stranded.stranded_cpus:,} of {stranded.free_cpus:,} free'
     if len(causes) == 1:
-        text += f': {cause_words.STRANDED[causes[0][0]]}'
+        text += f': {capacity_report.STRANDED[causes[0][0]]}'
     elif causes:
         text += ': ' + ', '.join(
-            f'{cpus:,} since {cause_words.STRANDED[cause]}'
+            f'{cpus:,} since {capacity_report.STRANDED[cause]}'
             for cause, cpus in causes)
     yield 'CPUs', text
     if stranded.orphans:
@@ -341,7 +340,8 @@ def _per_host(capacity: capacity.FleetCapacity,
             ', '.join(f'{"at most " * bool(count.doubts)}{count.fits:,} '
                       f'{request.name}' for count, request
                       in zip(host.counts, capacity.requests) if count.fits)
-            or (f'none: {cause_words.STRANDED[cause]}' if cause else 'none')))
+            or ('none' if cause is None
+                else f'none: {capacity_report.STRANDED[cause]}')))
     typed_table.show(
         ('host', 'class', *map(typed_table.count, (
             'free CPUs', 'stranded', 'orphans', 'memory')),

@@ -1,16 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options that several commands have."""
 
+from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
+import contextlib
+import functools
+import math
 import sys
+import typing
+from typing import TypeVar
 
 from nova_pinning.admission import outcome
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.model import nova_release
+
+if typing.TYPE_CHECKING:
+    from nova_pinning.upgrade import known_hits
+
+_T = TypeVar('_T')
+_NOVA_API = {
+    '--config-file': (
+        'nova.conf as nova-api is given it; may be given several times '
+        '(default: those that nova reads by default)'),
+    '--config-dir': (
+        'a directory of such files, whose names end in .conf, as nova-api is '
+        'given it; may be given several times'),
+}
 
 
 def add_format(parser: argparse._ActionsContainer, default: str,
@@ -42,27 +61,70 @@ def listed(names: Sequence[str], most: int = _NAMES_SHOWN) -> str:
     return ', '.join([*names[:most], *(['...'] if names[most:] else [])])
 
 
+def accepted(read: Callable[[str], _T], fits: Callable[[_T], bool],
+             expected: str) -> Callable[[str], _T]:
+    """A type for argparse: what is read of a text, if it fits.
+
+    :param read: raises ValueError for what is nothing of the kind
+    :param expected: what the text has to be, in an error
+    """
+    def accept(text: str) -> _T:
+        with contextlib.suppress(ValueError):
+            value = read(text)
+            if fits(value):
+                return value
+        raise argparse.ArgumentTypeError(f'{text!r} is not {expected}')
+
+    return accept
+
+
 def number(least: int, most: int) -> Callable[[str], int]:
     """A type for argparse: a whole number in a range."""
-    def number(text: str) -> int:
+    return accepted(int, lambda value: least <= value <= most,
+                    f'a number from {least} to {most:,}')
+
+
+#: A type for argparse: a number above 0.
+positive = accepted(float, lambda value: 0 < value < math.inf,
+                    'a number above 0')
+
+
+def told(read: Callable[[str], _T]) -> Callable[[str], _T]:
+    """A type for argparse: what is read of a text, or says what is wrong.
+
+    :param read: raises ValueError with a message for people
+    """
+    def tell(text: str) -> _T:
         try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(
-                f'{text!r} is not a number from {least} to {most:,}')
-        return value
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
 
-    return number
+    return tell
 
 
-def cpu_list(text: str) -> cpuset.CpuSet:
-    """A type for argparse: CPUs in the kernel's list syntax."""
-    try:
-        return cpuset.CpuSet.parse(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+#: A type for argparse: CPUs in the kernel's list syntax.
+cpu_list = told(cpuset.CpuSet.parse)
+
+
+def defects(parsed_args: argparse.Namespace) -> known_hits.KnownDefects:
+    """The known defects of hosts that run what --release says.
+
+    That counts for hosts of which nothing else tells it. A release that all
+    this is not tested with is told on the error output, as upgrade check
+    tells it.
+
+    :raises errors.InputError: for a release that there is not
+    """
+    from nova_pinning.upgrade import known_hits
+    from nova_pinning.upgrade import register
+
+    shipped = register.shipped()
+    usual = (shipped.version(parsed_args.release, '--release')
+             if parsed_args.release else None)
+    if usual is not None and not usual.is_tested:
+        print(f'warning: --release: {usual.doubt}', file=sys.stderr)
+    return known_hits.KnownDefects(usual, shipped)
 
 
 def add_release(parser: argparse.ArgumentParser, help_text: str) -> None:
@@ -142,3 +204,26 @@ def assumed(
 ) -> frozenset[outcome.DoubtKind]:
     """The kinds that the option names."""
     return frozenset(map(outcome.DoubtKind, parsed_args.assume))
+
+
+def add_nova_conf(parser: argparse.ArgumentParser,
+                  about: str = '') -> None:
+    """Add --config-file and --config-dir, as nova's own programs have them.
+
+    :param about: for the help of both, '' for those of nova-api
+    """
+    for option, what in (('--config-file', 'FILE'), ('--config-dir', 'DIR')):
+        parser.add_argument(
+            option, metavar=what, action='append', default=[],
+            # Together, since their order counts.
+            dest='nova_arguments', type=functools.partial(_pair, option),
+            help=about or _NOVA_API[option])
+
+
+def nova_arguments(parsed_args: argparse.Namespace) -> list[str]:
+    """What they say, as nova's own programs would be told."""
+    return [word for pair in parsed_args.nova_arguments for word in pair]
+
+
+def _pair(option: str, value: str) -> tuple[str, str]:
+    return option, value

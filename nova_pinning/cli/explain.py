@@ -20,8 +20,6 @@ from nova_pinning.cli import display
 from nova_pinning.cli import enabled_filters
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
-from nova_pinning.cli import host_release
-from nova_pinning.cli import nova_conf_options
 from nova_pinning.cli import refusals
 from nova_pinning import errors
 from nova_pinning.explain import explanation
@@ -31,7 +29,6 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import explanation_report
-from nova_pinning.presentation import explanation_text
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
 
@@ -53,7 +50,7 @@ class ExplanationAnswer(fleets.FleetAnswer):
         what.add_argument(
             '--request-id', metavar='REQ',
             help='the same by the request that made the server: req-...')
-        nova_conf_options.add_options(parser)
+        common_options.add_nova_conf(parser)
         refusals.add_option(parser)
         guest_options.add_order(parser)
         parser.add_argument(
@@ -91,7 +88,7 @@ class ExplanationAnswer(fleets.FleetAnswer):
                 errors.Location('--record'))
         if parsed_args.fleet is None:
             return self._remembered(parsed_args)
-        known = host_release.defects(parsed_args)
+        known = common_options.defects(parsed_args)
         fleet = self.load_fleet(parsed_args)
         filters = enabled_filters.names(parsed_args, fleet)
         names = fleets.named_hosts(parsed_args.host, fleet)
@@ -126,10 +123,10 @@ class ExplanationAnswer(fleets.FleetAnswer):
             if request.refused.refusal is not None:
                 refusals.show(request.refused, console)
                 console.print()
-            explanation_text.show(explained, console, request.remarks,
-                                  parsed_args.hosts)
+            explanation_report.show(explained, console, request.remarks,
+                                    parsed_args.hosts)
             for verdict in explained.verdicts if names else ():
-                explanation_text.show_host(
+                explanation_report.show_host(
                     verdict, judge.occupancies[verdict.host],
                     explained.request, console, rules)
 
@@ -223,7 +220,7 @@ def _explained_request(parsed_args: argparse.Namespace,
     from nova_pinning.bridge import request_specs
     stored = request_specs.stored_request(
         server=parsed_args.server, request_id=parsed_args.request_id,
-        arguments=nova_conf_options.arguments(parsed_args))
+        arguments=common_options.nova_arguments(parsed_args))
     refused = refusals.find_refusal(
         parsed_args, stored.server, parsed_args.request_id)
     return _ExplainedRequest(

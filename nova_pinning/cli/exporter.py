@@ -12,7 +12,7 @@ from oslo_config import cfg
 
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import base_command
-from nova_pinning.cli import nova_conf_options
+from nova_pinning.cli import common_options
 from nova_pinning.cli import unit_file
 from nova_pinning.conf import exporter as exporter_options
 from nova_pinning import errors
@@ -46,7 +46,7 @@ class Exporter(base_command.FileCommand):
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        nova_conf_options.add_options(parser, _ABOUT)
+        common_options.add_nova_conf(parser, _ABOUT)
         parser.add_argument(
             '--snapshot', metavar='FLEET',
             help='count this snapshot, whatever the options say is read')
@@ -61,7 +61,7 @@ class Exporter(base_command.FileCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         settings = load_settings(
-            nova_conf_options.arguments(parsed_args)).pinning_exporter
+            common_options.nova_arguments(parsed_args)).pinning_exporter
         if parsed_args.print_unit:
             print(_unit(parsed_args, settings), end='')
             return base_command.OK

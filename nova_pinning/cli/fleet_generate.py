@@ -2,7 +2,6 @@
 """nova-pinning fleet generate: a generated snapshot."""
 
 import argparse
-from collections.abc import Callable
 import sys
 import textwrap
 
@@ -43,6 +42,8 @@ class GenerateFleet(base_command.FileCommand):
                 shape.description, 68, initial_indent='    ',
                 subsequent_indent='    ')
             for shape in shapes.SHAPES.values())
+        share = common_options.accepted(
+            _part, lambda part: 0 <= part <= 1, 'a share such as 80% or 0.8')
         parser.add_argument('--hosts', metavar='N', required=True,
                             type=common_options.number(1, _MAX_HOSTS),
                             help=f'how many hosts, at most {_MAX_HOSTS:,}')
@@ -56,7 +57,7 @@ class GenerateFleet(base_command.FileCommand):
                             help='seed of what is random (default: '
                                  '%(default)s)')
         parser.add_argument('--filled', metavar='PERCENT',
-                            type=_share, default=generate.FILLED,
+                            type=share, default=generate.FILLED,
                             help='how much of the dedicated CPUs is sold, '
                             'and of the memory of shared hosts '
                             '(default: 80%%); less if no more fits')
@@ -65,11 +66,13 @@ class GenerateFleet(base_command.FileCommand):
                             'VCPUS[xCELLS][:WEIGHT] each, such as 4:50,8:30,'
                             '32x2:20; otherwise those of the shape')
         parser.add_argument('--shared', metavar='PERCENT',
-                            type=_share, default=0.0,
+                            type=share, default=0.0,
                             help='how many of the hosts are for shared '
                             'guests (default: none)')
-        parser.add_argument('--churn', metavar='N', type=_number(_MAX_CHURN),
-                            default=generate.CHURN,
+        parser.add_argument('--churn', metavar='N', default=generate.CHURN,
+                            type=common_options.accepted(
+                                float, lambda often: 0 <= often <= _MAX_CHURN,
+                                f'a number from 0 to {_MAX_CHURN}'),
                             help='how often guests are replaced by others, '
                             'on average (default: %(default)g)')
         fleets.add_output(parser)
@@ -98,30 +101,7 @@ def _warn(fleet: snapshot.Fleet, filled: float) -> None:
                   'guests of these sizes do not get nearer', file=sys.stderr)
 
 
-def _share(text: str) -> float:
-    """A part of something: 80% or 0.8."""
+def _part(text: str) -> float:
+    """Of one: 0.8 of '80%' or '0.8'."""
     number = text.strip().removesuffix('%')
-    try:
-        share = float(number)
-    except ValueError:
-        share = -1.0
-    if text.strip().endswith('%'):
-        share /= 100
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(
-            f'{text!r} is not a share such as 80% or 0.8')
-    return share
-
-
-def _number(most: int) -> Callable[[str], float]:
-    def number(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = -1.0
-        if not 0 <= value <= most:
-            raise argparse.ArgumentTypeError(
-                f'{text!r} is not a number from 0 to {most}')
-        return value
-
-    return number
+    return float(number) / (100 if text.strip() != number else 1)

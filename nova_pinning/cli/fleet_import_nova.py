@@ -13,8 +13,8 @@ from typing import Any
 
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
-from nova_pinning.cli import nova_conf_options
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_loader
@@ -44,7 +44,7 @@ class ImportNova(base_command.FileCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_output(parser)
-        nova_conf_options.add_options(parser)
+        common_options.add_nova_conf(parser)
         parser.add_argument('--skip-down-cells', action='store_true',
                             help='go on without the hosts of cells whose '
                             'database cannot be read')
@@ -61,7 +61,7 @@ class ImportNova(base_command.FileCommand):
         from nova_pinning.bridge import fleet_import
         from nova_pinning.bridge import nova_database
         conf = nova_database.load_conf(
-            nova_conf_options.arguments(parsed_args))
+            common_options.nova_arguments(parsed_args))
         with (nova_database.opened(conf) as database,
               fleets.progress('importing') as tell):
             imported = fleet_import.read(

@@ -13,7 +13,6 @@ from nova_pinning.checks import report
 from nova_pinning.cli import base_command
 from nova_pinning.cli import checking
 from nova_pinning.cli import common_options
-from nova_pinning.cli import nova_conf_options
 from nova_pinning.cli import progress_bars
 from nova_pinning import errors
 from nova_pinning.host.check import cpu_watch
@@ -60,7 +59,7 @@ class CheckHost(base_command.FileCommand):
                             type=common_options.number(1, _MAX_PID),
                             help='check only the guests of these QEMU '
                             'processes; may be given several times')
-        nova_conf_options.add_options(
+        common_options.add_nova_conf(
             parser, 'what nova-compute is given under this name; without '
             'either, what the running one was given, or else its defaults')
         parser.add_argument('--watch', metavar='SECONDS',

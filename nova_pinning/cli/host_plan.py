@@ -149,7 +149,10 @@ def _add_cpu_options(parser: argparse.ArgumentParser) -> None:
         '--poll-cpus', type=cpus, default=0, metavar='N',
         help='CPUs that poll NICs for OVS-DPDK, on the nodes of the NICs')
     parser.add_argument(
-        '--cpu-allocation-ratio', type=_ratio, metavar='RATIO',
+        '--cpu-allocation-ratio', metavar='RATIO',
+        type=common_options.accepted(
+            float, lambda ratio: 0 < ratio <= _MAX_RATIO,
+            f'a number above 0, up to {_MAX_RATIO:g}'),
         help='vCPUs of shared guests for each CPU; if not given, what the '
              'host file says, or 4 for classes shared and both')
 
@@ -169,17 +172,6 @@ def _add_memory_options(parser: argparse.ArgumentParser) -> None:
         '--host-memory', metavar='AMOUNT',
         help='memory for the host; if not given, 8GiB and 4 %% of all, up to '
              'a quarter of it')
-
-
-def _ratio(text: str) -> float:
-    try:
-        ratio = float(text)
-    except ValueError:
-        ratio = 0
-    if not 0 < ratio <= _MAX_RATIO:
-        raise argparse.ArgumentTypeError(
-            f'{text} is not a number above 0, up to {_MAX_RATIO:g}')
-    return ratio
 
 
 def _request(parsed_args: argparse.Namespace) -> plan_request.PlanOptions:

@@ -7,6 +7,7 @@ import rich.console
 
 from nova_pinning.bridge import deferred_claim
 from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.cli import rebalance_options
@@ -50,7 +51,7 @@ class Failover(display.Lister):
             '--no-reserve', action='store_true',
             help='do not look for the least reserve, which can take long')
         parser.add_argument(
-            '--seconds', metavar='N', type=rebalance_options.positive,
+            '--seconds', metavar='N', type=common_options.positive,
             default=5.0,
             help='that the proof may take for each loss (default: 5)')
         rebalance_options.add_cloud(parser)

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 import re
 
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
-from nova_pinning.cli import host_release
 from nova_pinning.cli import select
 from nova_pinning.document import quantities
 from nova_pinning import errors
@@ -25,6 +23,19 @@ _MOST_VCPUS = 65536
 _FOR = '--for'
 # A number of vCPUs, or the name of a flavor, and a weight.
 _SIZE = re.compile(r'(.+?)(?::([0-9]{1,6}(?:\.[0-9]{1,6})?))?')
+
+
+def _share(text: str) -> tuple[float, bool]:
+    """A number, and whether it is of a hundred."""
+    number, is_share = text.removesuffix('%'), text.endswith('%')
+    return float(number) if is_share else int(number), is_share
+
+
+_moves = common_options.accepted(
+    _share, lambda told: 0 < told[0] <= (100 if told[1] else _MOST_MOVES),
+    'a number of moves of at least 1, nor a share such as 3%')
+_days = common_options.told(lambda text: spec.hours(text) / 24)
+_seconds = common_options.told(lambda text: spec.hours(text) * 3600)
 
 
 def add_sizes(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +140,7 @@ def add_solver(parser: argparse.ArgumentParser) -> None:
     """Add how the plan is looked for."""
     group = parser.add_argument_group('how it is looked for')
     group.add_argument(
-        '--seconds', metavar='N', type=positive, default=60.0,
+        '--seconds', metavar='N', type=common_options.positive, default=60.0,
         help='after which the best plan so far is taken, with the bound that '
              'is proved by then (default: 60)')
     add_claims(group)
@@ -142,46 +153,6 @@ def add_claims(parser: argparse._ActionsContainer) -> None:
         help="have nova's own claim make every move of the plan as well, not "
              'only those of guests that its fit is known to get wrong; the '
              'exit status is 1 if one comes out otherwise')
-
-
-def _moves(text: str) -> tuple[float, bool]:
-    """A type for argparse: a number, and whether it is of a hundred."""
-    number, is_share = text.removesuffix('%'), text.endswith('%')
-    try:
-        value = float(number) if is_share else int(number)
-    except ValueError:
-        value = 0
-    if not 0 < value <= (100 if is_share else _MOST_MOVES):
-        raise argparse.ArgumentTypeError(
-            f'{text!r} is not a number of moves of at least 1, nor a share '
-            'such as 3%')
-    return value, is_share
-
-
-def _hours(text: str) -> float:
-    try:
-        return spec.hours(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _days(text: str) -> float:
-    return _hours(text) / 24
-
-
-def _seconds(text: str) -> float:
-    return _hours(text) * 3600
-
-
-def positive(text: str) -> float:
-    """A type for argparse: a number above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f'{text!r} is not a number above 0')
-    return value
 
 
 def request_of(
@@ -253,7 +224,7 @@ def rule_settings(
     :raises errors.InputError: for a release that is not known, and for ages
         that no guest has
     """
-    host_release.defects(parsed_args)
+    common_options.defects(parsed_args)
     least = getattr(parsed_args, 'min_age', None)
     most = getattr(parsed_args, 'max_age', None)
     if least is not None and most is not None and least >= most:

@@ -13,7 +13,7 @@ import typing
 from oslo_config import cfg
 import rich.console
 
-from nova_pinning.cli import nova_conf_options
+from nova_pinning.cli import common_options
 from nova_pinning.conf import pinning
 from nova_pinning import errors
 from nova_pinning.explain import verdict_summary
@@ -63,7 +63,7 @@ def find_refusal(parsed_args: argparse.Namespace, server: str | None = None,
     directory = parsed_args.record
     try:
         if directory is None:
-            directory = _configured(nova_conf_options.arguments(parsed_args))
+            directory = _configured(common_options.nova_arguments(parsed_args))
         if not directory:
             raise errors.InputError(
                 'no record of refusals is known: --record does not name one, '

@@ -16,7 +16,6 @@ try:
     from cliff import commandmanager
 
     from nova_pinning.cli import base_command
-    from nova_pinning.cli import own_command
 except ModuleNotFoundError as missing:
     extras.end(missing)
 
@@ -56,7 +55,7 @@ class NovaPinning(app.App):
             version=importlib.metadata.version('nova-pinning'),
             command_manager=_Commands('nova_pinning.cli'),
             deferred_help=True)
-        self.command_manager.add_command('help', own_command.Help)
+        self.command_manager.add_command('help', base_command.Help)
 
     def configure_logging(self) -> None:
         """As cliff does; a --log-file it cannot write is wrong usage."""

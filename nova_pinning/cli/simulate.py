@@ -27,7 +27,6 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import simulation_plot
 from nova_pinning.presentation import simulation_report
-from nova_pinning.presentation import simulation_text
 from nova_pinning.simulation import checkpoint
 from nova_pinning.simulation import compare
 from nova_pinning.simulation import configuration_file
@@ -104,14 +103,18 @@ class Simulate(base_command.FileCommand):
             '--empty', action='store_true',
             help="begin without the fleet's own guests")
         parser.add_argument(
-            '--lifetimes', metavar='DURATION', type=_hours,
+            '--lifetimes', metavar='DURATION',
+            type=common_options.told(spec.hours),
             help="mean lifetime of the fleet's own guests, such as 30d; they "
                  'stay unless this is given')
         parser.add_argument(
             '--events', type=common_options.number(1, 10 ** 9), metavar='N',
             help='end each run after this many arrivals and departures')
         parser.add_argument(
-            '--limit', type=_share, default=0.01, metavar='SHARE',
+            '--limit', default=0.01, metavar='SHARE',
+            type=common_options.accepted(
+                float, lambda share: 0 < share <= 1,
+                'a share above 0, such as 0.01'),
             help='share of refusals at which the CPUs sold are compared '
                  '(default: 0.01)')
         parser.add_argument(
@@ -162,14 +165,14 @@ class Simulate(base_command.FileCommand):
         elif parsed_args.format == 'csv':
             print(simulation_report.table(results), end='')
             # Nothing in the table says so.
-            left_out = simulation_text.impossible(results)
+            left_out = simulation_report.impossible_text(results)
             for text in (*([left_out] if left_out else ()), *[
                     f'{gaps.NAMES[kind]}: {number:,} hosts, as {example}'
                     for kind, number, example in doubts]):
                 print(f'warning: {text}', file=sys.stderr)
         else:
             console = base_command.console()
-            simulation_text.show(results, names, study, console)
+            simulation_report.show(results, names, study, console)
             fleets.show_doubts(doubts, console)
         return base_command.FINDINGS if doubts else base_command.OK
 
@@ -188,27 +191,6 @@ def _check_possible(results: Sequence[simulation_run.Result]) -> None:
 def _cpus() -> int:
     """The CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-def _hours(text: str) -> float:
-    """A type for argparse."""
-    try:
-        hours = spec.hours(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return hours
-
-
-def _share(text: str) -> float:
-    """A type for argparse."""
-    try:
-        share = float(text)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(
-            f'{text!r} is not a share above 0, such as 0.01')
-    return share
 
 
 def _study(parsed_args: argparse.Namespace) -> compare.Study:
@@ -341,7 +323,7 @@ def _perform(
 
 @contextlib.contextmanager
 def _progress(study: compare.Study, known: checkpoint.Decisions,
-              ) -> Iterator[simulation_text.Tell]:
+              ) -> Iterator[simulation_report.Tell]:
     """A bar with the time that is left."""
     total = study.source.count * len(study.cases)
     done = sum(map(len, known.values()))

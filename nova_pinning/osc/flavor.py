@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import dataclasses
 import json
 import sys
+from typing import Any
 
 import rich.console
 
@@ -29,9 +30,8 @@ from nova_pinning.flavors import sync_apply
 from nova_pinning.model import nova_release
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
-from nova_pinning.osc import show
+from nova_pinning.presentation import flavor_changes
 from nova_pinning.presentation import typed_table
-
 
 #: The rules about extra specs that nova-api does not take.
 _REFUSED = ('N001', 'N101')
@@ -108,18 +108,18 @@ class _SyncCommand(base.CloudCommand):
         """What would change."""
 
         def page(console: rich.console.Console) -> None:
-            show.diff(changes, console, is_brief)
+            diff(changes, console, is_brief)
             console.print(
                 f'catalogue {sold.name}, cloud {self.cloud.name}: '
-                f'{show.plan_totals(changes)}', soft_wrap=True)
+                f'{plan_totals(changes)}', soft_wrap=True)
 
         return display.Answer(
             typed_table.of_keys(
                 ('action', 'name', 'id', 'new_id', 'reason', 'in_use',
                  'servers', 'obstacle', 'differences'),
-                map(show.change_as_dict, filter(_differs, changes))), page,
+                map(change_as_dict, filter(_differs, changes))), page,
             lambda: self.document(catalogue=sold.name, changes=list(
-                map(show.change_as_dict, changes))))
+                map(change_as_dict, changes))))
 
 
 class DiffFlavors(_SyncCommand, base.CloudLister):
@@ -195,10 +195,10 @@ class ApplyFlavors(_SyncCommand):
 
         results = self.carry_out(
             apply(), len(to_do), 'flavors', parsed_args.format,
-            lambda result: print(show.result_line(result), flush=True),
-            show.result_as_dict, catalogue=sold.name)
+            lambda result: print(result_line(result), flush=True),
+            result_as_dict, catalogue=sold.name)
         if parsed_args.format == 'text' and to_do:
-            print(show.result_totals(results))
+            print(result_totals(results))
         is_done = all(result.status is sync.FlavorStatus.DONE
                       for result in results)
         return base_command.OK if is_done else base_command.FINDINGS
@@ -289,3 +289,104 @@ class ExportFlavors(base.CloudCommand):
             key=lambda flavor: (flavor.vcpus, flavor.memory_mib, flavor.name))
         print(export.catalogue_text(flavors, parsed_args.name), end='')
         return base_command.OK
+
+
+_STYLES = {
+    sync.FlavorAction.CREATE: 'green', sync.FlavorAction.UPDATE: 'yellow',
+    sync.FlavorAction.ADOPT: 'yellow', sync.FlavorAction.REPLACE: 'yellow',
+    sync.FlavorAction.RETIRE: 'red', sync.FlavorAction.CONFLICT: 'magenta'}
+
+_DONE = {
+    sync.FlavorAction.CREATE: 'created',
+    sync.FlavorAction.UPDATE: 'updated',
+    sync.FlavorAction.ADOPT: 'adopted',
+    sync.FlavorAction.REPLACE: 'replaced',
+    sync.FlavorAction.RETIRE: 'retired',
+    sync.FlavorAction.UNCHANGED: 'unchanged'}
+
+
+def diff(changes: Iterable[sync.FlavorChange], console: rich.console.Console,
+         is_brief: bool = False) -> None:
+    """Print what would change, a block for each flavor.
+
+    :param is_brief: a line for each, without the keys
+    """
+    for change in changes:
+        if change.action is sync.FlavorAction.UNCHANGED:
+            continue
+        style = _STYLES[change.action]
+        stays = f'{change.obstacle}, so it stays as it is'
+        reasons = [reason for reason in (
+            change.reason, stays if change.obstacle else change.advice)
+            if reason]
+        head = f'{change.action} {change.name}'
+        if reasons:
+            head += f': {"; ".join(reasons)}'
+        has_keys = (change.action is not sync.FlavorAction.CONFLICT
+                    and not is_brief)
+        flavor_changes.show(console, head, f'bold {style}',
+                            change.differences if has_keys else ())
+
+
+def plan_totals(changes: Sequence[sync.FlavorChange]) -> str:
+    """One line: how many flavors are to be created and so on."""
+    words = {sync.FlavorAction.CONFLICT: 'in conflict',
+             sync.FlavorAction.UNCHANGED: 'unchanged'}
+    counts = [(words.get(action, f'to {action}'), sum(
+        change.action is action and not change.obstacle
+        for change in changes)) for action in sync.FlavorAction]
+    counts.append(('left as they are',
+                   sum(bool(change.obstacle) for change in changes)))
+    return ', '.join(f'{count} {word}' for word, count in counts
+                     if count) or 'no flavors'
+
+
+def result_line(result: sync.FlavorResult) -> str:
+    """What became of a """
+    change = result.change
+    if result.status is sync.FlavorStatus.DONE:
+        message = f': {result.message}' if result.message else ''
+        return f'{_DONE[change.action]} {change.name}{message}'
+    if result.status is sync.FlavorStatus.LOST:
+        return f'lost {change.name}: {result.message}'
+    if result.status is sync.FlavorStatus.SKIPPED:
+        return f'left {change.name} as it is: {result.message}'
+    return f'failed to {change.action} {change.name}: {result.message}'
+
+
+def result_totals(results: Sequence[sync.FlavorResult]) -> str:
+    """One line: how many flavors were created and so on."""
+    done = [result.change.action for result in results
+            if result.status is sync.FlavorStatus.DONE]
+    counts = [(word, done.count(action)) for action, word in _DONE.items()]
+    counts += [(word, sum(result.status is status
+                          for result in results))
+               for status, word in ((sync.FlavorStatus.SKIPPED,
+                                     'left as they are'),
+                                    (sync.FlavorStatus.FAILED, 'failed'),
+                                    (sync.FlavorStatus.LOST, 'lost'))]
+    return ', '.join(f'{count} {word}' for word, count in counts
+                     if count) or 'no flavors'
+
+
+def change_as_dict(change: sync.FlavorChange) -> dict[str, Any]:
+    """A change for machines."""
+    return {
+        'action': str(change.action),
+        'name': change.name,
+        'id': change.live.id if change.live else None,
+        'new_id': (change.catalogue_flavor.id if change.catalogue_flavor
+                   and change.action in (sync.FlavorAction.CREATE,
+                                         sync.FlavorAction.REPLACE) else None),
+        'reason': change.reason,
+        'in_use': bool(change.servers),
+        'servers': list(change.servers),
+        'obstacle': change.obstacle,
+        'differences': [
+            difference.as_dict() for difference in change.differences]}
+
+
+def result_as_dict(result: sync.FlavorResult) -> dict[str, Any]:
+    """A change and what became of it, for machines."""
+    return change_as_dict(result.change) | {
+        'status': str(result.status), 'message': result.message}

@@ -8,8 +8,6 @@ import sys
 from nova_pinning.checks import report
 from nova_pinning.cli import checking
 from nova_pinning.cli import common_options
-from nova_pinning.cli import host_release
-from nova_pinning.cli import nova_conf_options
 from nova_pinning.host import host_loader
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
@@ -58,7 +56,7 @@ class CheckSegregation(base.CloudCommand):
                             'no host file tells (default: '
                             f'{audited.EMULATOR_CPUS} if any flavor has '
                             'hw:emulator_threads_policy=share, else 0)')
-        nova_conf_options.add_options(
+        common_options.add_nova_conf(
             parser, 'what nova-scheduler is given under this name, which '
             'tells the order of NUMA cells that it expects of hosts, and '
             'which filters it runs; may be given several times; without, '
@@ -79,7 +77,7 @@ class CheckSegregation(base.CloudCommand):
         return checking.run(parsed_args, lambda: self._check(parsed_args))
 
     def _check(self, parsed_args: argparse.Namespace) -> report.CheckReport:
-        scheduler_arguments = nova_conf_options.arguments(parsed_args)
+        scheduler_arguments = common_options.nova_arguments(parsed_args)
         settings = audit_run.AuditSettings(
             hosts=frozenset(parsed_args.names),
             descriptions={
@@ -92,7 +90,7 @@ class CheckSegregation(base.CloudCommand):
             scheduler=(scheduler_options.read(scheduler_arguments)
                        if scheduler_arguments
                        else audited.SchedulerOptions()),
-            known=host_release.defects(parsed_args))
+            known=common_options.defects(parsed_args))
         audit = audit_run.run_audit(
             self.host_cloud, settings,
             functools.partial(applying.with_progress, what='hosts'))

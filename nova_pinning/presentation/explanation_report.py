@@ -1,19 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An explanation for machines, version 1."""
+"""An explanation, for machines (version 1) and for people."""
 
+import collections
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
+import itertools
 from typing import Any
 
+import rich.console
+import rich.text
+
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import outcome
+from nova_pinning.admission import scheduler_rules
+from nova_pinning import cpuset
+from nova_pinning.document import quantities
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import moves
 from nova_pinning.explain import verdict_summary
+from nova_pinning.fit import cell_check
 from nova_pinning.flavors import listing
 from nova_pinning import model
 from nova_pinning.presentation import fit_text
+from nova_pinning.presentation import fleet_host_picture
+from nova_pinning.presentation import guest_drawing
+from nova_pinning.presentation import printing
+from nova_pinning.presentation import terminal_drawing
+from nova_pinning.presentation import typed_table
+from nova_pinning.upgrade import known_hits
+
+# Hosts that stand for many.
+_EXAMPLES = 3
+_STATUS_TRAIT = 'COMPUTE_STATUS_DISABLED'
 
 
 def as_dict(explanation: explanation.Explanation,
@@ -125,3 +147,256 @@ def _clearings(clearings: moves.HostClearings) -> dict[str, Any]:
                 'defects': [hit.as_dict() for hit in move.defects],
             } for move in clearing.moves],
         } for clearing in clearings.shown]}
+
+
+def show(explanation: explanation.Explanation, console: rich.console.Console,
+         remarks: Sequence[str] = (), lists_hosts: bool = False) -> None:
+    """Print the sum, what Placement alone says, and what would help.
+
+    :param remarks: what else is worth knowing
+    :param lists_hosts: whether to print a line for each host, too
+    """
+    request = explanation.request
+    printing.title(
+        f'{request.name} ({request.vcpus} vCPUs, '
+        f'{quantities.shown_memory(request.memory_mib)}, '
+        f'{request.guest_class})', console)
+    printing.say(f'{explanation.sentence}.', console, '  ')
+    for remark in remarks:
+        printing.say(f'Note: {remark}', console, '  ')
+    _show_placement(explanation, console)
+    if explanation.groups:
+        printing.heading('Why not', console)
+        typed_table.show(
+            (typed_table.count('hosts'), 'cause', 'for example'),
+            [(group.count, group.text, _example(group.verdicts[0]))
+             for group in explanation.groups], console)
+    if lists_hosts:
+        printing.heading('Hosts', console)
+        typed_table.show(('host', 'verdict'), [
+            (verdict.host, _fits(verdict) if verdict.fits
+             else verdict.figures)
+            for verdict in explanation.verdicts], console)
+    if not explanation.fitting:
+        printing.heading('What would make it fit, each tried', console)
+        lines = list(_remediation(explanation.remediation))
+        for line in lines or ('nothing that was tried',):
+            printing.say(line, console, '  ')
+        return
+    _show_fitting(explanation, console)
+
+
+def _show_fitting(explanation: explanation.Explanation,
+                  console: rich.console.Console) -> None:
+    fitting = [verdict for verdict in explanation.verdicts if verdict.fits]
+    for certain, title in ((True, 'It fits'), (False, 'It may fit')):
+        hosts = [verdict for verdict in fitting
+                 if bool(verdict.doubts) is not certain]
+        if not hosts:
+            continue
+        printing.heading(title, console)
+        most = '' if certain else 'at most '
+        printing.say(
+            f'on {most}{_on([verdict.host for verdict in hosts])} of '
+            f'{len(explanation.verdicts):,}', console, '  ')
+        if not certain:
+            printing.say(f'for example {hosts[0].host}: {hosts[0].doubt}',
+                         console, '  ')
+
+
+def _fits(verdict: host_verdicts.HostVerdict) -> str:
+    return f'may fit: {verdict.doubt}' if verdict.doubts else 'fits'
+
+
+def _example(verdict: host_verdicts.HostVerdict) -> str:
+    return f'{verdict.host}: {verdict.figures}'
+
+
+def _show_placement(explanation: explanation.Explanation,
+                    console: rich.console.Console) -> None:
+    printing.heading('Before the filters: Placement alone', console)
+    for number, query in enumerate(explanation.request.queries):
+        printing.say(('or for ' if number else 'is asked for ')
+                     + _query_text(query), console, '  ')
+    total = len(explanation.verdicts)
+    printing.say(
+        f'would exclude {explanation.excluded:,} of '
+        f'{verdict_summary.counted(total, "host")}' +
+        (': ' if explanation.placement_groups else '') +
+        ', '.join(f'{placement_group.count:,} {placement_group.text}'
+                  for placement_group in explanation.placement_groups),
+        console, '  ')
+    for text, count in collections.Counter(
+            doubt.text for verdict in explanation.verdicts
+            for doubt in verdict.doubts).items():
+        printing.say(
+            f'Not known for {verdict_summary.counted(count, "host")}: {text}',
+            console, '  ')
+
+
+def _query_text(query: guest_request.CandidatesQuery) -> str:
+    parts = [', '.join(f'{name} {amount:,}' for name, amount
+                       in sorted(query.resources.items()))]
+    if query.required:
+        parts.append('traits ' + ', '.join(sorted(query.required)))
+    forbidden = query.forbidden - {_STATUS_TRAIT}
+    if forbidden:
+        parts.append('not ' + ', '.join(sorted(forbidden)))
+    return '; '.join(parts)
+
+
+def _remediation(remediation: explanation.Remediation) -> Iterator[str]:
+    for alternative in (*remediation.properties, *remediation.smaller):
+        yield _alternative_text(alternative)
+    for host in remediation.disabled[:_EXAMPLES]:
+        reason = f' ({host.disabled_reason})' if host.disabled_reason else ''
+        yield f'- enable host {host.name}, which is disabled{reason}'
+    if len(remediation.disabled) > _EXAMPLES:
+        yield (f'- or one of {len(remediation.disabled) - _EXAMPLES:,} more '
+               'disabled hosts')
+    for clearings, guests in ((remediation.single, 'one guest'),
+                              (remediation.pairs, 'two guests')):
+        for clearing in clearings.shown:
+            yield '- ' + _clearing(clearing)
+        if len(clearings.hosts) > len(clearings.shown):
+            yield (f'- in all, moving {guests} makes room on any one of '
+                   f'{verdict_summary.counted(len(clearings.hosts), "host")}')
+
+
+def _alternative_text(
+        alternative: flavor_alternatives.FlavorAlternative) -> str:
+    return f'- {alternative.text}: fits on {_on(alternative.hosts)}'
+
+
+def _clearing(clearing: moves.HostClearing) -> str:
+    return ', and '.join(
+        f'move guest {move.guest.uuid} ({_guest(move)}) from {clearing.host} '
+        f'to {move.target}{_defects(move)}'
+        for move in clearing.moves) + f': fits on {clearing.host}'
+
+
+def _defects(move: moves.GuestMove) -> str:
+    found = known_hits.told(move.defects)
+    return f' (not live: {found})' if found else ''
+
+
+def _guest(move: moves.GuestMove) -> str:
+    guest = move.guest
+    parts = [part for part in (guest.name, guest.flavor) if part]
+    return ', '.join((*parts, f'{guest.vcpus} vCPUs'))
+
+
+def _on(hosts: Sequence[str]) -> str:
+    """'2 hosts (a, b)'."""
+    names = ', '.join(hosts[:_EXAMPLES])
+    more = ', ...' if len(hosts) > _EXAMPLES else ''
+    return f'{verdict_summary.counted(len(hosts), "host")} ({names}{more})'
+
+
+def show_host(verdict: host_verdicts.HostVerdict,
+              occupancy: host_occupancy.HostOccupancy,
+              request: guest_request.GuestRequest,
+              console: rich.console.Console,
+              rules: scheduler_rules.SchedulerRules) -> None:
+    """Print what each layer says of one host, and its cells.
+
+    :param rules: what nova-scheduler is set to
+    """
+    host = occupancy.host
+    printing.heading(f'Host {host.name}, layer by layer', console)
+    printing.pairs(_layers(verdict, occupancy, rules), console)
+    if isinstance(verdict.fit, model.Fit) and (
+            verdict.fit.cells or request.topology is None):
+        for line in fit_text.lines(verdict.fit):
+            printing.say(line, console, '    ')
+    if not host.cells:
+        return
+    guests = verdict_summary.counted(len(occupancy.guests), 'guest')
+    printing.heading(f'Its cells, with {guests}', console)
+    guest_cell = 0
+    if isinstance(verdict.fit, model.Refusal):
+        guest_cell = verdict.fit.guest_cell or 0
+    typed_table.show(
+        ('cell', 'free CPUs', 'whole cores', 'free memory', 'free pages',
+         f'lacks for guest cell {guest_cell}' if guest_cell else 'lacks'),
+        [_cell(cell, occupancy, request, guest_cell)
+         for cell in occupancy.engine.cells], console)
+    console.print()
+    terminal_drawing.show(
+        guest_drawing.draw(
+            fleet_host_picture.fleet_host_description(host),
+            cpuset.union(
+                cpuset.CpuSet(cell.pinned_cpus)
+                for cell in occupancy.engine.cells),
+            fleet_host_picture.guest_placement(request, verdict.fit)),
+        console)
+
+
+def _layers(
+    verdict: host_verdicts.HostVerdict,
+    occupancy: host_occupancy.HostOccupancy,
+    rules: scheduler_rules.SchedulerRules,
+) -> Iterator[tuple[str, str]]:
+    host = occupancy.host
+    yield 'the host', 'is enabled' if host.is_enabled else (
+        'is disabled' + (f': {host.disabled_reason}'
+                         if host.disabled_reason else ''))
+    yield 'Placement', 'offers it' if not verdict.by_placement else (
+        'excludes it: ' + '; '.join(
+            refusal.text for refusal in verdict.by_placement))
+    for name, refusals in itertools.groupby(
+            (refusal for refusal in verdict.refusals
+             if refusal.layer is outcome.RefusalLayer.FILTER),
+            lambda refusal: refusal.name):
+        yield name, 'refuses it: ' + '; '.join(
+            refusal.text for refusal in refusals)
+    yield 'HostClassFilter', (
+        'is not enabled' if not rules.keeps_classes
+        else f'refuses it: {verdict.class_refusal}'
+        if verdict.class_refusal
+        else 'passes it' if host.known_class is not None
+        else "passes it: nothing indicates the host's class"
+        if host.is_opaque
+        else "passes it: nothing but its guests indicates the host's class")
+    yield 'PinnedTopologyFilter', (
+        f'refuses it: {verdict.fit}'
+        if isinstance(verdict.fit, model.Refusal)
+        else f'may pass it: {verdict.doubt}' if verdict.doubts
+        else 'passes it')
+
+
+def _cell(cell: model.CellView, occupancy: host_occupancy.HostOccupancy,
+          request: guest_request.GuestRequest,
+          guest_cell: int) -> tuple[str, ...]:
+    """A row of the table of cells.
+
+    :param guest_cell: the guest cell that it is compared with
+    """
+    assert isinstance(cell, model.HostCell)
+    free = cell.free_cpus
+    whole = sum(len(core) == size and size > 0 for core, size
+                in zip(cell.free_cores, cell.core_sizes))
+    lacks = ''
+    guest = request.topology
+    if guest is not None:
+        shortage = cell_check.shortage(
+            cell, occupancy.engine, guest, guest.demands[guest_cell])
+        lacks = 'nothing' if shortage is None else str(
+            shortage).removeprefix(f'cell {cell.id} has ')
+    return (
+        str(cell.id),
+        f'{len(free)} of {cell.dedicated_count}'
+        + (f': {free}' if free else ''),
+        str(whole),
+        quantities.shown_memory(
+            max(0, cell.memory_mib - cell.memory_used_mib)),
+        ', '.join(_pages(cell.pages)),
+        lacks)
+
+
+def _pages(pools: Iterable[model.PagePool]) -> Iterator[str]:
+    """Free pages by size, but for those that all memory is made of."""
+    for pool in pools:
+        if pool.size_kib > 4:
+            yield (f'{pool.total - pool.used - pool.reserved:,} of '
+                   f'{quantities.shown_page_size(pool.size_kib)}')

@@ -25,7 +25,6 @@ from nova_pinning.explain import size_limits
 from nova_pinning.explain import verdict_summary
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import capacity_report
-from nova_pinning.presentation import cause_words
 from nova_pinning.presentation.fleet_page import page_hosts
 from nova_pinning.presentation.fleet_page import page_plan
 from nova_pinning.presentation import moves_drawing
@@ -138,7 +137,8 @@ class _PageMaker:
             } for policy in self._policies],
             'reasons': [list(texts) for texts in self._reasons],
             'tiles': TILES,
-            'causes': [[cause_words.CAUSES[cause], cause_words.STRANDED[cause]]
+            'causes': [[capacity_report.CAUSES[cause],
+                        capacity_report.STRANDED[cause]]
                        for cause in self._causes],
             **writer.tables(), 'states': self._state_values, 'hosts': hosts,
             'findings': [_finding(finding) for finding in self._page.findings],

@@ -26,7 +26,7 @@ from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
-from nova_pinning.presentation import cause_words
+from nova_pinning.presentation import capacity_report
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.capacity import test_bounds
 from nova_pinning.tests.unit.capacity import test_count
@@ -312,7 +312,7 @@ class TestShowCapacity(cli_case.TestCase):
 
     def test_all_causes_have_words(self):
         self.assertEqual(set(count.CapacityCause),
-                         set(cause_words.CAUSES))
+                         set(capacity_report.CAUSES))
 
 
 class TestByteDance(cli_case.TestCase):

@@ -150,7 +150,7 @@ class TestPlanHost(cli_case.TestCase):
                       self._plan('--host-memory', '1').err)
 
     def test_no_ratio(self):
-        self.assertIn('x is not a number above 0',
+        self.assertIn("'x' is not a number above 0",
                       self._plan('--cpu-allocation-ratio', 'x').err)
 
     def test_all_files_or_none(self):

@@ -7,7 +7,7 @@ import io
 
 import ddt
 
-from nova_pinning.cli import host_release
+from nova_pinning.cli import common_options
 from nova_pinning.tests.unit import unit_base
 
 
@@ -26,6 +26,6 @@ class TestHostRelease(unit_base.TestCase):
     def test_defects(self, text, name, told):
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
-            known = host_release.defects(argparse.Namespace(release=text))
+            known = common_options.defects(argparse.Namespace(release=text))
         self.assertEqual(name, known.usual and known.usual.name)
         self.assertEqual(told, err.getvalue())

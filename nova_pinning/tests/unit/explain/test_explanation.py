@@ -15,7 +15,6 @@ from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.presentation import explanation_report
-from nova_pinning.presentation import explanation_text
 from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.explain import explain_cases
@@ -289,7 +288,7 @@ class TestMoves(unit_base.TestCase):
             move, = clearing.moves
             self.assertEqual(
                 expected, [hit.defect.code for hit in move.defects])
-            text = ' '.join(explanation_text._remediation(found.remediation))
+            text = ' '.join(explanation_report._remediation(found.remediation))
             self.assertEqual(bool(expected), 'not live: guest with' in text)
 
     def test_stays(self):

@@ -10,7 +10,7 @@ from oslotest import base as oslotest
 from nova_pinning.cli import base_command
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import sync
-from nova_pinning.osc import show
+from nova_pinning.osc import flavor
 
 OLD = flavor_model.Flavor(name='a', id='old', vcpus=1, memory_mib=512)
 NEW = flavor_model.Flavor(name='a', id='new', vcpus=2, memory_mib=512,
@@ -35,7 +35,7 @@ class TestShow(oslotest.BaseTestCase):
 
     def test_diff(self):
         output = io.StringIO()
-        show.diff(CHANGES, base_command.console(output))
+        flavor.diff(CHANGES, base_command.console(output))
         self.assertEqual("""\
 create a
   + vcpus: 2
@@ -55,23 +55,23 @@ conflict a: taken
         self.useFixture(fixtures.EnvironmentVariable('TERM', 'xterm'))
         self.useFixture(fixtures.EnvironmentVariable('NO_COLOR', None))
         output = Terminal()
-        show.diff(CHANGES, base_command.console(output))
+        flavor.diff(CHANGES, base_command.console(output))
         self.assertIn('\x1b[', output.getvalue())
 
     def test_long_lines_stay_whole(self):
         output = io.StringIO()
-        flavor = flavor_model.Flavor(name='a', vcpus=1, memory_mib=1,
-                                     description='word ' * 100)
-        show.diff([sync.FlavorChange(sync.FlavorAction.CREATE, 'a',
-                                     catalogue_flavor=flavor)],
-                  base_command.console(output))
+        changed = sync.FlavorChange(
+            sync.FlavorAction.CREATE, 'a',
+            catalogue_flavor=flavor_model.Flavor(
+                name='a', vcpus=1, memory_mib=1, description='word ' * 100))
+        flavor.diff([changed], base_command.console(output))
         self.assertEqual(4, len(output.getvalue().splitlines()))
 
     def test_plan_totals(self):
         self.assertEqual(
             '1 to create, 1 to retire, 1 in conflict, 1 unchanged, '
-            '1 left as they are', show.plan_totals(CHANGES))
-        self.assertEqual('no flavors', show.plan_totals(()))
+            '1 left as they are', flavor.plan_totals(CHANGES))
+        self.assertEqual('no flavors', flavor.plan_totals(()))
 
     def test_results(self):
         results = [
@@ -85,20 +85,20 @@ conflict a: taken
             ['created a', 'left a as it is: in use',
              'failed to retire a: 500', 'lost a: others',
              'created a: servers'],
-            [show.result_line(result) for result in results])
+            [flavor.result_line(result) for result in results])
         self.assertEqual('2 created, 1 left as they are, 1 failed, 1 lost',
-                         show.result_totals(results))
-        self.assertEqual('no flavors', show.result_totals([]))
+                         flavor.result_totals(results))
+        self.assertEqual('no flavors', flavor.result_totals([]))
 
     def test_every_action_has_its_words(self):
         for action in sync.FlavorAction:
             if action is not sync.FlavorAction.CONFLICT:
                 result = sync.FlavorResult(sync.FlavorChange(action, 'a'),
                                            sync.FlavorStatus.DONE)
-                self.assertTrue(show.result_line(result).endswith('d a'))
+                self.assertTrue(flavor.result_line(result).endswith('d a'))
 
     def test_json(self):
-        as_dict = show.result_as_dict(sync.FlavorResult(
+        as_dict = flavor.result_as_dict(sync.FlavorResult(
             CHANGES[1], sync.FlavorStatus.SKIPPED, 'in use'))
         self.assertEqual({
             'action': 'replace', 'name': 'a', 'id': 'old', 'new_id': 'new',
