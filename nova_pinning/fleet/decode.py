@@ -15,10 +15,10 @@ from typing import TypeVar
 
 from nova_pinning.admission import devices
 from nova_pinning import cpuset
+from nova_pinning.document import cpu_sequence
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import cpu_sequence
 from nova_pinning.fleet import encode
 from nova_pinning.fleet import snapshot
 from nova_pinning import model

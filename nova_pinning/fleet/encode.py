@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from nova_pinning.admission import devices
 from nova_pinning import cpuset
+from nova_pinning.document import cpu_sequence
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import cpu_sequence
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning import spelling

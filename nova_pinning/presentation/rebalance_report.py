@@ -8,8 +8,8 @@ from typing import TypeVar
 import rich.console
 
 from nova_pinning import cpuset
+from nova_pinning.document import cpu_sequence
 from nova_pinning.document import quantities
-from nova_pinning.fleet import cpu_sequence
 from nova_pinning.host import words
 from nova_pinning import model
 from nova_pinning.presentation import drawing

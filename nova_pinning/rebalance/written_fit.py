@@ -5,8 +5,8 @@ import dataclasses
 from typing import Annotated
 
 from nova_pinning.document import codec
+from nova_pinning.document import cpu_sequence
 from nova_pinning.document import terms
-from nova_pinning.fleet import cpu_sequence
 from nova_pinning import model
 
 _Sequence = Annotated[tuple[int, ...], codec.Form(

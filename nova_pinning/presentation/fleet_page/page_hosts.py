@@ -9,8 +9,8 @@ from typing import Any
 from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
 from nova_pinning import cpuset
+from nova_pinning.document import cpu_sequence
 from nova_pinning.fit import usage
-from nova_pinning.fleet import cpu_sequence
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.presentation import capacity_report

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from nova_pinning.fleet import cpu_sequence
+from nova_pinning.document import cpu_sequence
 from nova_pinning import model
 from nova_pinning.presentation import moves_drawing
 from nova_pinning.presentation import rebalance_report
