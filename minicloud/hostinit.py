@@ -20,7 +20,7 @@ import sys
 import time
 
 from minicloud import files
-from nova_pinning.document import codec
+from nova_pinning.document import decoder
 
 # Where nothing of the machine's own is to be seen, but a few programs insist
 # on directories that are there.
@@ -297,7 +297,7 @@ def set_up(plan: Plan) -> None:
 
 def main(arguments: list[str]) -> None:
     path = arguments[-1]
-    plan: Plan = codec.decode(
+    plan: Plan = decoder.decode(
         Plan, json.loads(pathlib.Path(path).read_text()))
     try:
         if arguments[:-1] != ['--inside']:

@@ -19,7 +19,7 @@ from minicloud import errors
 from minicloud import hostinit
 from minicloud import process
 from minicloud import ssh
-from nova_pinning.document import codec
+from nova_pinning.document import encoder
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -78,7 +78,7 @@ class HostNamespace(compute.ComputeHost):
     def config(self) -> dict[pathlib.Path, str]:
         return {
             **super().config(),
-            self.plan_file: json.dumps(codec.encode(self.plan())),
+            self.plan_file: json.dumps(encoder.encode(self.plan())),
             # Without PAM, sshd does not let a locked user in.
             self.etc / 'shadow': 'root:*:19000:0:99999:7:::\n'}
 

@@ -8,7 +8,8 @@ import pathlib
 
 from minicloud import errors
 from minicloud import files
-from nova_pinning.document import codec
+from nova_pinning.document import decoder
+from nova_pinning.document import encoder
 from nova_pinning.model import nova_release
 
 # The layout of the state directory. A directory of another version is not
@@ -209,7 +210,7 @@ class State:
 
     def save(self, settings: Settings) -> None:
         files.write(self.cloud / 'settings.json',
-                    json.dumps(codec.encode(settings), indent=1))
+                    json.dumps(encoder.encode(settings), indent=1))
 
     def load(self) -> Settings | None:
         """Return the settings of the cloud that is there, None if none is."""
@@ -217,5 +218,5 @@ class State:
             text = (self.cloud / 'settings.json').read_text()
         except FileNotFoundError:
             return None
-        settings: Settings = codec.decode(Settings, json.loads(text))
+        settings: Settings = decoder.decode(Settings, json.loads(text))
         return settings

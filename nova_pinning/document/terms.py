@@ -4,6 +4,7 @@
 from typing import Annotated
 
 from nova_pinning.document import codec
+from nova_pinning import spelling
 
 _MOST = 2 ** 53 - 1
 _ONE_LINE = r'^[^\u0000-\u001f\u007f-\u009f\u2028\u2029\ud800-\udfff]*$'
@@ -18,6 +19,10 @@ Line = Annotated[str, codec.Limit(
 Prose = Annotated[str, codec.Limit(
     title='text of at most 65535 characters, without control characters',
     maxLength=65535, pattern=_SEVERAL_LINES)]
+#: Texts of others for people: what would harm a terminal is not written.
+ShownLine = Annotated[Line, codec.Form(Line, spelling.printable, str)]
+ShownProse = Annotated[Prose, codec.Form(
+    Prose, lambda text: spelling.printable(text, '\n'), str)]
 HostName = Annotated[str, codec.Limit(
     title="a host's name of 1 to 255 characters without blanks",
     pattern='^[!-~]{1,255}$')]
@@ -27,12 +32,21 @@ Time = Annotated[str, codec.Limit(
     '(Z|[+]00:00)$')]
 Amount = Annotated[int, codec.Limit(
     title='a whole number, 0 or more', minimum=0, maximum=_MOST)]
+Difference = Annotated[int, codec.Limit(
+    title='a whole number', minimum=-_MOST, maximum=_MOST)]
 Count = Annotated[int, codec.Limit(
     title='a whole number, 1 or more', minimum=1, maximum=_MOST)]
 Vcpus = Annotated[int, codec.Limit(
     title='a number of vCPUs from 1 to 65536', minimum=1, maximum=65536)]
 Node = Annotated[int, codec.Limit(
     title='the number of a NUMA node', minimum=0, maximum=65535)]
+Cpu = Annotated[int, codec.Limit(
+    title='the number of a CPU from 0 to 65535', minimum=0, maximum=65535)]
+PageSizeKib = Annotated[int, codec.Limit(
+    title='a page size in KiB', minimum=1, maximum=_MOST)]
+Ratio = Annotated[float, codec.Limit(
+    title='a number above 0 and at most 1000000', exclusiveMinimum=0,
+    maximum=10 ** 6)]
 Duration = Annotated[float, codec.Limit(
     title='a number, 0 or more', minimum=0)]
 Positive = Annotated[float, codec.Limit(

@@ -17,11 +17,12 @@ import os
 from typing import Any
 from typing import Self
 
-from nova_pinning.document import codec
+from nova_pinning.document import encoder
 from nova_pinning.document import json_text
 from nova_pinning.document import line_log
 from nova_pinning.document import schema
 from nova_pinning.document import source
+from nova_pinning.document import typed_document
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import sessions
@@ -172,7 +173,7 @@ class ResultsWriter:
         self._append(kind, line)
 
     def _append(self, kind: str, record: Any) -> None:
-        self._log.add(json.dumps({kind: codec.encode(record)},
+        self._log.add(json.dumps({kind: encoder.encode(record)},
                                  allow_nan=False, ensure_ascii=False))
 
 
@@ -212,7 +213,7 @@ def _parse(path: _Path, content: bytes) -> bench_model.Results:
             head = _head(line)
             continue
         kind = _kind(line)
-        value = codec.read(_MAPPING[str, _KINDS[kind]], line)[kind]
+        value = typed_document.read(_MAPPING[str, _KINDS[kind]], line)[kind]
         if isinstance(value, bench_model.Measurement):
             _check(line, value, seen)
         values[kind].append(value)
@@ -273,7 +274,7 @@ def _head(line: _Line) -> _Head:
         raise line.error(
             f'version {value["version"]!r} is not supported',
             ('head', 'version'), f'this release reads version {VERSION}')
-    head: _Head = codec.read(Mapping[str, _Head], line)['head']
+    head: _Head = typed_document.read(Mapping[str, _Head], line)['head']
     return head
 
 

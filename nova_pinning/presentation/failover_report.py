@@ -8,7 +8,7 @@ from typing import Any
 
 import rich.console
 
-from nova_pinning.document import codec
+from nova_pinning.document import encoder
 from nova_pinning.host import words
 from nova_pinning.presentation import fit_text
 from nova_pinning.presentation import printing
@@ -65,7 +65,7 @@ def as_dict(report: failover_model.FailoverReport) -> dict[str, Any]:
         'verdict': str(report.verdict),
         'losses': [_loss(loss) for loss in report.losses],
         'reserve': reserve and {
-            **codec.encode(reserve), 'count': reserve.count,
+            **encoder.encode(reserve), 'count': reserve.count,
             'unmended': [{'name': name, 'reason': reason}
                          for name, reason in reserve.unmended]},
         'ungrouped': list(report.ungrouped)}
@@ -73,9 +73,9 @@ def as_dict(report: failover_model.FailoverReport) -> dict[str, Any]:
 
 def _loss(loss: failover_model.HostLoss) -> dict[str, Any]:
     return {
-        **codec.encode(dataclasses.replace(loss, evacuations=())),
+        **encoder.encode(dataclasses.replace(loss, evacuations=())),
         'evacuations': [{
-            **codec.encode(dataclasses.replace(evacuation, fit=None)),
+            **encoder.encode(dataclasses.replace(evacuation, fit=None)),
             'fit': evacuation.fit and fit_text.as_list(evacuation.fit)}
             for evacuation in loss.evacuations]}
 
@@ -168,7 +168,7 @@ def _down(
         column('vcpus', 'vCPUs', kind.COUNT),
         column('memory_mib', 'memory', kind.MEMORY),
         column('reason', 'reason'),
-    ), [{**codec.encode(guest), 'loss': loss.name} for loss, guest in down],
+    ), [{**encoder.encode(guest), 'loss': loss.name} for loss, guest in down],
         console)
 
 

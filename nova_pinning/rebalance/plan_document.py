@@ -10,10 +10,11 @@ from collections.abc import Sequence
 import os
 from typing import Any
 
-from nova_pinning.document import codec
+from nova_pinning.document import encoder
 from nova_pinning.document import json_text
 from nova_pinning.document import packed
 from nova_pinning.document import source
+from nova_pinning.document import typed_document
 from nova_pinning import errors
 from nova_pinning.rebalance import plan_model
 
@@ -61,7 +62,7 @@ def loads(text: str, source_name: str = 'plan') -> plan_model.RebalancePlan:
     version, ignored = VERSION, ['gaps']
     if value.get('version') == _OLD:
         version, ignored = _OLD, ['gaps', 'request']
-    plan: plan_model.RebalancePlan = codec.read(
+    plan: plan_model.RebalancePlan = typed_document.read(
         plan_model.RebalancePlan, document, version, ignored)
     _check_moves(document, plan.moves)
     return plan
@@ -76,7 +77,7 @@ def plan_to_json(plan: plan_model.RebalancePlan) -> dict[str, Any]:
     """The values of a plan's document; what is as it mostly is, is left out.
     """
     return {'version': VERSION, 'is_optimal': False,
-            **codec.encode(plan, sparse=True)}
+            **encoder.encode(plan, sparse=True)}
 
 
 def _check_moves(document: source.YamlDocument,

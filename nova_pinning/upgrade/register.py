@@ -10,6 +10,7 @@ from typing import Annotated
 
 from nova_pinning.document import codec
 from nova_pinning.document import source
+from nova_pinning.document import typed_document
 from nova_pinning import errors
 from nova_pinning.model import nova_release
 from nova_pinning.upgrade import defect_model
@@ -60,7 +61,7 @@ def parse(text: str, source_name: str) -> DefectRegister:
     :raises errors.InputError: with the place of what is wrong
     """
     document = source.parse(text, source_name)
-    register: DefectRegister = codec.read(DefectRegister, document, 1)
+    register: DefectRegister = typed_document.read(DefectRegister, document, 1)
     names = [release.name for release in nova_release.RELEASES]
     if unknown := [name for name in register.newest if name not in names]:
         raise document.error('is not a release that is known here',

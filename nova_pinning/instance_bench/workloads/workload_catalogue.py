@@ -15,7 +15,7 @@ import re
 import types
 from typing import Any
 
-from nova_pinning.document import codec
+from nova_pinning.document import decoder
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
@@ -118,7 +118,7 @@ def _workload(name: str, value: Mapping[str, Any]) -> bench_model.Workload:
     """A workload of a file; its keys are the attributes, but for the class."""
     fields = {key: item.strip() if key in ('about', 'command', 'peer')
               else item for key, item in value.items()}
-    workload: bench_model.Workload = codec.decode(
+    workload: bench_model.Workload = decoder.decode(
         bench_model.Workload, fields | {
             'name': name, 'workload_class': fields.pop('class'),
             'figures': [{'pattern': None, **figure}

@@ -12,10 +12,12 @@ import hypothesis
 from hypothesis import strategies as st
 
 from nova_pinning import cpuset
-from nova_pinning.document import codec
+from nova_pinning.document import decoder
+from nova_pinning.document import encoder
 from nova_pinning.document import json_text
 from nova_pinning.document import line_log
 from nova_pinning.document import schema
+from nova_pinning.document import typed_document
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import results_file
@@ -71,24 +73,26 @@ class TestCodec(unit_base.TestCase):
                              bench_model.Failure, bench_model.Experiment,
                              bench_model.Workload)))
         value = data.draw(st.from_type(kind))
-        text = json.dumps(codec.encode(value))
+        text = json.dumps(encoder.encode(value))
         document = json_text.parse(text, 'x')
-        schema.validate(document, codec.schema(kind))
-        self.assertEqual(value, codec.decode(kind, document.value))
+        schema.validate(document, typed_document.schema(kind))
+        self.assertEqual(value, decoder.decode(kind, document.value))
 
     def test_what_has_a_default_can_be_missing(self):
-        value = codec.encode(_measurement(1))
+        value = encoder.encode(_measurement(1))
         del value['flags']
-        found = codec.decode(bench_model.Measurement, value)
+        found = decoder.decode(bench_model.Measurement, value)
         self.assertEqual((), found.flags)
         self.assertNotIn('flags',
-                         codec.schema(bench_model.Measurement)['required'])
+                         typed_document.schema(
+                             bench_model.Measurement)['required'])
         self.assertIn('load',
-                      codec.schema(bench_model.Measurement)['required'])
+                      typed_document.schema(
+                          bench_model.Measurement)['required'])
 
     def test_kinds_of_parameters_stay(self):
-        found = codec.decode(bench_model.Tenant, json.loads(json.dumps(
-            codec.encode(_TENANT))))
+        found = decoder.decode(bench_model.Tenant, json.loads(json.dumps(
+            encoder.encode(_TENANT))))
         self.assertEqual(
             [int, float, str],
             [type(parameter) for parameter in found.parameters.values()])
@@ -275,7 +279,7 @@ class TestResults(unit_base.TestCase):
         self.assertIn('version 1', str(error))
 
     def test_measured_twice(self):
-        line = {'measurement': codec.encode(_measurement(1))}
+        line = {'measurement': encoder.encode(_measurement(1))}
         found = self._wrong(line, line)
         self.assertIn(f'{self.path}:3:', found[0])
         self.assertIn('round 1, repetition 1 of 2 is on line 2 already',
@@ -288,16 +292,16 @@ class TestResults(unit_base.TestCase):
                 ({'ended': 1.0}, 'ends before it starts')):
             with self.subTest(said):
                 self.path.unlink(missing_ok=True)
-                value = codec.encode(_measurement(1))
+                value = encoder.encode(_measurement(1))
                 value['readings'][0] |= change
                 found = self._wrong({'measurement': value})
                 self.assertIn(':2:', found[0])
                 self.assertIn(said, found[0])
 
     def test_wrong_values_are_named_with_their_lines(self):
-        wrong = {'measurement': codec.encode(_measurement(1))}
+        wrong = {'measurement': encoder.encode(_measurement(1))}
         wrong['measurement']['load'] = 'high'
-        found = self._wrong({'failure': codec.encode(_FAILURE)}, wrong)
+        found = self._wrong({'failure': encoder.encode(_FAILURE)}, wrong)
         self.assertIn(f'{self.path}:3:', found[0])
         self.assertIn('measurement.load: high is not a number', found[0])
 
@@ -314,7 +318,7 @@ class TestResults(unit_base.TestCase):
         self.assertTrue(found[0].startswith(f'{self.path}:2:'), found)
 
     def test_cpus_that_cannot_be(self):
-        value = copy.deepcopy(codec.encode(_measurement(1)))
+        value = copy.deepcopy(encoder.encode(_measurement(1)))
         value['affinities'][0]['seen'] = '5-3'
         found = self._wrong({'measurement': value})
         self.assertIn(':2:', found[0])

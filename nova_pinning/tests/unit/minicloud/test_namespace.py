@@ -19,7 +19,7 @@ from minicloud import namespace
 from minicloud import process
 from minicloud import service
 from minicloud import settings
-from nova_pinning.document import codec
+from nova_pinning.document import decoder
 from nova_pinning.tests.unit.minicloud import minicloud_case
 
 HOSTS = tuple(settings.HostSettings(name, '1', '0')
@@ -84,7 +84,7 @@ class TestHost(Base):
 
     def test_plan_survives_the_file(self):
         host = self.host()
-        self.assertEqual(host.plan(), codec.decode(
+        self.assertEqual(host.plan(), decoder.decode(
             hostinit.Plan, json.loads(host.config()[host.plan_file])))
 
     def test_same_digest_each_time(self):

@@ -12,7 +12,7 @@ import hypothesis
 import jsonschema
 from oslotest import base
 
-from nova_pinning.document import codec
+from nova_pinning.document import typed_document
 from nova_pinning import errors
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
@@ -48,7 +48,7 @@ class TestRoundTrip(base.BaseTestCase):
 
     def test_schema(self):
         jsonschema.Draft202012Validator.check_schema(
-            codec.schema(plan_model.RebalancePlan))
+            typed_document.schema(plan_model.RebalancePlan))
 
     def test_version_1(self):
         """All but what it was asked for with is as it is now."""
