@@ -19,14 +19,16 @@ from types import MappingProxyType
 from typing import NamedTuple
 from typing import TypeAlias
 
+from nova_pinning.admission import written_forms
+from nova_pinning.document import terms
 from nova_pinning.fit import reach
 from nova_pinning import model
 from nova_pinning.model import flag
 
 #: Keys with their values, sorted: what stands for a mapping in a hashable.
-Pairs: TypeAlias = tuple[tuple[str, str], ...]
+Pairs: TypeAlias = written_forms.DeviceKeys
 #: What a request asks of a device; None for a key that it must not have.
-PciSpec: TypeAlias = tuple[tuple[str, str | None], ...]
+PciSpec: TypeAlias = written_forms.DeviceSpec
 
 #: nova.objects.fields.PciDeviceType
 STANDARD = 'type-PCI'
@@ -36,7 +38,6 @@ _VIRTUAL = ('dev_type', 'type-VF'), _VDPA
 _REMOTE_MANAGED = 'remote_managed'
 # PciDeviceStats.ignored_spec_tags: they are for Placement to meet.
 _OF_PLACEMENT = frozenset(('resource_class', 'traits', 'rp_uuids'))
-
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
@@ -54,9 +55,8 @@ def device_keys(vendor_id: str, product_id: str, dev_type: str = STANDARD,
 
 def kind(keys: PciSpec) -> str:
     """Vendor and product, '10de:20b5', with '?' for what is not told."""
-    known = dict(keys)
-    return (f'{known.get("vendor_id") or "?"}:'
-            f'{known.get("product_id") or "?"}')
+    return ':'.join(dict(keys).get(key) or '?'
+                    for key in ('vendor_id', 'product_id'))
 
 
 class PciPool(NamedTuple):
@@ -74,9 +74,9 @@ class PciPool(NamedTuple):
     """
 
     keys: Pairs
-    numa_node: int | None
-    total: int
-    provider: int | None = None
+    numa_node: terms.Node | None
+    total: terms.Amount
+    provider: terms.Amount | None = None
     is_complete: bool = True
 
     @property
@@ -89,8 +89,8 @@ class PciUse:
     """The devices that a guest has of the pool with these keys."""
 
     keys: Pairs
-    numa_node: int | None
-    count: int
+    numa_node: terms.Node | None
+    count: terms.Amount
 
     @property
     def kind(self) -> str:

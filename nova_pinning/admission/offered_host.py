@@ -8,10 +8,14 @@ of a host follows from the guests and is written nowhere.
 from collections.abc import Mapping
 import dataclasses
 import enum
+from typing import Annotated
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import outcome
+from nova_pinning.admission import written_forms
 from nova_pinning import cpuset
+from nova_pinning.document import codec
+from nova_pinning.document import terms
 from nova_pinning import model
 from nova_pinning.model import cell_order
 from nova_pinning.model import hostclass
@@ -26,9 +30,9 @@ class Aggregate:
     :param metadata: without availability_zone
     """
 
-    name: str
-    availability_zone: str | None = None
-    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    name: terms.Word
+    availability_zone: terms.Word | None = None
+    metadata: written_forms.Texts = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +43,10 @@ class HostCpuModel:
     :param features: that the CPUs have beyond that model
     """
 
-    arch: str = ''
-    vendor: str = ''
-    model: str
-    features: frozenset[str] = frozenset()
+    arch: terms.Line = ''
+    vendor: terms.Line = ''
+    model: terms.Word
+    features: frozenset[terms.Word] = frozenset()
 
     def __str__(self) -> str:
         return ' '.join(filter(None, (self.vendor, self.model)))
@@ -66,10 +70,12 @@ class ServerGroup:
         (the rule max_server_per_host)
     """
 
-    id: str
+    id: terms.Word
     policy: GroupPolicy
-    name: str = ''
-    max_per_host: int = 1
+    name: terms.ShownLine = ''
+    max_per_host: Annotated[int, codec.Limit(
+        title='a number of servers from 1 to 65536', minimum=1,
+        maximum=65536)] = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,11 +92,11 @@ class OfferedProvider:
         have, as ``OfferedHost.held`` tells it of the host's own
     """
 
-    parent: int | None
-    inventories: tuple[tuple[str, inventory.Inventory], ...] = ()
-    traits: frozenset[str] | None = frozenset()
+    parent: terms.Amount | None
+    inventories: written_forms.InventoryPairs = ()
+    traits: written_forms.Traits | None = frozenset()
     is_shared: bool = False
-    held: outcome.Amounts = ()
+    held: written_forms.Differences = ()
     uuid: str = dataclasses.field(default='', compare=False)
     name: str = dataclasses.field(default='', compare=False)
 
@@ -132,31 +138,35 @@ class OfferedHost:
         of a resource class, each with the index of its provider
     """
 
-    name: str
-    cells: tuple[model.HostCell, ...]
-    l3_domains: tuple[cpuset.CpuSet, ...] = ()
+    name: terms.HostName
+    cells: written_forms.Cells
+    l3_domains: Annotated[
+        tuple[cpuset.CpuSet, ...], codec.Shared('l3_domains')] = ()
     host_class: hostclass.HostClass | None = None
-    traits: frozenset[str] | None = None
-    aggregates: tuple[str, ...] = ()
-    pci_pools: tuple[devices.PciPool, ...] = ()
-    cpu_allocation_ratio: float = 1.0
-    ram_allocation_ratio: float = 1.0
-    disk_allocation_ratio: float = 1.0
-    reserved_memory_mib: int = 0
-    disk_gib: int | None = None
-    resources: Mapping[str, int] = dataclasses.field(
-        default_factory=dict, hash=False)
+    traits: written_forms.Traits | None = None
+    aggregates: tuple[terms.Word, ...] = ()
+    pci_pools: Annotated[
+        tuple[devices.PciPool, ...], codec.Shared('pci_pools')] = ()
+    cpu_allocation_ratio: terms.Ratio = 1.0
+    ram_allocation_ratio: terms.Ratio = 1.0
+    disk_allocation_ratio: terms.Ratio = 1.0
+    reserved_memory_mib: terms.Amount = 0
+    disk_gib: terms.Amount | None = None
+    resources: Mapping[written_forms.ResourceClass, terms.Amount] = (
+        dataclasses.field(default_factory=dict, hash=False))
     is_enabled: bool = True
-    disabled_reason: str = ''
-    nova_release: str | None = None
-    nova_cell: str = ''
-    cpu_model: HostCpuModel | None = None
-    hypervisor_version: int | None = None
-    inventories: Mapping[str, inventory.Inventory] | None = dataclasses.field(
+    disabled_reason: terms.ShownProse = ''
+    nova_release: written_forms.Release | None = None
+    nova_cell: terms.ShownLine = ''
+    cpu_model: Annotated[
+        HostCpuModel, codec.Shared('cpu_models')] | None = None
+    hypervisor_version: terms.Amount | None = None
+    inventories: written_forms.Inventories | None = dataclasses.field(
         default=None, hash=False)
-    held: Mapping[str, int] = dataclasses.field(
-        default_factory=dict, hash=False)
-    children: tuple[OfferedProvider, ...] = ()
+    held: Mapping[written_forms.ResourceClass, terms.Difference] = (
+        dataclasses.field(default_factory=dict, hash=False))
+    children: tuple[Annotated[OfferedProvider, codec.Fields(
+        uuid=terms.ShownLine, name=terms.ShownLine)], ...] = ()
     gaps: tuple[outcome.Doubt, ...] = ()
     offers: Mapping[str, tuple[tuple[int, inventory.Inventory], ...]] = (
         dataclasses.field(init=False, compare=False, repr=False))

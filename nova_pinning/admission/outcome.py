@@ -12,6 +12,8 @@ from typing import NamedTuple
 from typing import TypeAlias
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import written_forms
+from nova_pinning.document import terms
 from nova_pinning import model
 
 
@@ -42,8 +44,8 @@ class Doubt(NamedTuple):
     """
 
     kind: DoubtKind
-    text: str
-    about: str = ''
+    text: terms.ShownLine
+    about: terms.ShownLine = ''
 
 
 class RefusalLayer(enum.StrEnum):
@@ -71,7 +73,7 @@ class AdmissionRefusal(NamedTuple):
 
 
 #: Amounts by resource class, sorted by it.
-Amounts: TypeAlias = tuple[tuple[str, int], ...]
+Amounts: TypeAlias = written_forms.Amounts
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

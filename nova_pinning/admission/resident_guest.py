@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import outcome
+from nova_pinning.admission import written_forms
 from nova_pinning.document import quantities
-from nova_pinning import model
+from nova_pinning.document import terms
 from nova_pinning.model import hostclass
 
 PciUse: TypeAlias = devices.PciUse
@@ -44,29 +45,30 @@ class ResidentGuest:
     :param tags: of the server, sorted
     """
 
-    uuid: str
-    host: str
-    vcpus: int
-    memory_mib: int
+    uuid: terms.Word
+    host: terms.Word
+    vcpus: terms.Vcpus
+    memory_mib: terms.Amount
     guest_class: hostclass.HostClass
-    name: str = ''
-    flavor: str = ''
-    disk_gib: int = 0
-    resources: Mapping[str, int] = dataclasses.field(
-        default_factory=dict, hash=False)
-    allocations: tuple[tuple[int, outcome.Amounts], ...] = ()
-    topology: model.Guest | None = None
-    fit: model.Fit | None = None
+    name: terms.ShownLine = ''
+    flavor: terms.Line = ''
+    disk_gib: terms.Amount = 0
+    resources: Mapping[written_forms.ResourceClass, terms.Amount] = (
+        dataclasses.field(default_factory=dict, hash=False))
+    allocations: tuple[tuple[terms.Amount, outcome.Amounts], ...] = ()
+    topology: written_forms.Topology | None = None
+    fit: written_forms.Place | None = None
     devices: tuple[PciUse, ...] = ()
     is_movable: bool = True
-    launched_at: str = ''
-    vm_state: str = ''
-    project: str = ''
-    availability_zone: str | None = None
-    server_group: str = ''
-    cpu_model: str = ''
-    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    tags: tuple[str, ...] = ()
+    launched_at: terms.Time = ''
+    vm_state: terms.Line = ''
+    project: terms.Line = ''
+    availability_zone: terms.Line | None = None
+    server_group: terms.Line = ''
+    cpu_model: terms.Line = ''
+    metadata: written_forms.ShownTexts = dataclasses.field(
+        default_factory=dict)
+    tags: tuple[terms.Word, ...] = ()
 
     @property
     def shape(self) -> str:

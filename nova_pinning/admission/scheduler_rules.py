@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_pinning.admission import offered_host
+from nova_pinning.document import terms
 from nova_pinning.model import hostclass
 
 #: That of this project which keeps guests off hosts of the other class.
@@ -45,17 +46,17 @@ class SchedulerRules:
     enabled_filters: tuple[str, ...] | None = None
     aggregates: Mapping[str, offered_host.Aggregate] = dataclasses.field(
         default_factory=dict)
-    default_zone: str = 'nova'
+    default_zone: terms.Word = 'nova'
     isolates: bool = False
     limits_tenants: bool = False
     requires_tenant_aggregate: bool = False
     packs_cells: bool = False
     pci_in_placement: bool = False
-    max_instances_per_host: int = 50
+    max_instances_per_host: terms.Amount = 50
     isolates_hosts: bool | None = None
-    unknown_host_class: str = hostclass.BY_GUESTS
-    image_separator: str = '.'
-    image_namespace: str = ''
+    unknown_host_class: terms.Word = hostclass.BY_GUESTS
+    image_separator: terms.Line = '.'
+    image_namespace: terms.Line = ''
 
     def zone_of(self, host: offered_host.OfferedHost) -> str:
         """The availability zone of a host; nova lets it be in one only."""

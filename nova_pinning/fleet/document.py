@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fleet snapshot as a file: one JSON document, version 1.
+"""A fleet snapshot as a file: one JSON document, version 2.
+
+Its form is that of the types of :mod:`nova_pinning.fleet.snapshot`, as
+:mod:`nova_pinning.document.codec` has it. Version 1 is read, too.
 
 A file whose name ends in ``.zst`` is packed with Zstandard, ``-`` stands for
 the standard input or output. Each host and each guest is one line.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterator
 import dataclasses
-import functools
+import operator
 import os
 from typing import Any
 
+from nova_pinning.document import codec
+from nova_pinning.document import encoder
 from nova_pinning.document import json_text
 from nova_pinning.document import packed
-from nova_pinning.document import schema
 from nova_pinning.document import source
+from nova_pinning.document import typed_document
 from nova_pinning import errors
-from nova_pinning.fleet import decode
-from nova_pinning.fleet import encode
 from nova_pinning.fleet import snapshot
+from nova_pinning.fleet import version_1
 
-_SCHEMA = 'fleet-1.json'
+VERSION = 2
 # How many hosts or guests are looked at for more errors after the first.
 _LOOKED_AT = 100
 # What tells the things in a list of the document apart.
@@ -64,13 +70,26 @@ def loads(text: str, source_name: str = '') -> snapshot.Fleet:
         raise errors.InputError(
             error.message, error.where, _MADE_BY) from None
     document = _Document(read.value, read.source, read.find, read.value)
-    if not isinstance(document.value, dict):
+    value = document.value
+    if not isinstance(value, dict):
         raise document.error('is not a fleet snapshot', advice=_MADE_BY)
-    if 'version' not in document.value:
+    if 'version' not in value:
         raise document.error('is not a fleet snapshot: it has no version',
                              advice=_MADE_BY)
-    _schema().validate(document, _near)
-    return decode.decode_fleet(document)
+    if value['version'] == version_1.VERSION and (
+            value['version'] is not True):
+        value = version_1.migrated(document)
+        document = dataclasses.replace(document, value=value, whole=value)
+    fleet: snapshot.Fleet = typed_document.read(
+        snapshot.Fleet, document, VERSION, near=document.near)
+    for message, path, advice in _faults(fleet):
+        raise document.error(message, path, advice)
+    return dataclasses.replace(
+        fleet, where=errors.Location(document.source),
+        flavors=tuple(
+            dataclasses.replace(flavor, where=errors.Location(
+                document.source, key=f'flavors[{number}]'))
+            for number, flavor in enumerate(fleet.flavors)))
 
 
 def dumps(fleet: snapshot.Fleet) -> str:
@@ -79,23 +98,46 @@ def dumps(fleet: snapshot.Fleet) -> str:
     Control characters in texts for people come out as question marks.
 
     :raises errors.InputError: if it is a fleet that could not be read again,
-        because two hosts have one name, or something is out of its range
-    :raises ValueError: if it is none that a snapshot can tell of, because
-        something of a host is used without a guest, or a guest's fit is not
-        that of its topology
+        because two hosts have one name, something is out of its range, or
+        something of a host is used without a guest
     """
-    value = encode.encode_fleet(fleet)
-    text = ''.join(json_text.lines(value))
-    if not _is_sound(value):
-        loads(text, fleet.where.source or 'snapshot')
-    return text
+    name = fleet.where.source or 'snapshot'
+    try:
+        value = encoder.encode(fleet, sparse=True)
+    except codec.MisfitError as error:
+        raise errors.InputError(str(error), errors.Location(
+            name, key=_key(
+                error.path, _name(getattr, fleet, error.path)))) from None
+    for message, path, advice in _faults(fleet):
+        raise errors.InputError(
+            message, errors.Location(name, key=source.key_text(path)), advice)
+    # The many lines come last.
+    hosts, guests = value.pop('hosts'), value.pop('guests', [])
+    return ''.join(json_text.lines({
+        'version': VERSION, **value, 'hosts': hosts, 'guests': guests}))
 
 
-def _is_sound(value: dict[str, Any]) -> bool:
-    """Whether a document that was just made can be read again."""
-    return _schema().has(value) and all(
-        len({entry[key] for entry in value.get(section, ())})
-        == len(value.get(section, ())) for section, key in _NAMES.items())
+def _faults(
+    fleet: snapshot.Fleet,
+) -> Iterator[tuple[str, source.Path, str]]:
+    """What types cannot tell: what is wrong, where, and advice."""
+    for section, key in _NAMES.items():
+        first: dict[str, int] = {}
+        for number, entry in enumerate(getattr(fleet, section)):
+            name = getattr(entry, key)
+            if first.setdefault(name, number) != number:
+                yield (f'{name} appears here a second time',
+                       (section, number, key),
+                       f'the first is {section}[{first[name]}]')
+    for number, guest in enumerate(fleet.guests):
+        if guest.topology is None or guest.fit is None:
+            if (guest.topology is None) is not (guest.fit is None):
+                yield ('of topology and fit one is missing',
+                       ('guests', number), '')
+        elif len(guest.topology.cells) != len(guest.fit.cells):
+            yield (f'places {len(guest.fit.cells)} cells, where the topology '
+                   f'has {len(guest.topology.cells)}',
+                   ('guests', number, 'fit'), '')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,42 +156,40 @@ class _Document(source.YamlDocument):
         section, places = self.shift
         if len(path) > 1 and path[0] == section and isinstance(path[1], int):
             path = (section, path[1] + places, *path[2:])
-        where = super().locate(path, key)
-        name = self._name(path)
-        if not name:
-            return where
-        begun, end = source.key_text(path[:2]), source.key_text(path[2:])
         return dataclasses.replace(
-            where, key=f'{begun} ({name})' + (f'.{end}' if end else ''))
+            super().locate(path, key), key=_key(
+                path, _name(operator.getitem, self.whole, path)))
 
-    def _name(self, path: _Path) -> str:
-        if len(path) < 2 or path[0] not in _NAMES:
-            return ''
-        try:
-            name = self.whole[path[0]][path[1]][_NAMES[path[0]]]
-        except (KeyError, IndexError, TypeError):
-            return ''
-        return name if isinstance(name, str) and name.isprintable() else ''
+    def near(self, path: _Path) -> '_Document':
+        """The document with nothing in its lists but what stands at a path.
+        """
+        section, begun = (*path, 0, 0)[:2]
+        if not isinstance(self.value, dict) or not isinstance(begun, int):
+            return self
+        part = {
+            key: (below[begun:begun + _LOOKED_AT] if key == section else [])
+            if isinstance(below, list) else below
+            for key, below in self.value.items()}
+        return dataclasses.replace(
+            self, value=part, shift=(str(section), begun))
 
 
-@functools.cache
-def _schema() -> schema.FastSchema:
-    return schema.FastSchema(schema.shipped(__package__, _SCHEMA))
+def _name(get: Callable[[Any, str], Any], fleet: Any, path: _Path) -> str:
+    """Of the host or guest that a path leads to, '' if to none.
 
-
-def _near(document: _Document, path: list[str]) -> _Document:
-    """The document with nothing in its lists but what stands at a path.
-
-    :param path: after its first element, keys and positions as text
+    :param get: an attribute of the fleet, or what stands under a key
     """
-    value = document.value
-    if not isinstance(value, dict):
-        return document
-    section = path[1] if len(path) > 1 else ''
-    begun = (int(path[2]) if len(path) > 2
-             and isinstance(value.get(section), list) else 0)
-    part = {
-        key: (below[begun:begun + _LOOKED_AT] if key == section else [])
-        if isinstance(below, list) else below
-        for key, below in value.items()}
-    return dataclasses.replace(document, value=part, shift=(section, begun))
+    try:
+        section = str(path[0])
+        name = get(get(fleet, section)[path[1]], _NAMES[section])
+    except (AttributeError, KeyError, IndexError, TypeError):
+        return ''
+    return name if isinstance(name, str) and name.isprintable() else ''
+
+
+def _key(path: _Path, name: str) -> str:
+    """A path with the name of what it leads to."""
+    if not name:
+        return source.key_text(path)
+    begun, end = source.key_text(path[:2]), source.key_text(path[2:])
+    return f'{begun} ({name})' + (f'.{end}' if end else '')

@@ -9,6 +9,7 @@ of a host follows from the guests and is written nowhere.
 
 from collections.abc import Mapping
 import dataclasses
+from typing import Annotated
 from typing import NamedTuple
 
 from nova_pinning.admission import devices
@@ -16,6 +17,8 @@ from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
+from nova_pinning.document import codec
+from nova_pinning.document import terms
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 
@@ -33,7 +36,8 @@ class PciAlias(NamedTuple):
     """
 
     specs: tuple[devices.PciSpec, ...]
-    policy: str = 'legacy'
+    policy: Annotated[str, codec.Limit(enum=[
+        'legacy', 'preferred', 'required', 'socket'])] = 'legacy'
 
 
 # What hosts and guests are is told in admission, which judges them.
@@ -70,12 +74,12 @@ class Fleet:
     flavors: tuple[flavor_model.Flavor, ...] = ()
     aggregates: tuple[FleetAggregate, ...] = ()
     server_groups: tuple[FleetServerGroup, ...] = ()
-    pci_aliases: Mapping[str, PciAlias] = dataclasses.field(
+    pci_aliases: Mapping[terms.Word, PciAlias] = dataclasses.field(
         default_factory=dict)
     packs_cells: bool = False
-    enabled_filters: tuple[str, ...] = ()
+    enabled_filters: tuple[terms.Word, ...] = ()
     rules: scheduler_rules.SchedulerRules = scheduler_rules.SchedulerRules()
-    taken_at: str = ''
-    source: str = ''
+    taken_at: terms.Time = ''
+    source: terms.ShownProse = ''
     where: errors.Location = dataclasses.field(
         default=errors.Location(''), compare=False)

@@ -5,7 +5,7 @@ import dataclasses
 import hashlib
 import json
 
-from nova_pinning.fleet import encode
+from nova_pinning.document import encoder
 from nova_pinning.fleet import snapshot
 
 _PREFIX = 'sha256:'
@@ -21,15 +21,9 @@ def of_fleet(fleet: snapshot.Fleet) -> str:
     snapshot itself from where and when it is.
 
     :returns: ``sha256:`` and 64 hexadecimal digits
-    :raises ValueError: if it is a fleet of which a snapshot cannot tell
-        (``fleet.encode``)
+    :raises codec.MisfitError: if something of it is out of its range
     """
-    document = encode.encode_fleet(_canonical(fleet))
-    in_use = {guest.get('server_group') for guest in document['guests']}
-    document['server_groups'] = sorted(
-        ({key: value for key, value in group.items() if key != 'name'}
-         for group in document.get('server_groups', ())
-         if group['id'] in in_use), key=lambda group: group['id'])
+    document = encoder.encode(_canonical(fleet), sparse=True)
     text = json.dumps(document, ensure_ascii=False, separators=(',', ':'))
     digest = hashlib.sha256(text.encode(), usedforsecurity=False)
     return _PREFIX + digest.hexdigest()
@@ -39,6 +33,7 @@ def _canonical(fleet: snapshot.Fleet) -> snapshot.Fleet:
     """The fleet in an order of its own, with nothing that may differ."""
     flavors = {guest.flavor for guest in fleet.guests}
     aggregates = {name for host in fleet.hosts for name in host.aggregates}
+    groups = {guest.server_group for guest in fleet.guests}
     return dataclasses.replace(
         fleet,
         hosts=tuple([
@@ -56,6 +51,10 @@ def _canonical(fleet: snapshot.Fleet) -> snapshot.Fleet:
             aggregate for aggregate in sorted(
                 fleet.aggregates, key=lambda aggregate: aggregate.name)
             if aggregate.name in aggregates),
+        server_groups=tuple(
+            dataclasses.replace(group, name='') for group in sorted(
+                fleet.server_groups, key=lambda group: group.id)
+            if group.id in groups),
         enabled_filters=(), taken_at='', source='')
 
 
@@ -67,6 +66,8 @@ def _host(host: snapshot.FleetHost) -> snapshot.FleetHost:
             host.pci_pools, key=lambda pool: (
                 pool.keys, pool.numa_node is not None, pool.numa_node or 0,
                 pool.total))),
+        children=tuple([dataclasses.replace(child, uuid='', name='')
+                        for child in host.children]),
         disabled_reason='', gaps=())
 
 

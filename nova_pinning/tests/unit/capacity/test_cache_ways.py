@@ -2,7 +2,6 @@
 """Cache ways in snapshots, what Placement makes of them, and capacity."""
 
 import dataclasses
-import json
 
 import ddt
 from oslotest import base
@@ -12,9 +11,7 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.capacity import count
 from nova_pinning import cpuset
-from nova_pinning.document import source
-from nova_pinning.fleet import decode
-from nova_pinning.fleet import encode
+from nova_pinning.fleet import document
 from nova_pinning.fleet import host_completion
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
@@ -84,8 +81,7 @@ class TestSnapshot(base.BaseTestCase):
             judge.placed_on(request, occupancy, fit), uuid='a')
         self.assertEqual({WAYS: 4, GROUPS: 1}, guest.resources)
         fleet = snapshot.Fleet(hosts=(occupancy.host,), guests=(guest,))
-        again = decode.decode_fleet(source.parse(
-            json.dumps(encode.encode_fleet(fleet)), 'fleet.json'))
+        again = document.loads(document.dumps(fleet))
         self.assertEqual(fleet, again)
         self.assertEqual(
             14, occupied.of_fleet(again)['host1'].inventories[

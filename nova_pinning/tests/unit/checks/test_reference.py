@@ -62,6 +62,10 @@ Remedy: hold it.
                 reference.page(rules), (tool.DIRECTORY / name).read_text(),
                 f'{name} is stale: run tools/write_check_references.py')
         self.assertEqual(
+            tool.snapshot_schema(),
+            (tool.DIRECTORY / tool.SNAPSHOT).read_text(),
+            f'{tool.SNAPSHOT} is stale: run tools/write_check_references.py')
+        self.assertEqual(
             levers.page(), (tool.DIRECTORY / tool.LEVERS).read_text(),
             f'{tool.LEVERS} is stale: run tools/write_check_references.py')
         self.assertEqual(

@@ -3,11 +3,11 @@
 
 """Fleets for tests: any that can be written down, and small tidy ones."""
 
-import dataclasses
-
 from hypothesis import strategies
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import scheduler_rules
 from nova_pinning import cpuset
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
@@ -31,7 +31,9 @@ _RATIOS = strategies.floats(0.001, 10 ** 6)
 _CLASSES = strategies.sampled_from(hostclass.HostClass)
 _KINDS = strategies.builds(
     devices.device_keys, strategies.sampled_from(['8086', '10de']),
-    strategies.sampled_from(['1572', '20b5']))
+    strategies.sampled_from(['1572', '20b5']),
+    strategies.sampled_from(['', 'type-PCI', 'type-VF']),
+    physical_network=_WORDS)
 _POLICIES = strategies.sampled_from(
     ['legacy', 'preferred', 'required', 'socket'])
 _TEXTS = strategies.dictionaries(_WORDS, _WORDS, max_size=2)
@@ -46,6 +48,20 @@ def _tuples(values, most=3, **options):
     return strategies.lists(values, max_size=most, **options).map(tuple)
 
 
+_INVENTORIES = strategies.dictionaries(
+    _RESOURCES, strategies.builds(
+        inventory.Inventory, _AMOUNTS, _AMOUNTS, _RATIOS,
+        strategies.integers(1, 9), strategies.none() | _AMOUNTS,
+        strategies.integers(1, 9)), max_size=2)
+_TRAITS = strategies.none() | strategies.frozensets(
+    strategies.sampled_from(['CUSTOM_A', 'HW_B']))
+_COUNTS = strategies.dictionaries(_RESOURCES, _AMOUNTS, max_size=2)
+_PROVIDERS = strategies.builds(
+    offered_host.OfferedProvider, strategies.none() | _NODES,
+    _INVENTORIES.map(lambda has: tuple(sorted(has.items()))), _TRAITS,
+    strategies.booleans(), strategies.dictionaries(
+        _RESOURCES, strategies.integers(-9, 9), max_size=2).map(
+            lambda held: tuple(sorted(held.items()))), _WORDS, _WORDS)
 _CELLS = strategies.builds(
     model.HostCell, id=strategies.integers(0, 9), shared_cpus=_CPU_SETS,
     dedicated_cpus=_CPU_SETS, pinned_cpus=strategies.just(cpuset.CpuSet()),
@@ -68,12 +84,12 @@ _HOSTS = strategies.builds(
     snapshot.FleetHost, name=_NAMES,
     cells=_tuples(_CELLS, unique_by=lambda cell: cell.id),
     l3_domains=_tuples(_CPU_SETS), host_class=strategies.none() | _CLASSES,
-    traits=strategies.none() | strategies.frozensets(
-        strategies.sampled_from(['CUSTOM_A', 'HW_B'])),
+    traits=_TRAITS,
     aggregates=_tuples(_WORDS),
     pci_pools=_tuples(strategies.builds(
         snapshot.PciPool, _KINDS, _ANY_NODE, _AMOUNTS,
-        strategies.none() | strategies.integers(0, 9))),
+        strategies.none() | strategies.integers(0, 9),
+        strategies.booleans())),
     cpu_allocation_ratio=_RATIOS, ram_allocation_ratio=_RATIOS,
     disk_allocation_ratio=_RATIOS, reserved_memory_mib=_AMOUNTS,
     disk_gib=strategies.none() | _AMOUNTS, is_enabled=strategies.booleans(),
@@ -87,20 +103,11 @@ _HOSTS = strategies.builds(
     hypervisor_version=strategies.none() | _AMOUNTS,
     gaps=_tuples(strategies.builds(
         snapshot.HostGap, strategies.sampled_from(snapshot.GapKind), _WORDS,
-        strategies.just('') | _WORDS))
-).flatmap(lambda host: strategies.builds(
-    dataclasses.replace, strategies.just(host),
-    inventories=strategies.none() | strategies.dictionaries(
-        _RESOURCES, strategies.builds(
-            inventory.Inventory, _AMOUNTS, _AMOUNTS, _RATIOS,
-            strategies.integers(1, 9), strategies.none() | _AMOUNTS,
-            strategies.integers(1, 9)), max_size=2)
-)).flatmap(lambda host: strategies.just(host) if host.inventories is None
-           else strategies.builds(
-               dataclasses.replace, strategies.just(host),
-               held=strategies.dictionaries(
-                   _RESOURCES, strategies.integers(-9, 9).filter(bool),
-                   max_size=2)))
+        strategies.just('') | _WORDS)),
+    resources=_COUNTS, inventories=strategies.none() | _INVENTORIES,
+    held=strategies.dictionaries(
+        _RESOURCES, strategies.integers(-9, 9), max_size=2),
+    children=_tuples(_PROVIDERS))
 
 
 @strategies.composite
@@ -123,6 +130,8 @@ def _guests(draw):
         vcpus=draw(strategies.integers(1, 65536)), memory_mib=draw(_AMOUNTS),
         guest_class=draw(_CLASSES), name=draw(strategies.just('') | _WORDS),
         flavor=draw(strategies.just('') | _WORDS), disk_gib=draw(_AMOUNTS),
+        resources=draw(_COUNTS), allocations=draw(_tuples(strategies.tuples(
+            _NODES, _COUNTS.map(lambda has: tuple(sorted(has.items())))))),
         topology=topology, fit=topology and draw(_fits(topology)),
         devices=draw(_tuples(strategies.builds(
             snapshot.PciUse, _KINDS, _ANY_NODE, _AMOUNTS))),
@@ -159,8 +168,16 @@ ANY_FLEET = strategies.builds(
         max_per_host=strategies.integers(1, 65536)),
         unique_by=lambda group: group.id),
     pci_aliases=strategies.dictionaries(_WORDS, strategies.builds(
-        snapshot.PciAlias, _tuples(_KINDS), _POLICIES), max_size=2),
-    packs_cells=strategies.booleans(), enabled_filters=_tuples(_WORDS),
+        snapshot.PciAlias, _tuples(_KINDS | strategies.dictionaries(
+            _WORDS, strategies.none() | _WORDS, max_size=2).map(
+                lambda spec: tuple(sorted(spec.items(), key=str)))),
+        _POLICIES), max_size=2),
+    packs_cells=strategies.booleans(), rules=strategies.builds(
+        scheduler_rules.SchedulerRules, default_zone=_WORDS,
+        isolates=strategies.booleans(), limits_tenants=strategies.booleans(),
+        max_instances_per_host=_AMOUNTS, isolates_hosts=strategies.none()
+        | strategies.booleans(), image_separator=_WORDS),
+    enabled_filters=_tuples(_WORDS),
     taken_at=strategies.sampled_from(
         ['', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+00:00']),
     source=strategies.just('') | _WORDS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-
+import copy
 import dataclasses
 import json
 import os
@@ -13,18 +13,21 @@ from hypothesis import strategies
 import jsonschema
 from oslotest import base
 
+from nova_pinning.admission import devices
+from nova_pinning.admission import outcome
 from nova_pinning import cpuset
-from nova_pinning.document import schema
+from nova_pinning.document import typed_document
 from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 from nova_pinning.fleet import summary
 from nova_pinning import model
+from nova_pinning.placement import inventory
 from nova_pinning.tests.unit.fleet import fleet_samples
 from nova_pinning.tests.unit import unit_base
 
-_SCHEMA = schema.shipped('nova_pinning.fleet', 'fleet-1.json')
+_SCHEMA = typed_document.schema(snapshot.Fleet, document.VERSION)
 
 
 class TestRoundTrip(base.BaseTestCase):
@@ -37,11 +40,14 @@ class TestRoundTrip(base.BaseTestCase):
         self.assertEqual(fleet, found)
         self.assertEqual(text, document.dumps(found))
         self.assertEqual('fleet.json', str(found.where))
+        # Names of providers are no part of what is compared.
+        self.assertEqual(*[
+            [(child.uuid, child.name) for host in either.hosts
+             for child in host.children] for either in (fleet, found)])
 
     @unit_base.settings(30)
     @hypothesis.given(fleet_samples.ANY_FLEET)
     def test_schema_agrees(self, fleet):
-        # The schema as it is shipped, by a validator of its own draft.
         jsonschema.Draft202012Validator(_SCHEMA).validate(
             json.loads(document.dumps(fleet)))
 
@@ -84,8 +90,16 @@ class TestRoundTrip(base.BaseTestCase):
             found = json.loads(document.dumps(snapshot.Fleet(
                 hosts=(), guests=(placed,))))
             self.assertEqual(
-                [{'cell': 0, 'cpus': text, 'emulator_cpus': text}],
+                [{'host_cell': 0, 'pins': text, 'emulator_cpus': text}],
                 found['guests'][0]['fit'])
+
+    def test_pins_of_other_vcpus(self):
+        guest = fleet_samples.tidy().guests[0]
+        placed = dataclasses.replace(guest, fit=model.Fit((
+            model.CellFit(0, ((4, 9), (5, 10), (7, 2))),)))
+        text = document.dumps(snapshot.Fleet(hosts=(), guests=(placed,)))
+        self.assertIn('"pins": "4-5,7:9-10,2"', text)
+        self.assertEqual(placed.fit, document.loads(text).guests[0].fit)
 
     def test_lines(self):
         # One for each host and guest.
@@ -139,13 +153,13 @@ class TestNotToBeWritten(base.BaseTestCase):
                 {'shared_used': 1}, {'pages': (model.PagePool(4, 9, 1),)}):
             host = dataclasses.replace(host, cells=(
                 dataclasses.replace(cell, **used),))
-            self.assertIn('something used',
-                          self._write(ValueError, hosts=(host,)))
+            self.assertIn(f'hosts[0] ({host.name}).cells[0].',
+                          self._write(errors.InputError, hosts=(host,)))
 
     def test_fit_of_something_else(self):
         guest = self.fleet.guests[0]
         for changes in ({'fit': None}, {'fit': model.Fit(())}):
-            self._write(ValueError, guests=(
+            self._write(errors.InputError, guests=(
                 dataclasses.replace(guest, **changes),))
 
 
@@ -172,24 +186,23 @@ class TestErrors(base.BaseTestCase):
         (('hosts', 1, 'name'), 'dedicated-00001',
          'hosts[1] (dedicated-00001).name: dedicated-00001 appears here a '
          'second time; the first is hosts[0]'),
-        (('hosts', 1, 'layout'), 7, 'there is no layouts[7]; layouts has 2'),
+        (('hosts', 1, 'cells'), 7, 'there is no layouts[7]; layouts has 2'),
+        (('hosts', 1, 'cells'), -1, '-1 is not a position in layouts'),
         (('hosts', 1, 'traits'), 2, 'there is no trait_sets[2]'),
         (('guests', 0, 'topology'), 99, 'there is no topologies[99]'),
-        (('guests', 0, 'fit'), [{'cell': 0}, {'cell': 1}],
+        (('guests', 0, 'fit'), [{'host_cell': 0}, {'host_cell': 1}],
          '.fit: places 2 cells, where the topology has 1'),
-        (('guests', 0, 'fit', 0, 'cpus'), '1', 'has 1 CPUs, where'),
-        (('guests', 0, 'fit', 0, 'cpus'), '4-1', '4-1 runs backwards'),
-        (('guests', 0, 'fit', 0, 'cpus'), '1-99999', 'CPU ids end at 65535'),
-        (('guests', 0, 'fit', 0, 'cpus'), '0-65535,0-65535',
+        (('guests', 0, 'fit', 0, 'pins'), '0-3:1', '1 CPUs for 4 vCPUs'),
+        (('guests', 0, 'fit', 0, 'pins'), '4-1', '4-1 runs backwards'),
+        (('guests', 0, 'fit', 0, 'pins'), '1-99999', 'CPU ids end at 65535'),
+        (('guests', 0, 'fit', 0, 'pins'), '0-65535,0-65535',
          'more than 65,536 CPUs'),
-        (('guests', 0, 'fit', 0, 'cpus'), '1,', "'1,' is not a sequence"),
-        (('guests', 0, 'fit', 0, 'cpus'), '', 'is not a sequence'),
-        (('guests', 0, 'fit', 0, 'pins'), [], 'has both cpus and pins'),
-        (('guests', 0, 'fit', 0, 'pins'), [[1]], 'is not a list of a vCPU'),
+        (('guests', 0, 'fit', 0, 'pins'), '1,', "'1,' is not a sequence"),
+        (('guests', 0, 'fit', 0, 'pins'), '', 'is not a sequence'),
         (('guests', 0, 'fit'), None, 'of topology and fit one is missing'),
         (('guests', 0, 'topology'), None, 'and fit one is missing'),
         (('guests', 0, 'uuid'), None, 'guests[0]: uuid is missing'),
-        (('guests', 0, 'class'), 'dedicatd', 'did you mean dedicated?'),
+        (('guests', 0, 'guest_class'), 'dedicatd', 'did you mean dedicated?'),
         (('guests', 0, 'vcpu'), 1, 'did you mean vcpus?'),
         (('guests', 0, 'vcpus'), 2.0, '2.0 is not a number of vCPUs'),
         (('guests', 0, 'vcpus'), True, 'true is not a number of vCPUs'),
@@ -197,7 +210,7 @@ class TestErrors(base.BaseTestCase):
         (('guests', 0, 'memory_mib'), 10 ** 40, 'is not a whole number'),
         (('guests', 0, 'name'), 'a\ud800', 'is not text in one line'),
         (('guests', 0, 'name'), 'a\n', 'is not text in one line'),
-        (('guests', 0, 'devices', 0, 'kind'), '8086', 'vendor and product'),
+        (('guests', 0, 'devices', 0, 'keys'), '8086', 'a position in device_'),
         (('hosts', 0, 'cpu_allocation_ratio'), 0, 'a number above 0'),
         (('hosts', 0, 'name'), 'a b', 'without blanks'),
         (('hosts', 0, 'nova_release'), '31', 'a release of nova, such as'),
@@ -206,23 +219,24 @@ class TestErrors(base.BaseTestCase):
          'that is known here; these are: 2024.1, '),
         (('hosts', 0), 'x', 'hosts[0]: x is not a mapping'),
         (('hosts',), {}, 'hosts: a mapping is not a list'),
-        (('layouts', 0, 'cells', 1, 'id'), 0, 'a cell 0 stands here already'),
-        (('layouts', 0, 'cells', 1, 'dedicated_cpus'), '0-',
-         "layouts[0].cells[1].dedicated_cpus: '0-' in CPU list"),
-        (('layouts', 0, 'l3_domains', 1), '9-2', 'the range runs backwards'),
-        (('layouts', 0, 'cells', 0, 'pages', 0, 'size_kib'), 0, 'page size'),
-        (('topologies', 0, 'cells', 0, 'dedicated_vcpus'), 'x', 'CPU list'),
-        (('topologies', 0, 'cells', 0, 'page_size'), 'tiny', 'small, large'),
+        (('layouts', 0, 1, 'id'), 0, 'a cell 0 stands here already'),
+        (('layouts', 0, 1, 'dedicated_cpus'), '0-',
+         "layouts[0][1].dedicated_cpus: '0-' is not a list of CPUs"),
+        (('l3_domains', 0, 1), '9-2', 'the range runs backwards'),
+        (('layouts', 0, 0, 'pages', 0, 'size_kib'), 0, 'page size'),
+        (('topologies', 0, 'cells', 0, 'dedicated_vcpus'), 'x', 'of CPUs'),
+        (('topologies', 0, 'cells', 0, 'page_size_kib'), 'tiny', 'small'),
         (('topologies', 0, 'cells'), [], 'cells: is empty'),
         (('trait_sets', 0, 0), 'custom', 'is not a trait'),
         (('aggregates', 1, 'name'), 'dedicated', 'appears here a second time'),
         (('flavors', 1, 'name'), 'dedicated-4', 'appears here a second time'),
         (('pci_aliases', 'gpu', 'policy'), 'requird', 'mean required?'),
-        (('pci_aliases', 'gpu', 'kind'), 1, 'did you mean kinds?'),
+        (('pci_aliases', 'gpu', 'spec'), 1, 'did you mean specs?'),
         (('taken_at',), 'yesterday', 'is not a time in UTC'),
-        (('version',), 2, 'this release reads version 1'),
+        (('version',), 3, 'this release reads version 2'),
+        (('version',), True, 'this release reads version 2'),
         (('version',), None, 'it has no version'),
-        (('layouts',), None, 'layouts is missing'),
+        (('layouts',), None, 'there is no layouts[0]; layouts has 0'),
         (('gests',), [], 'did you mean guests or hosts?'),
     )
     @ddt.unpack
@@ -283,7 +297,7 @@ class TestErrors(base.BaseTestCase):
         # Guests on no host, and on CPUs that are not there, can be.
         guest = self.value['guests'][0]
         guest['host'] = 'gone'
-        guest['fit'][0] = {'cell': 77, 'pins': [[9, 1], [9, 1]]}
+        guest['fit'][0] = {'host_cell': 77, 'pins': '9,9:1,1'}
         fleet = document.loads(json.dumps(self.value))
         self.assertEqual(
             model.CellFit(77, ((9, 1), (9, 1))), fleet.guests[0].fit.cells[0])
@@ -297,8 +311,25 @@ _ODD_VALUES = strategies.recursive(
         'dedicated', '8086:1572', 10 ** 30, 65536]),
     lambda below: strategies.lists(below, max_size=3)
     | strategies.dictionaries(strategies.sampled_from(
-        ['cells', 'id', 'name', 'memory_mib', 'cell', 'pins', 'x']), below,
+        ['cells', 'id', 'name', 'memory_mib', 'host_cell', 'x']), below,
         max_size=3), max_leaves=6)
+
+
+def change_anything(value, data):
+    """Make something in a document another thing, or leave it out."""
+    at, parts = value, 0
+    while True:
+        keys = sorted(at) if isinstance(at, dict) else range(len(at))
+        key = data.draw(strategies.sampled_from(keys))
+        below, parts = at[key], parts + 1
+        if not below or not isinstance(below, dict | list) or (
+                parts > 1 and data.draw(strategies.integers(0, 4)) == 0):
+            break
+        at = below
+    if data.draw(strategies.booleans()):
+        at[key] = data.draw(_ODD_VALUES)
+    else:
+        del at[key]
 
 
 class TestAnythingAtAll(base.BaseTestCase):
@@ -311,21 +342,8 @@ class TestAnythingAtAll(base.BaseTestCase):
     @unit_base.settings(100)
     @hypothesis.given(strategies.data())
     def test_something_else(self, data):
-        # Something in the document is another thing, or gone.
         value = json.loads(self.text)
-        at, parts = value, 0
-        while True:
-            keys = sorted(at) if isinstance(at, dict) else range(len(at))
-            key = data.draw(strategies.sampled_from(keys))
-            below, parts = at[key], parts + 1
-            if not below or not isinstance(below, dict | list) or (
-                    parts > 1 and data.draw(strategies.integers(0, 4)) == 0):
-                break
-            at = below
-        if data.draw(strategies.booleans()):
-            at[key] = data.draw(_ODD_VALUES)
-        else:
-            del at[key]
+        change_anything(value, data)
         try:
             fleet = document.loads(json.dumps(value), 'fleet.json')
         except errors.InputError as error:
@@ -355,4 +373,85 @@ class TestEmpty(base.BaseTestCase):
         fleet = snapshot.Fleet(hosts=())
         self.assertEqual(fleet, document.loads(document.dumps(fleet)))
         self.assertEqual(fleet, document.loads(
-            '{"version": 1, "layouts": [], "hosts": []}'))
+            '{"version": 2, "hosts": []}'))
+
+
+class TestVersion1(base.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.value = json.loads(
+            (pathlib.Path(__file__).parent / 'version-1.json').read_text())
+
+    def _read(self):
+        return document.loads(json.dumps(self.value, indent=1), 'old.json')
+
+    def test_all_of_it(self):
+        host, guest = self.value['hosts'][0], self.value['guests'][0]
+        host |= {
+            'class': 'shared', 'resources': {'CUSTOM_L3_WAYS': 9},
+            'inventories': {'PCPU': {'total': 14, 'held': -2},
+                            'VGPU': {'held': 1}},
+            'gaps': [{'kind': 'held', 'text': 'a', 'about': 'b'}]}
+        host['pci_pools'].append({
+            'kind': '10de:20b5', 'keys': {'dev_type': 'type-PCI'},
+            'numa_node': None, 'total': 1, 'provider': 2,
+            'is_complete': True})
+        guest['fit'] = [{'cell': 1, 'pins': [[1, 5], [0, 4]],
+                         'emulator_cpus': '7,6'}]
+        self.value['topologies'][0]['cells'][0] |= {
+            'dedicated_vcpus': '4-7,^6', 'page_size': 'any'}
+        self.value['guests'][1]['fit'] = [{'cell': 0, 'cpus': '1,9,2'}]
+        self.value['pci_aliases']['nic'] = {
+            'specs': [{'vendor_id': '8086', 'dev_type': None}],
+            'policy': 'socket'}
+        fleet = self._read()
+        found, (first, second) = fleet.hosts[0], fleet.guests
+        self.assertEqual('shared', found.host_class)
+        self.assertEqual({'CUSTOM_L3_WAYS': 9}, found.resources)
+        self.assertEqual({'PCPU': inventory.Inventory(14)}, found.inventories)
+        self.assertEqual({'PCPU': -2, 'VGPU': 1}, found.held)
+        self.assertEqual((outcome.Doubt(
+            outcome.DoubtKind.HELD, 'a', 'b'),), found.gaps)
+        self.assertEqual((
+            devices.PciPool(devices.device_keys('10de', '20b5', ''), 1, 2,
+                            is_complete=False),
+            devices.PciPool(devices.device_keys('10de', '20b5'), None, 1, 2),
+        ), found.pci_pools)
+        self.assertEqual(
+            model.GuestCell((4, 5, 7), (), 16384, model.PAGES_ANY),
+            first.topology.cells[0])
+        self.assertEqual(model.CellFit(1, ((1, 5), (0, 4)), (7, 6)),
+                         first.fit.cells[0])
+        self.assertEqual(model.CellFit(0, ((4, 1), (5, 9), (7, 2))),
+                         second.fit.cells[0])
+        self.assertEqual(
+            {'gpu': snapshot.PciAlias((
+                devices.device_keys('10de', '20b5', ''),)),
+             'nic': snapshot.PciAlias((
+                 (('dev_type', None), ('vendor_id', '8086')),), 'socket')},
+            fleet.pci_aliases)
+        self.assertEqual(fleet, document.loads(document.dumps(fleet)))
+
+    def test_errors(self):
+        for change, message in (
+                ({'hosts': 1}, 'is not a fleet snapshot of version 1'),
+                ({'layouts': []}, 'there is no layouts[0]'),
+                ({'guests': [{**self.value['guests'][0], 'vcpus': 0}]},
+                 'guests[0] (7c1f7e7e-95a4-4a0e-8a15-5b5a3f1f0d61).vcpus: 0 '
+                 'is not a number of vCPUs')):
+            error = self.assertRaises(
+                errors.InputError, document.loads,
+                json.dumps(self.value | change, indent=1), 'old.json')
+            self.assertIn(message, str(error))
+            self.assertLess(0, error.where.line)
+
+    @unit_base.settings(60)
+    @hypothesis.given(strategies.data())
+    def test_something_else(self, data):
+        value = copy.deepcopy(self.value)
+        change_anything(value, data)
+        try:
+            document.loads(json.dumps(value), 'old.json')
+        except errors.InputError as error:
+            self.assertIn('old.json', str(error))

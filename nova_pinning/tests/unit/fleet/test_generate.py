@@ -219,8 +219,8 @@ class TestGenerate(base.BaseTestCase):
 
 #: Of the texts of fleets of eight hosts.
 DIGESTS = {
-    'two-socket-80': '7e09d5316645',
-    'two-socket-88': '963d4d850b34',
-    'epyc-nps4': '7d155ea163ab',
-    'two-socket-96-pci': 'ce2af1d57dae',
+    'two-socket-80': '81591e6900a6',
+    'two-socket-88': '96cb4eaf1f32',
+    'epyc-nps4': '80c075379562',
+    'two-socket-96-pci': '0dce78dd6e9a',
 }
