@@ -9,6 +9,7 @@ repository. Whoever shows figures of it names both, and the licence.
 """
 
 import argparse
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ import sys
 import tarfile
 from typing import NamedTuple
 from typing import TextIO
+from typing import TypeVar
 
 from benchmarks import datasets
 from nova_pinning.cli import base_command
@@ -40,6 +42,7 @@ _LIVED = 'v1.test.c2591400.txt'
 _BIN_SECONDS = 300
 _END_OF_BATCH = '|'
 _RUNNING, _ENDED = 'C', 'U'
+_Parsed = TypeVar('_Parsed')
 _HEADER = ('time', 'id', 'vcpus', 'memory', 'lifetime')
 
 
@@ -75,28 +78,49 @@ def read(path: str | os.PathLike[str], seed: int = 0) -> Iterator[AzureVm]:
         not agree with each other
     """
     texts = _texts(path)
-    sizes = dict(_sizes(texts[_FLAVORS], f'{path}:{_FLAVORS}'))
-    spans = _spans(texts[_LIFETIMES], f'{path}:{_LIFETIMES}')
+
+    def lines(name: str, what: str,
+              parse: Callable[[str], _Parsed]) -> Iterator[_Parsed]:
+        """What stands on the lines of a file, but for empty ones."""
+        for number, line in enumerate(texts[name], 1):
+            try:
+                if line.strip():
+                    yield parse(line)
+            except (ValueError, KeyError):
+                raise errors.InputError(
+                    f'{line!r} is not {what}',
+                    errors.Location(f'{path}:{name}', number)) from None
+
+    sizes = dict(lines(_FLAVORS, 'vCPUs, GiB and a letter', _size))
+    spans: dict[str, tuple[float, float]] = {}
+    for name, begin in lines(
+            _LIFETIMES, 'a number of seconds and of a bin', _span):
+        low, high = spans.get(name, (begin, begin))
+        spans[name] = min(low, begin), max(high, begin + _BIN_SECONDS)
     draws = random.Random(f'azure-{seed}')
-    where = f'{path}:{_ARRIVED}'
-    first: float | None = None
     batch = number = 0
-    for line, (begin, arrived, lived) in enumerate(
-            _bins(texts[_ARRIVED], texts[_LIVED], where), 1):
+    bins = zip(lines(_ARRIVED, 'a bin of flavors', _bin),
+               lines(_LIVED, 'a bin of lifetimes', _bin))
+    first: float | None = None
+    for line, ((begin, arrived), (other, lived)) in enumerate(bins, 1):
+        where = errors.Location(f'{path}:{_ARRIVED}', line)
         first = begin if first is None else first
-        count = sum(flavor != _END_OF_BATCH for flavor in arrived)
+        if begin != other or [name == _END_OF_BATCH for name in arrived] != [
+                life == _END_OF_BATCH for life in lived]:
+            raise errors.InputError(
+                f'is not of the same machines as that line of {_LIVED}', where)
+        count = len(arrived) - arrived.count(_END_OF_BATCH)
         place = 0
         for flavor, life in zip(arrived, lived):
             if flavor == _END_OF_BATCH:
                 batch += 1
                 continue
-            low, high = spans.get(life[1:], (0.0, 0.0))
-            if flavor not in sizes or not high or (
+            if flavor not in sizes or life[1:] not in spans or (
                     life[0] not in (_RUNNING, _ENDED)):
                 raise errors.InputError(
                     f'{flavor!r} with the lifetime {life!r} is not known',
-                    errors.Location(where, line))
-            lifetime = draws.uniform(low, high)
+                    where)
+            lifetime = draws.uniform(*spans[life[1:]])
             yield AzureVm(
                 begin - first + _BIN_SECONDS * place / count, f'vm{number}',
                 batch, *sizes[flavor],
@@ -113,8 +137,7 @@ def _texts(path: str | os.PathLike[str]) -> Mapping[str, list[str]]:
             for name in (_FLAVORS, _LIFETIMES, _ARRIVED, _LIVED):
                 member = archive.extractfile(f'./{name}')
                 assert member is not None
-                texts[name] = io.TextIOWrapper(
-                    member, 'ascii').read().splitlines()
+                texts[name] = member.read().decode('ascii').splitlines()
     except KeyError as error:
         raise errors.InputError(str(error.args[0]), where) from None
     except (OSError, EOFError, UnicodeDecodeError, tarfile.TarError) as error:
@@ -125,55 +148,24 @@ def _texts(path: str | os.PathLike[str]) -> Mapping[str, list[str]]:
     return texts
 
 
-def _sizes(lines: Iterable[str],
-           where: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """vCPUs and MiB by the letter of a flavor: ``2,3.5 g``."""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            size, letter = line.split()
-            vcpus, gib = size.split(',')
-            yield letter, (int(vcpus), round(float(gib) * units.MIB_PER_GIB))
-        except ValueError:
-            raise errors.InputError(
-                f'{line!r} is not vCPUs, GiB and a letter',
-                errors.Location(where, number)) from None
+def _size(line: str) -> tuple[str, tuple[int, int]]:
+    """The letter of a flavor, with its vCPUs and MiB: ``2,3.5 g``."""
+    size, letter = line.split()
+    vcpus, gib = size.split(',')
+    return letter, (int(vcpus), round(float(gib) * units.MIB_PER_GIB))
 
 
-def _spans(lines: Iterable[str],
-           where: str) -> Mapping[str, tuple[float, float]]:
-    """From when to when the lifetimes of a bin last: ``3900 13``."""
-    spans: dict[str, tuple[float, float]] = {}
-    for number, line in enumerate(lines, 1):
-        try:
-            seconds, name = line.split()
-            begin = float(seconds)
-        except ValueError:
-            raise errors.InputError(
-                f'{line!r} is not a number of seconds and of a bin',
-                errors.Location(where, number)) from None
-        low, high = spans.get(name, (begin, begin))
-        spans[name] = min(low, begin), max(high, begin + _BIN_SECONDS)
-    return spans
+def _span(line: str) -> tuple[str, float]:
+    """A bin of lifetimes, and one of the times that are in it: ``3900 13``."""
+    seconds, name = line.split()
+    return name, float(seconds)
 
 
-def _bins(
-    arrived: list[str], lived: list[str], where: str,
-) -> Iterator[tuple[float, list[str], list[str]]]:
-    """Each bin of time: its begin, flavors and lifetimes."""
-    for number, (flavors, lifetimes) in enumerate(zip(arrived, lived), 1):
-        begin, *first = flavors.split(maxsplit=1)
-        other, *second = lifetimes.split(maxsplit=1)
-        names, lives = [
-            [item for item in ''.join(text).split(',') if item]
-            for text in (first, second)]
-        if begin != other or [name == _END_OF_BATCH for name in names] != [
-                life == _END_OF_BATCH for life in lives]:
-            raise errors.InputError(
-                f'is not of the same machines as that line of {_LIVED}',
-                errors.Location(where, number))
-        yield float(begin), names, lives
+def _bin(line: str) -> tuple[float, list[str]]:
+    """When a bin of time begins, and what is in it: ``2100000 b,|,c``."""
+    begin, *items = line.split(maxsplit=1)
+    return float(begin), [
+        item for item in ''.join(items).split(',') if item]
 
 
 def write(machines: Iterable[AzureVm], file: TextIO) -> None:
