@@ -7,12 +7,13 @@ a user who may only read.
 """
 
 import argparse
-import dataclasses
-import json
+from collections.abc import Sequence
 import pathlib
 import sys
-import typing as ty
+import types
+from typing import Any
 
+from benchmarks import runner
 from benchmarks.speed import commands
 from nova_pinning.bridge import standalone
 from nova_pinning.tests import mariadb
@@ -22,38 +23,19 @@ LIMIT_S = 120
 LIMIT_MIB = 2048
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
-    """What was measured.
-
-    :param peak_mib: the most memory that the command had at a time
-    :param transactions: of the command, of which none may write
-    :param longest_ms: the longest of these
-    """
-
-    hosts: int
-    guests: int
-    wall_s: float
-    cpu_s: float
-    peak_mib: float
-    transactions: int
-    longest_ms: float
-    file_bytes: int
-
-    @property
-    def met(self) -> bool:
-        return self.wall_s <= LIMIT_S and self.peak_mib <= LIMIT_MIB
-
-
-def measure(hosts: int, guests: int) -> Outcome:
+def measure(_cases: Sequence[Any], options: argparse.Namespace,
+            step: runner.Step) -> list[runner.Outcome]:
     """Fill databases and import them.
 
-    :param guests: on each host
+    :raises runner.BenchmarkError: if there is no MariaDB, or the command
+        fails
     """
+    if trouble := mariadb.missing():
+        raise runner.BenchmarkError(trouble)
     standalone.prepare()
     with mariadb.MariaDB() as server:
         nova = mariadb.nova_on_mariadb(server)
-        nova.fill(hosts, guests)
+        nova.fill(options.hosts, options.guests)
         server.give_to_reader(nova)
         fleet = server.directory / 'fleet.json.zst'
         run = commands.ProcessRun.of([
@@ -62,38 +44,38 @@ def measure(hosts: int, guests: int) -> Outcome:
             '--output', str(fleet)])
         nova.close()
         transactions = server.transactions('reader')
-        if transactions.writing:
-            raise SystemExit('some transactions might have written')
-        return Outcome(
-            hosts, hosts * guests, run.seconds, run.cpu_s, run.peak_mib,
-            transactions.count,
-            transactions.longest_seconds * 1000, fleet.stat().st_size)
+        step('import')
+        return [runner.outcome(
+            'import', f'{options.hosts:,} hosts, '
+            f'{options.hosts * options.guests:,} guests', {
+                'wall_s': runner.Figure(run.seconds, '{:.0f} s', LIMIT_S),
+                'cpu_s': runner.Figure(run.cpu_s, '{:.0f} s'),
+                'peak_mib': runner.Figure(
+                    run.peak_mib, '{:.0f} MiB', LIMIT_MIB),
+                'transactions': runner.Figure(transactions.count, '{}'),
+                'longest_ms': runner.Figure(
+                    1000 * transactions.longest_seconds, '{:.0f} ms'),
+                'file_bytes': runner.Figure(fleet.stat().st_size, '{:,}')},
+            ['some transactions might have written']
+            if transactions.writing else ())]
 
 
-def main(argv: ty.Sequence[str] | None = None) -> int:
+GROUP = runner.Group(
+    key='imports', cases=[types.SimpleNamespace(name='import')],
+    measure=measure, headings=(
+        'import', 'time', 'CPU', 'memory', 'transactions', 'longest', 'bytes',
+        'bar'))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.speed.fleet_import',
-        description='Time the import of a large cloud from MariaDB. Exit '
-                    'status 1: a bar was missed.')
+    parser = runner.parser('python -m benchmarks.speed.fleet_import',
+                           'Time the import of a large cloud from MariaDB.')
     parser.add_argument('--hosts', type=int, default=5000)
     parser.add_argument('--guests', type=int, default=10, metavar='N',
                         help='on each host, up to 22 (default: %(default)s)')
-    parser.add_argument('--json', type=pathlib.Path, metavar='FILE')
-    args = parser.parse_args(argv)
-    trouble = mariadb.missing()
-    if trouble:
-        parser.error(trouble)
-    outcome = measure(args.hosts, args.guests)
-    print(f'{outcome.hosts:,} hosts, {outcome.guests:,} guests: '
-          f'{outcome.wall_s:.0f} s (CPU time {outcome.cpu_s:.0f} s), '
-          f'{outcome.peak_mib:.0f} MiB; {outcome.transactions} transactions, '
-          f'the longest {outcome.longest_ms:.0f} ms; '
-          f'{outcome.file_bytes:,} bytes')
-    if args.json:
-        args.json.write_text(json.dumps(
-            dataclasses.asdict(outcome), indent=1) + '\n')
-    return 0 if outcome.met else 1
+    return runner.run(runner.parse(parser, [GROUP], argv), [GROUP],
+                      parser.prog)
 
 
 if __name__ == '__main__':
