@@ -7,6 +7,9 @@ import json
 import os
 import pathlib
 
+from nova_pinning.document import codec
+from nova_pinning.document import json_text
+from nova_pinning.document import source
 from nova_pinning import errors
 
 VERSION = 1
@@ -43,7 +46,7 @@ class Manifest:
 
 
 def as_text(manifest: Manifest) -> str:
-    return json.dumps({'version': VERSION, **dataclasses.asdict(manifest)},
+    return json.dumps({'version': VERSION, **codec.encode(manifest)},
                       indent=2) + '\n'
 
 
@@ -53,23 +56,11 @@ def read(directory: str | os.PathLike[str]) -> Manifest:
     :raises errors.InputError: if there is none, or of another version
     """
     path = pathlib.Path(directory) / MANIFEST
-    where = errors.Location(str(path))
-    advice = _ADVICE.format(directory)
     try:
-        values = json.loads(path.read_text('utf-8'))
-    except OSError as error:
+        document = json_text.parse(source.read(path), str(path))
+        # Once an image could let keys in.
+        manifest: Manifest = codec.read(Manifest, document, VERSION, ('ssh',))
+    except errors.InputError as error:
         raise errors.InputError(
-            f'cannot be read: {error.strerror}', where, advice) from None
-    except ValueError:
-        raise errors.InputError('is not JSON', where, advice) from None
-    version = values.pop('version', None) if isinstance(values, dict) else None
-    if version != VERSION:
-        raise errors.InputError(
-            f'is of version {version}, not {VERSION}', where, advice)
-    # Once an image could let keys in.
-    values.pop('ssh', None)
-    try:
-        return Manifest(**{**values, 'workloads': tuple(values['workloads'])})
-    except (TypeError, KeyError):
-        raise errors.InputError(
-            'is not a manifest of an image', where, advice) from None
+            error.message, error.where, _ADVICE.format(directory)) from None
+    return manifest
