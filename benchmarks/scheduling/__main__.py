@@ -5,7 +5,6 @@ import argparse
 import collections
 import json
 import os
-import pathlib
 import sys
 import time
 
@@ -19,24 +18,15 @@ _SHORT_SEEDS = 2
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.scheduling', description=__doc__)
-    parser.add_argument(
-        '--fleet', action='append', choices=fleets.NAMES,
-        help='which fleet; may be given several times (default: all)')
-    parser.add_argument('--seeds', type=int,
-                        help=f'how many (default: {_SEEDS})')
-    parser.add_argument(
-        '--short', action='store_true',
-        help='few hosts and seeds, to see that it works; without the real '
-             'snapshot unless that is asked for')
+    parser = fleets.parser(
+        'python -m benchmarks.scheduling', __doc__, fleets.NAMES,
+        seeds=f'how many (default: {_SEEDS})',
+        short='few hosts and seeds, to see that it works; without the real '
+              'snapshot unless that is asked for',
+        json='write what each run found')
     parser.add_argument(
         '--processes', type=int, default=os.cpu_count() or 1,
         help='how many (default: one for each CPU)')
-    parser.add_argument('--json', type=pathlib.Path, metavar='FILE',
-                        help='write what each run found')
-    parser.add_argument('--rst', type=pathlib.Path, metavar='FILE',
-                        help='write the tables for the documentation')
     return parser
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fleets of the study, and what is asked of them."""
 
+import argparse
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import pathlib
 
@@ -206,6 +208,25 @@ _MAKERS: Mapping[str, tuple[Callable[[int], Scenario], int, int]] = {
     'pages-pci': (_pages_and_devices, 120, 12),
 }
 NAMES = tuple(_MAKERS)
+
+
+def parser(prog: str, description: str, names: Sequence[str],
+           **helps: str) -> argparse.ArgumentParser:
+    """The options that studies of such fleets have in common.
+
+    :param helps: of --seeds, --short and --json
+    """
+    parser = argparse.ArgumentParser(prog=prog, description=description)
+    parser.add_argument(
+        '--fleet', action='append', choices=names,
+        help='which fleet; may be given several times (default: all)')
+    parser.add_argument('--seeds', type=int, help=helps['seeds'])
+    parser.add_argument('--short', action='store_true', help=helps['short'])
+    parser.add_argument('--json', type=pathlib.Path, metavar='FILE',
+                        help=helps['json'])
+    parser.add_argument('--rst', type=pathlib.Path, metavar='FILE',
+                        help='write the tables for the documentation')
+    return parser
 
 
 def scenario(name: str, is_short: bool = False) -> Scenario:

@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import itertools
 import json
-import pathlib
 import sys
 import textwrap
 
@@ -50,6 +49,7 @@ _LEAD_LIFETIMES = 2.0
 _AZURE_PARTS = 8
 _AZURE_HOSTS = 95
 _SHORT_PARTS, _SHORT_HOSTS = 400, 2
+_SEEDS = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -192,25 +192,15 @@ def _percent(values: Sequence[float], sign: str = '', unit: str = '%') -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.scheduling.moves', description=__doc__)
-    parser.add_argument(
-        '--fleet', action='append', choices=NAMES,
-        help='which fleet; may be given several times (default: all)')
-    parser.add_argument(
-        '--seeds', type=int, default=3,
-        help="how many; of Azure's trace the parts, of which there are "
-             f'{_AZURE_PARTS} (default: %(default)s)')
+    parser = fleets.parser(
+        'python -m benchmarks.scheduling.moves', __doc__, NAMES,
+        seeds="how many; of Azure's trace the parts, of which there are "
+              f'{_AZURE_PARTS} (default: {_SEEDS})',
+        short='few hosts, to see that it works',
+        json='write what each run found, and do not run again what is there')
     parser.add_argument(
         '--lifetime', action='append', choices=('day', 'month'),
         help='of guests; may be given twice (default: both)')
-    parser.add_argument('--short', action='store_true',
-                        help='few hosts, to see that it works')
-    parser.add_argument(
-        '--json', type=pathlib.Path, metavar='FILE',
-        help='write what each run found, and do not run again what is there')
-    parser.add_argument('--rst', type=pathlib.Path, metavar='FILE',
-                        help='write the tables for the documentation')
     return parser
 
 
@@ -229,7 +219,7 @@ def main(arguments: list[str] | None = None) -> int:
             outcomes[known.key] = known
     try:
         for seed, name, weighers in itertools.product(
-                range(args.seeds), args.fleet or NAMES, WEIGHERS):
+                range(args.seeds or _SEEDS), args.fleet or NAMES, WEIGHERS):
             if name == AZURE and seed >= _AZURE_PARTS:
                 continue
             missing = [
