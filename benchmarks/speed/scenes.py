@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import itertools
 import random
+import types
 import typing as ty
 
 from nova import objects
@@ -43,38 +44,16 @@ FLEET_FILLINGS = 125
 Answer = tuple[str, ...]
 
 
-class Side(ty.Protocol):
-    """One of the two contestants."""
-
-    def __call__(self, states: list[host_manager.HostState],
-                 spec: objects.RequestSpec) -> Answer:
-        """Answer a request with the names of the hosts that may take it."""
+#: One of the two contestants: answers a request with the names of the hosts
+#: that may take it.
+Side = ty.Callable[
+    [list[host_manager.HostState], objects.RequestSpec], Answer]
 
 
-class FilterSide:
+def _filter_side(host_filter: nova_filters.BaseHostFilter) -> Side:
     """A filter on its own."""
-
-    def __init__(self, host_filter: nova_filters.BaseHostFilter) -> None:
-        self._filter = host_filter
-
-    def __call__(self, states: list[host_manager.HostState],
-                 spec: objects.RequestSpec) -> Answer:
-        return tuple(
-            state.host for state in self._filter.filter_all(states, spec))
-
-
-class _Placement:
-    """A Placement in which every host carries the trait of its class."""
-
-    def __init__(self, records: list[hosts.Record]) -> None:
-        self._records = records
-
-    def traits_by_provider(self, prefix: str) -> dict[str, frozenset[str]]:
-        return {
-            record.uuid: frozenset({
-                placement_traits.SHARED if record.layout.shared
-                else placement_traits.DEDICATED})
-            for record in self._records}
+    return lambda states, spec: tuple(
+        state.host for state in host_filter.filter_all(states, spec))
 
 
 @dataclasses.dataclass(slots=True)
@@ -101,11 +80,11 @@ class Scene:
         """Return nova's side and ours; nova's twice to calibrate."""
         if self.whole_request:
             return self._request_sides(calibrate)
-        nova = numa_topology_filter.NUMATopologyFilter()
+        nova = _filter_side(numa_topology_filter.NUMATopologyFilter())
         if calibrate:
-            return FilterSide(nova), FilterSide(nova)
+            return nova, nova
         from nova_pinning.scheduler import filters
-        return FilterSide(nova), FilterSide(filters.PinnedTopologyFilter())
+        return nova, _filter_side(filters.PinnedTopologyFilter())
 
     def _request_sides(self, calibrate: bool) -> tuple[Side, Side]:
         if not calibrate:
@@ -116,10 +95,14 @@ class Scene:
                 self.SIDE(nova if calibrate else ours, aggregates))
 
     def _tell_traits(self) -> None:
-        """Have our filters know the traits of the hosts."""
+        """Have our filters know that each host has the trait of its class."""
         from nova_pinning.scheduler import traits_reader
+        traits = {record.uuid: frozenset({
+            placement_traits.SHARED if record.layout.shared
+            else placement_traits.DEDICATED}) for record in self.records}
         reader = traits_reader.TraitsReader(
-            lambda: _Placement(self.records),
+            lambda: types.SimpleNamespace(
+                traits_by_provider=lambda _prefix: traits),
             traits_reader.TraitsSettings(60, 0, 0))
         reader.refresh()
         traits_reader.use(reader)
