@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results for programs: JSON, version 1."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import math
 from typing import Any
 
-from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import page
@@ -21,10 +21,25 @@ VERSION = 1
 def report_document(parts: Sequence[page.Part]) -> dict[str, Any]:
     """All that the page says of what was measured, but for pictures."""
     found = across_hosts.table([part.summary for part in parts])
-    return {'version': VERSION, 'results': [_part(part) for part in parts],
-            'hosts_of_different_sizes': [
-                dict(zip(found.columns, row)) for row in found.rows]
-            if found is not None else []}
+    document: dict[str, Any] = _plain({
+        'version': VERSION, 'results': list(map(_part, parts)),
+        'hosts_of_different_sizes': [
+            dict(zip(found.columns, row)) for row in found.rows]
+        if found is not None else []})
+    return document
+
+
+def _plain(value: Any) -> Any:
+    """What json.dumps takes; it has only null for what is not known."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name))
+                for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return list(map(_plain, value))
+    return None if isinstance(value, float) and (
+        not math.isfinite(value)) else value
 
 
 def _part(part: page.Part) -> dict[str, Any]:
@@ -37,29 +52,24 @@ def _part(part: page.Part) -> dict[str, Any]:
             'comparisons': len(part.calibration.comparisons),
             'including_one': part.calibration.including_one,
             'largest': part.calibration.largest,
-            'stretch': _number(part.calibration.stretch)},
-        'warnings': list(part.caveats),
-        'claims': list(map(dataclasses.asdict, part.claims)),
+            'stretch': part.calibration.stretch},
+        'warnings': part.caveats,
+        'claims': part.claims,
         'figures': [_row(summary, row) for row in summary.rows],
         'finishes': [{
-            'case': dict(finish.case.factors),
-            'heavy': finish.heavy.tenant.name,
-            'light': finish.light.tenant.name,
-            'ratio': _interval(finish.ratio.interval)
+            'case': finish.case.factors, 'heavy': finish.heavy.tenant.name,
+            'light': finish.light.tenant.name, 'ratio': finish.ratio.interval,
         } for finish in statistics.finishes(summary)],
         'split': [{
-            'workload': split.name[0],
-            'platform': split.name[1],
-            'provisioning': split.name[2],
-            'with_platform': _interval(split.platform),
-            'by_size': _interval(split.by_size),
-            'residual': _number(split.residual)
+            **dict(zip(('workload', 'platform', 'provisioning'), split.name)),
+            'with_platform': split.platform, 'by_size': split.by_size,
+            'residual': split.residual,
         } for split in statistics.split(summary)],
         'skipped': [{
-            'case': dict(case.factors), 'reason': case.skipped
+            'case': case.factors, 'reason': case.skipped
         } for case in summary.experiment.cases if case.skipped],
         'failures': [{
-            'case': dict(failure.factors), 'message': failure.message
+            'case': failure.factors, 'message': failure.message
         } for failure in summary.results.failures]}
     if part.comparison is not None:
         entry['comparison'] = _comparison(part.comparison)
@@ -70,50 +80,30 @@ def _row(summary: statistics.RunSummary,
          row: statistics.FigureRow) -> dict[str, Any]:
     estimate = row.estimate
     return {
-        'case': dict(row.case.factors), 'tenant': row.tenant.name,
+        'case': row.case.factors, 'tenant': row.tenant.name,
         'platform': run_tables.platform(summary, row.tenant),
         'workload': row.tenant.workload, 'figure': row.figure.name,
-        'unit': row.figure.unit, 'better': str(row.figure.better),
-        'count': estimate.count, 'mean': _number(estimate.mean),
-        'low': _number(estimate.interval.low),
-        'high': _number(estimate.interval.high),
-        'method': str(estimate.interval.method),
-        'deviation': _number(estimate.deviation),
-        'variation': _interval(estimate.variation),
-        'minimum': estimate.minimum, 'maximum': estimate.maximum,
-        'outliers': list(estimate.outliers), 'values': list(estimate.values),
-        'baseline': row.baseline, 'overhead': _interval(row.overhead),
-        'quiet': row.quiet, 'slowdown': _interval(row.slowdown),
-        'instability': _interval(row.instability),
+        'unit': row.figure.unit, 'better': row.figure.better,
+        'count': estimate.count, 'mean': estimate.mean,
+        'low': estimate.interval.low, 'high': estimate.interval.high,
+        'method': estimate.interval.method, 'deviation': estimate.deviation,
+        'variation': estimate.variation, 'minimum': estimate.minimum,
+        'maximum': estimate.maximum, 'outliers': estimate.outliers,
+        'values': estimate.values, 'baseline': row.baseline,
+        'overhead': row.overhead, 'quiet': row.quiet,
+        'slowdown': row.slowdown, 'instability': row.instability,
         'flagged': row.flagged}
 
 
 def _comparison(comparison: run_comparison.Comparison) -> dict[str, Any]:
     return {
-        'warnings': list(run_caveats.caveats(comparison.old)),
-        'tolerance': comparison.tolerance,
-        'confidence': comparison.confidence,
+        'warnings': run_caveats.caveats(comparison.old),
         'changes': [{
-            'case': dict(change.new.case.factors),
-            'tenant': change.new.tenant.name,
+            'case': change.new.case.factors, 'tenant': change.new.tenant.name,
             'figure': change.new.figure.name,
-            'was': _number(change.old.estimate.mean),
-            'is': _number(change.new.estimate.mean),
-            'ratio': _interval(change.ratio),
-            'verdict': str(change.verdict)} for change in comparison.changes],
-        'only_old': list(comparison.only_old),
-        'only_new': list(comparison.only_new),
-        'unlike': list(comparison.unlike),
-        'differing': list(comparison.differing)}
-
-
-def _interval(interval: intervals.Interval | None) -> dict[str, Any] | None:
-    if interval is None:
-        return None
-    return {'value': _number(interval.value), 'low': _number(interval.low),
-            'high': _number(interval.high), 'method': str(interval.method)}
-
-
-def _number(value: float) -> float | None:
-    """JSON has only null for what is not known."""
-    return value if math.isfinite(value) else None
+            'was': change.old.estimate.mean, 'is': change.new.estimate.mean,
+            'ratio': change.ratio, 'verdict': change.verdict,
+        } for change in comparison.changes],
+        **{name: getattr(comparison, name) for name in (
+            'tolerance', 'confidence', 'only_old', 'only_new', 'unlike',
+            'differing')}}
