@@ -8,6 +8,7 @@ nodes, CPUs and memory of each guest. It does not say which CPUs a guest has.
 
 import argparse
 import collections
+from collections.abc import Container
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -55,37 +56,27 @@ def read(path: str | os.PathLike[str], cluster: str = '') -> snapshot.Fleet:
     document = json_text.parse(packed.read(path, _MAX_BYTES),
                                packed.name(path))
     schema.validate(document, schema.shipped(__package__, _SCHEMA))
-    return _Importer(document).fleet(cluster)
-
-
-class _Importer:
-
-    def __init__(self, document: source.YamlDocument) -> None:
-        self._document = document
-
-    def fleet(self, cluster: str) -> snapshot.Fleet:
-        clusters: Sequence[_Json] = self._document.value['cluster_list']
-        names = [cluster['cluster_name'] for cluster in clusters]
-        if cluster and cluster not in names:
-            raise errors.InputError(
-                f'there is no cluster {cluster!r}',
-                errors.Location('--cluster'), f'there are {", ".join(names)}')
-        hosts: list[snapshot.FleetHost] = []
-        guests: list[snapshot.FleetGuest] = []
-        more_mib = 0
-        for number, value in enumerate(clusters):
-            if cluster in ('', value['cluster_name']):
-                imported = _Cluster(self._document, number)
-                hosts += imported.hosts()
-                guests += imported.guests()
-                more_mib += imported.more_mib
-        taken = set(names) if not cluster else {cluster}
-        return snapshot.Fleet(
-            hosts=tuple(hosts), guests=tuple(guests),
-            flavors=tuple(map(_flavor, self._document.value['vm_type_list'])),
-            aggregates=tuple(snapshot.FleetAggregate(name)
-                             for name in sorted(taken)),
-            source=_source(sorted(taken), more_mib))
+    values: Sequence[_Json] = document.value['cluster_list']
+    names = [value['cluster_name'] for value in values]
+    if cluster and cluster not in names:
+        raise errors.InputError(
+            f'there is no cluster {cluster!r}',
+            errors.Location('--cluster'), f'there are {", ".join(names)}')
+    taken = sorted({cluster} if cluster else set(names))
+    hosts: list[snapshot.FleetHost] = []
+    guests: list[snapshot.FleetGuest] = []
+    more_mib = 0
+    for number, name in enumerate(names):
+        if name in taken:
+            imported = _Cluster(document, number)
+            hosts += imported.hosts()
+            guests += imported.guests()
+            more_mib += imported.more_mib
+    return snapshot.Fleet(
+        hosts=tuple(hosts), guests=tuple(guests),
+        flavors=tuple(map(_flavor, document.value['vm_type_list'])),
+        aggregates=tuple(map(snapshot.FleetAggregate, taken)),
+        source=_source(taken, more_mib))
 
 
 def _source(clusters: Sequence[str], more_mib: int) -> str:
@@ -113,9 +104,14 @@ class _Cluster:
         self.more_mib = 0
         self._engines: dict[str, model.Host] = {}
 
-    def _error(self, message: str, *path: str | int,
-               advice: str = '') -> errors.InputError:
-        return self._document.error(message, (*self._path, *path), advice)
+    def _error(self, message: str, *path: str | int) -> errors.InputError:
+        return self._document.error(message, (*self._path, *path))
+
+    def _once(self, name: object, before: Container[object],
+              *path: str | int) -> None:
+        """:raises errors.InputError: if there is one of this name before"""
+        if name in before:
+            raise self._error(f'{name} appears here a second time', *path)
 
     def hosts(self) -> Iterator[snapshot.FleetHost]:
         used: dict[tuple[str, int], list[int]] = collections.defaultdict(
@@ -127,10 +123,8 @@ class _Cluster:
                 both[1] += _whole(part['mem_mb'])
         name = self._value['cluster_name']
         for number, value in enumerate(self._value['host_info']):
-            if value['node_id'] in self._engines:
-                raise self._error(
-                    f'{value["node_id"]} appears here a second time',
-                    'host_info', number, 'node_id')
+            self._once(value['node_id'], self._engines,
+                       'host_info', number, 'node_id')
             cells = tuple(self._cells(value, number, used))
             self._engines[value['node_id']] = model.Host(cells)
             is_enabled = value.get('status', _ACTIVE) == _ACTIVE
@@ -173,12 +167,10 @@ class _Cluster:
                 socket=index)
 
     def guests(self) -> Iterator[snapshot.FleetGuest]:
-        seen = set()
+        seen: set[str] = set()
         for number, value in enumerate(self._value['vm_instance']):
             name, host = value['instance_id'], value['host_id']
-            if name in seen:
-                raise self._error(f'{name} appears here a second time',
-                                  'vm_instance', number, 'instance_id')
+            self._once(name, seen, 'vm_instance', number, 'instance_id')
             seen.add(name)
             if host not in self._engines:
                 raise self._error(f'there is no host {host}',
@@ -206,10 +198,8 @@ class _Cluster:
                 raise self._error(
                     f'{value["host_id"]} has no node {part["node"]}',
                     *path, 'node')
-            if any(cell.id == part['node'] for cell in cells):
-                raise self._error(
-                    f'node {part["node"]} appears here a second time',
-                    *path, 'node')
+            self._once(f'node {part["node"]}',
+                       [f'node {cell.id}' for cell in cells], *path, 'node')
             cells.append(host.cells[part['node']])
             guest_cells.append(model.GuestCell(
                 tuple(range(vcpus, vcpus + part['cpu'])), (),
