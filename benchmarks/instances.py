@@ -23,9 +23,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import typing
 
 import openstack
 
+from benchmarks import tables
 from minicloud import files
 from minicloud import hosts
 from minicloud import settings
@@ -303,8 +305,7 @@ class Runner:
             raise
 
 
-@dataclasses.dataclass(frozen=True)
-class Judgement:
+class Judgement(typing.NamedTuple):
     """What became of a claim, or of a whole proof."""
 
     proof: str
@@ -356,18 +357,11 @@ def is_good(judgements):
 
 def table(judgements):
     """Return the judgements as lines of text."""
-    lines = []
-    width = max(len(judgement.proof) for judgement in judgements)
-    claim_width = max(len(judgement.claim) for judgement in judgements)
-    for judgement in judgements:
-        lines.append(
-            f'{judgement.proof:<{width}}  {judgement.claim:<{claim_width}}  '
-            f'{judgement.verdict:<13}  {judgement.evidence}')
     verdicts = [judgement.verdict for judgement in judgements]
-    lines.append('')
-    lines.append(', '.join(
-        f'{verdicts.count(verdict)} {verdict}' for verdict in Verdict))
-    return '\n'.join(lines)
+    return '\n'.join([
+        *tables.FigureTable([Judgement._fields, *judgements]).as_text(), '',
+        ', '.join(f'{verdicts.count(verdict)} {verdict}'
+                  for verdict in Verdict)])
 
 
 def read(paths, *options):
