@@ -2,19 +2,17 @@
 """The audit of a large cloud: how long it takes, and how much memory."""
 
 import argparse
-from collections.abc import Iterator
 from collections.abc import Sequence
-import contextlib
 import dataclasses
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 from benchmarks import runner
 from benchmarks.speed import commands
+from benchmarks.speed import stubcloud
 
 #: Servers on hosts of the other class, which have to be found.
 MISPLACED = 40
@@ -49,27 +47,6 @@ CASES = (
 )
 
 
-@contextlib.contextmanager
-def _stub(case: Case) -> Iterator[int]:
-    """A stub of a cloud, in its own process.
-
-    :returns: its port
-    """
-    with subprocess.Popen(
-            [sys.executable, '-m', 'benchmarks.speed.stubcloud',
-             f'--hosts={case.hosts}', f'--servers={case.servers}',
-             f'--misplaced={MISPLACED}', f'--request-ms={case.request_ms}',
-             f'--server-ms={case.server_ms}'],
-            cwd=pathlib.Path(__file__).parents[2], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin and process.stdout
-        try:
-            yield int(process.stdout.readline())
-        finally:
-            # It ends with its input.
-            process.stdin.close()
-
-
 def measure(case: Case, *options: str) -> tuple[commands.ProcessRun, int]:
     """Audit one cloud.
 
@@ -77,7 +54,10 @@ def measure(case: Case, *options: str) -> tuple[commands.ProcessRun, int]:
     :returns: the run, and how many violations it found
     :raises runner.BenchmarkError: if the command fails
     """
-    with _stub(case) as port, tempfile.TemporaryDirectory() as directory:
+    cloud = stubcloud.StubCloud(case.hosts, case.servers, MISPLACED)
+    with (stubcloud.serving(cloud, case.request_ms / 1000,
+                            case.server_ms / 1000) as port,
+          tempfile.TemporaryDirectory() as directory):
         root = f'http://127.0.0.1:{port}'
         clouds = pathlib.Path(directory, 'clouds.json')
         # JSON is YAML.
@@ -136,7 +116,7 @@ GROUP = runner.Group(
     headings=('audit', 'time', 'memory', 'bar'),
     explain=lambda _outcomes, _options: (
         'One run each of "openstack pinning segregation check" against a stub '
-        'of both APIs in its own process, over loopback HTTP: wall-clock time '
+        'of both APIs in another process, over loopback HTTP: wall-clock time '
         'from start to end, and the most memory that the command held. Where '
         'a row names times, the stub waits so long before each answer, and '
         'for each server in it.'))

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+import types
 from typing import Any
 import urllib.request
 
@@ -177,27 +178,21 @@ def _scraping(url: str) -> Iterator[list[float]]:
         thread.join()
 
 
-class _Source:
+def _source(read: Callable[[], Any], forget: Callable[[], None]) -> Any:
     """Hands on a fleet, with 40 flavors.
 
     :param read: gives it
     """
-
-    def __init__(self, read: Callable[[], Any],
-                 forget: Callable[[], None]) -> None:
-        from nova_pinning.cli import select
-        self.read_all = read
-        self.forget = forget
-        self._flavors = tuple(
-            select.named_flavor(word, (), '')
-            for word in commands.forty_flavors() if word != '--flavor')
-
-    def read(self) -> Any:
-        return dataclasses.replace(self.read_all(), flavors=self._flavors)
+    from nova_pinning.cli import select
+    flavors = tuple(select.named_flavor(word, (), '')
+                    for word in commands.forty_flavors() if word != '--flavor')
+    return types.SimpleNamespace(
+        read=lambda: dataclasses.replace(read(), flavors=flavors),
+        forget=forget)
 
 
 def _memory(case: Case, directory: pathlib.Path,
-            ) -> tuple[_Source, Callable[[], None]]:
+            ) -> tuple[Any, Callable[[], None]]:
     fleet = commands.large_fleet(case.hosts)
     names = {host.name for host in random.Random(1).sample(
         fleet.hosts, _CHANGED)}
@@ -212,11 +207,11 @@ def _memory(case: Case, directory: pathlib.Path,
                 kept.append(guest)
         fleet = dataclasses.replace(fleet, guests=tuple(kept))
 
-    return _Source(lambda: fleet, lambda: None), change
+    return _source(lambda: fleet, lambda: None), change
 
 
 def _database(case: Case, directory: pathlib.Path,
-              ) -> tuple[_Source, Callable[[], None]]:
+              ) -> tuple[Any, Callable[[], None]]:
     from oslo_config import cfg
 
     from nova_pinning.conf import exporter
@@ -236,7 +231,7 @@ def _database(case: Case, directory: pathlib.Path,
         nova.move_guests([(f'cmp-{number}-0', f'cmp-{number + 1}')
                           for number in range(0, _CHANGED, 2)])
 
-    return _Source(source.read, source.close), change
+    return _source(source.read, source.close), change
 
 
 GROUP = runner.Group(

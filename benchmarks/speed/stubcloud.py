@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A make-believe cloud over HTTP, as large as you like.
 
-``python -m benchmarks.speed.stubcloud`` answers what the audit asks of nova
-and Placement, with bodies like theirs, and nothing else. It says on its output
-which port it listens on, and ends when its input does.
+It answers what the audit asks of nova and Placement, with bodies like theirs,
+and nothing else.
 """
 
-import argparse
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import functools
 from http import server
 import json
-import sys
 import threading
 import time
 import typing
@@ -257,12 +256,14 @@ _SERVER = json.dumps({
     'server_groups': [], 'security_groups': [{'name': 'default'}]})
 
 
-def serve(cloud: StubCloud, request_s: float = 0,
-          server_s: float = 0) -> server.ThreadingHTTPServer:
-    """A server on a free loopback port, which is not running yet.
+@contextlib.contextmanager
+def serving(cloud: StubCloud, request_s: float = 0,
+            server_s: float = 0) -> Iterator[int]:
+    """Serve it, in threads, as long as the context lasts.
 
     :param request_s: how long to wait before each answer, in seconds
     :param server_s: and for each server in it
+    :returns: a port of loopback
     """
     class Handler(server.BaseHTTPRequestHandler):
         protocol_version = 'HTTP/1.1'
@@ -287,30 +288,14 @@ def serve(cloud: StubCloud, request_s: float = 0,
         def log_message(self, *args: typing.Any) -> None:
             pass
 
-    httpd = server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-    httpd.daemon_threads = True
-    here = dataclasses.replace(
-        cloud, url=f'http://127.0.0.1:{httpd.server_port}')
-    return httpd
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Serve until the input ends."""
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.speed.stubcloud',
-        description='Serve a stub of a cloud.')
-    parser.add_argument('--hosts', type=int, default=2000)
-    parser.add_argument('--servers', type=int, default=50000)
-    parser.add_argument('--misplaced', type=int, default=0)
-    parser.add_argument('--request-ms', type=float, default=0)
-    parser.add_argument('--server-ms', type=float, default=0)
-    args = parser.parse_args(argv)
-    httpd = serve(StubCloud(args.hosts, args.servers, args.misplaced),
-                  args.request_ms / 1000, args.server_ms / 1000)
-    print(httpd.server_port, flush=True)
-    threading.Thread(target=httpd.serve_forever, daemon=True).start()
-    sys.stdin.read()
-
-
-if __name__ == '__main__':
-    main()
+    with server.ThreadingHTTPServer(('127.0.0.1', 0), Handler) as httpd:
+        httpd.daemon_threads = True
+        here = dataclasses.replace(
+            cloud, url=f'http://127.0.0.1:{httpd.server_port}')
+        thread = threading.Thread(target=httpd.serve_forever)
+        thread.start()
+        try:
+            yield httpd.server_port
+        finally:
+            httpd.shutdown()
+            thread.join()
