@@ -181,10 +181,8 @@ class Connection(fakelibvirt.Connection):
     among other things, the CPU pinning when it is asked for it later.
     """
 
-    def __init__(self, *args: ty.Any, offline: frozenset[int] = frozenset(),
-                 **kwargs: ty.Any) -> None:
+    def __init__(self, *args: ty.Any, **kwargs: ty.Any) -> None:
         super().__init__(*args, **kwargs)
-        self.offline = offline
         #: The XML last given to libvirt, by the guest's UUID.
         self.guest_xml: dict[str, str] = {}
 
@@ -205,7 +203,8 @@ class Connection(fakelibvirt.Connection):
 
     def getCPUMap(self) -> tuple[int, list[bool], int]:
         count = self.host_info.cpus
-        online = [cpu not in self.offline for cpu in range(count)]
+        offline = getattr(self.host_info, 'offline', ())
+        online = [cpu not in offline for cpu in range(count)]
         return count, online, sum(online)
 
     def getInfo(self) -> list[ty.Any]:
@@ -287,27 +286,22 @@ class Stage(base.ServersTestBase):
             with mock.patch.object(pool, 'NullPool', pool.QueuePool):
                 super().setUp()
         self.options = self.useFixture(PerHostOptions())
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova.virt.libvirt.host.Host.get_online_cpus',
-            _REAL_GET_ONLINE_CPUS))
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova.virt.libvirt.LibvirtDriver._get_local_gb_info',
-            staticmethod(lambda: dict(_DISK_GB))))
-        self.useFixture(fixtures.MonkeyPatch(
+        driver = 'nova.virt.libvirt.LibvirtDriver'
+        for name, replacement in {
+            'nova.virt.libvirt.host.Host.get_online_cpus':
+                _REAL_GET_ONLINE_CPUS,
+            f'{driver}._get_local_gb_info':
+                staticmethod(lambda: dict(_DISK_GB)),
             'nova.tests.fixtures.LibvirtImageBackendFixture.'
-            '_fake_libvirt_info', _disk_config))
-        # Nova starts a program for it whenever it reports a host.
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova.virt.libvirt.LibvirtDriver.get_host_uptime',
-            lambda _driver: 'up 1 day'))
-        domain = 'nova.tests.fixtures.libvirt.Domain'
-        self.useFixture(fixtures.MonkeyPatch(
-            f'{domain}.migrateToURI3', self._migrate_live))
-        self.useFixture(fixtures.MonkeyPatch(
-            f'{domain}.jobStats', _job_stats))
-        self.useFixture(fixtures.MonkeyPatch(
-            'nova.virt.libvirt.LibvirtDriver.migrate_disk_and_power_off',
-            _no_disks_to_move))
+            '_fake_libvirt_info': _disk_config,
+            # Nova starts a program for it whenever it reports a host.
+            f'{driver}.get_host_uptime': lambda _driver: 'up 1 day',
+            'nova.tests.fixtures.libvirt.Domain.migrateToURI3':
+                self._migrate_live,
+            'nova.tests.fixtures.libvirt.Domain.jobStats': _job_stats,
+            f'{driver}.migrate_disk_and_power_off': _no_disks_to_move,
+        }.items():
+            self.useFixture(fixtures.MonkeyPatch(name, replacement))
         self.written = self.useFixture(LastWrites()).written
 
     def _migrate_live(self, domain: ty.Any, destination: str,
@@ -398,8 +392,7 @@ class Stage(base.ServersTestBase):
             version=libvirt_version or fakelibvirt.FAKE_LIBVIRT_VERSION,
             hv_version=qemu_version or fakelibvirt.FAKE_QEMU_VERSION,
             host_info=host_info, pci_info=pci_info, mdev_info=mdev_info,
-            vdpa_info=vdpa_info, hostname=hostname,
-            offline=getattr(host_info, 'offline', frozenset()))
+            vdpa_info=vdpa_info, hostname=hostname)
 
     @contextlib.contextmanager
     def nova_conf(self, name: str,
