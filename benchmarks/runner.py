@@ -92,10 +92,6 @@ def outcome(name: str, title: str, figures: Mapping[str, Figure],
             key: figure.value for key, figure in figures.items()})
 
 
-def _nothing_more(_outcomes: Sequence[Outcome]) -> list[tables.FigureTable]:
-    return []
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """Cases that are measured alike, and stand in one table.
@@ -123,7 +119,7 @@ class Group:
                       str] = lambda _outcomes, _options: ''
     numbers: range = range(0)
     more: Callable[[Sequence[Outcome]],
-                   Sequence[tables.FigureTable]] = _nothing_more
+                   Sequence[tables.FigureTable]] = lambda _outcomes: []
 
     def chosen(self, options: argparse.Namespace) -> list[Any]:
         """The cases to be measured."""
