@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import fixtures
 from oslotest import base
@@ -94,15 +93,15 @@ class TestDemo(base.BaseTestCase):
                  for vcpu, cpus in placed.vcpu_pins.items()})
 
     def test_begins_at_once_and_can_be_interrupted(self):
-        before = time.monotonic()
         with subprocess.Popen(
                 [sys.executable, '-m', 'demo', '--out',
                  str(self.out)],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                 env=os.environ | {'COLUMNS': '80'}) as process:
+            # Before it loads nova, which takes longest.
             line = process.stdout.readline()
-            self.assertLess(time.monotonic() - before, 3)
             self.assertIn('nova', line.lower())
+            self.assertNotIn('Loading', line)
             while not line.startswith('Booting'):
                 line = process.stdout.readline()
                 self.assertNotEqual('', line, 'it ended early')
