@@ -28,21 +28,23 @@ def _lines(rules: check_rule.Registry[Any]) -> Iterator[str]:
     for code, described in sorted(rules.items()):
         if code[:2] != group:
             group = code[:2]
-            yield from _heading(rules.groups[group], '-')
-        yield from _heading(f'{code}: {described.title}', '~')
-        yield from _paragraph(f'*{described.severity.capitalize()}*: '
-                              f'{_code(described.why)}.')
-        yield from _paragraph(f'Remedy: {_code(described.advice)}.')
+            yield from heading(rules.groups[group], '-')
+        yield from heading(f'{code}: {described.title}', '~')
+        yield from paragraph(f'*{described.severity.capitalize()}*: '
+                             f'{_code(described.why)}.')
+        yield from paragraph(f'Remedy: {_code(described.advice)}.')
         if described.in_catalogue:
-            yield from _paragraph(
+            yield from paragraph(
                 f'In a catalogue: {described.in_catalogue}.')
 
 
-def _heading(text: str, line: str) -> Iterator[str]:
+def heading(text: str, line: str) -> Iterator[str]:
+    """Lines of a heading that is underlined with a character."""
     yield from ('', text, line * len(text))
 
 
-def _paragraph(text: str) -> Iterator[str]:
+def paragraph(text: str) -> Iterator[str]:
+    """Lines of a paragraph, with a blank one before."""
     yield ''
     yield from textwrap.wrap(text, 79, break_long_words=False,
                              break_on_hyphens=False)

@@ -3,8 +3,8 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
-import textwrap
 
+from nova_pinning.checks import reference
 from nova_pinning.model import nova_release
 from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import nova_version
@@ -61,18 +61,18 @@ def _lines(defects: register.DefectRegister) -> Iterator[str]:
     for defect in sorted(defects.defects, key=lambda one: one.code):
         if defect.code[:2] != group:
             group = defect.code[:2]
-            yield from _heading(defects.groups[group], '-')
-        yield from _heading(f'{defect.code}: {defect.title}', '~')
-        yield from _paragraph(
+            yield from reference.heading(defects.groups[group], '-')
+        yield from reference.heading(f'{defect.code}: {defect.title}', '~')
+        yield from reference.paragraph(
             f'*{defect.severity.capitalize()}*: {defect.why}.')
         yield from _fields(defect)
-        yield from _paragraph('Before the upgrade: ' if defect.after
-                              else 'Remedy: ', f'{defect.before}.')
+        when = 'Before the upgrade' if defect.after else 'Remedy'
+        yield from reference.paragraph(f'{when}: {defect.before}.')
         if defect.after:
-            yield from _paragraph('After it: ', f'{defect.after}.')
+            yield from reference.paragraph(f'After it: {defect.after}.')
         if defect.on_the_way_out:
-            yield from _paragraph('Where the new version is right: ',
-                                  f'{defect.on_the_way_out}.')
+            yield from reference.paragraph(
+                f'Where the new version is right: {defect.on_the_way_out}.')
 
 
 def _fields(defect: defect_model.Defect) -> Iterator[str]:
@@ -92,13 +92,3 @@ def _fields(defect: defect_model.Defect) -> Iterator[str]:
         commit = defect.shown_by.commit
         yield (':shown by: the commit that mends it, '
                f'`{commit} <{_OPENDEV}/{commit}>`__')
-
-
-def _heading(text: str, line: str) -> Iterator[str]:
-    yield from ('', text, line * len(text))
-
-
-def _paragraph(*parts: str) -> Iterator[str]:
-    yield ''
-    yield from textwrap.wrap(''.join(parts), 79, break_long_words=False,
-                             break_on_hyphens=False)

@@ -19,7 +19,9 @@ from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning import errors
 from nova_pinning.fleet import migration
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import words
 from nova_pinning.model import filter_order
 from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import hits
@@ -71,11 +73,7 @@ class UpgradedFleet:
 
     @functools.cached_property
     def hosts(self) -> Sequence[hits.HostWithGuests]:
-        guests: dict[str, list[snapshot.FleetGuest]] = {
-            host.name: [] for host in self.fleet.hosts}
-        for guest in self.fleet.guests:
-            if guest.host in guests:
-                guests[guest.host].append(guest)
+        guests = occupied.guests_by_host(self.fleet)
         return [hits.HostWithGuests(host, guests[host.name])
                 for host in self.fleet.hosts]
 
@@ -115,26 +113,26 @@ def _find(defect: defect_model.Defect,
     """All that a defect hits."""
     upgrade = subject.upgrade
     when: dict[nova_version.NovaVersion, tuple[UpgradePhase, ...]] = {}
-    for occupied in subject.hosts:
-        own = subject.versions[occupied.host.name]
+    for place in subject.hosts:
+        own = subject.versions[place.host.name]
         if own not in when:
             when[own] = phases(defect, upgrade, own)
         if not when[own]:
             continue
         if defect.hits in hits.HOST_HITS:
-            reason = hits.HOST_HITS[defect.hits](occupied)
+            reason = hits.HOST_HITS[defect.hits](place)
             if reason:
-                yield _violation(defect, upgrade, reason, own, occupied.host)
+                yield _violation(defect, upgrade, reason, own, place.host)
             continue
         hit = hits.GUEST_HITS[defect.hits]
-        for guest in occupied.guests:
+        for guest in place.guests:
             if _is_spared(defect, guest):
                 continue
-            reason = hit(hits.GuestOnHost(guest, occupied.host))
+            reason = hit(hits.GuestOnHost(guest, place.host))
             if reason:
                 reason = _as_started(defect, upgrade, own, guest, reason)
             if reason:
-                yield _violation(defect, upgrade, reason, own, occupied.host,
+                yield _violation(defect, upgrade, reason, own, place.host,
                                  guest)
 
 
@@ -223,6 +221,11 @@ def _of_defect(
         advice=advice, find=functools.partial(_find, defect))
 
 
+def _of_host(name: str, message: str) -> check_rule.Violation:
+    return check_rule.Violation(subject=f'host {name}', kind='host', name=name,
+                                host=name, message=message)
+
+
 @check_rule.rule(
     'U901', check_rule.Severity.ERROR,
     'host whose nova is too old for the new services',
@@ -232,14 +235,11 @@ def _of_defect(
 def too_old(subject: UpgradedFleet) -> check_rule.Violations:
     after = subject.upgrade.after.release_name
     least = nova_version.oldest_supported(after)
-    for occupied in subject.hosts:
-        host = occupied.host
-        own = subject.versions[host.name].release_name
+    for name, version in subject.versions.items():
+        own = version.release_name
         if own < least:
-            yield check_rule.Violation(
-                subject=f'host {host.name}', kind='host', name=host.name,
-                host=host.name,
-                message=f'runs {own}; {after} takes no older than {least}')
+            yield _of_host(
+                name, f'runs {own}; {after} takes no older than {least}')
 
 
 @check_rule.rule(
@@ -250,14 +250,10 @@ def too_old(subject: UpgradedFleet) -> check_rule.Violations:
     advice='give --to the release that the hosts are to run')
 def too_new(subject: UpgradedFleet) -> check_rule.Violations:
     after = subject.upgrade.after
-    for occupied in subject.hosts:
-        host = occupied.host
-        own = subject.versions[host.name]
+    for name, own in subject.versions.items():
         if (own.release is not None and after.release is not None
                 and own.release > after.release):
-            yield check_rule.Violation(
-                subject=f'host {host.name}', kind='host', name=host.name,
-                host=host.name, message=f'runs {own.release}')
+            yield _of_host(name, f'runs {own.release}')
 
 
 @check_rule.rule(
@@ -366,18 +362,18 @@ def remarks(subject: UpgradedFleet) -> Iterator[str]:
         yield ('the snapshot names no release of nova that is known here for '
                f'{_listed(unknown)}; taken for {upgrade.before}')
     for kind, number, example in gaps.counted(fleet.hosts):
-        yield (f'{gaps.NAMES[kind]}, of {number:,} '
-               f'{"host" if number == 1 else "hosts"} ({example}): what '
-               'defects need of it hits nobody here')
+        yield (f'{gaps.NAMES[kind]}, of {words.count(number, "host")} '
+               f'({example}): what defects need of it hits nobody here')
     if subject.homeless:
-        yield (f'nothing is told of {_guests(len(subject.homeless))} on '
-               'hosts that are not in the fleet, such as '
-               f'{subject.homeless[0].host}')
+        yield ('nothing is told of '
+               f'{words.count(len(subject.homeless), "guest")} on hosts that '
+               f'are not in the fleet, such as {subject.homeless[0].host}')
     stopped = sum(not migration.is_in_state_for_live(guest)
-                  for occupied in subject.hosts for guest in occupied.guests)
+                  for place in subject.hosts for guest in place.guests)
     if stopped:
-        yield (f'nothing of live migration is told of {_guests(stopped)} in '
-               'a state in which nova moves none live, such as stopped')
+        yield ('nothing of live migration is told of '
+               f'{words.count(stopped, "guest")} in a state in which nova '
+               'moves none live, such as stopped')
     undated = sum(not guest.launched_at for guest in fleet.guests)
     if undated and any(
             defect.hits in hits.NEED_LAUNCHED_AT and phases(
@@ -388,12 +384,7 @@ def remarks(subject: UpgradedFleet) -> Iterator[str]:
                'taken for younger than Victoria (2020)')
 
 
-def _guests(count: int) -> str:
-    return '1 guest' if count == 1 else f'{count:,} guests'
-
-
 def _listed(names: Sequence[str]) -> str:
-    if len(names) <= _SHOWN:
-        *first, last = names
-        return f'{", ".join(first)} and {last}' if first else f'host {last}'
-    return f'{len(names):,} hosts'
+    if len(names) > _SHOWN:
+        return words.count(len(names), 'host')
+    return words.listed(names) if len(names) > 1 else f'host {names[0]}'
