@@ -2,7 +2,6 @@
 """The command line: tools/minicloud up, down, status, env, exec, deps."""
 
 import argparse
-import dataclasses
 import functools
 import json
 import os
@@ -11,6 +10,7 @@ import shutil
 import signal
 import sys
 import time
+import typing
 
 from minicloud import checks
 from minicloud import cloud
@@ -206,24 +206,11 @@ def down(state: settings.State, args: argparse.Namespace) -> int:
     return 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Row:
-    """What ``status`` tells of a service."""
+def rows(whole: cloud.Cloud) -> list[dict[str, typing.Any]]:
+    """Look at all services of a cloud.
 
-    name: str
-    running: bool
-    pid: int | None
-    memory_mib: int
-    log: str
-
-    def __str__(self) -> str:
-        if not self.running:
-            return f'{self.name:<28} DOWN, see {self.log}'
-        return (f'{self.name:<28} pid {self.pid:>7} {self.memory_mib:>5} MiB')
-
-
-def rows(whole: cloud.Cloud) -> list[Row]:
-    """Look at all services of a cloud."""
+    :returns: name, whether it is running, pid, memory in MiB and log of each
+    """
     services = []
     for part in whole.parts.values():
         if not isinstance(part, service.Service):
@@ -231,21 +218,24 @@ def rows(whole: cloud.Cloud) -> list[Row]:
         record = process.read(part.record)
         pid = record.pid if record and record.alive() else None
         memory_kib = process.memory_kib(pid) if pid else 0
-        services.append(Row(part.name, pid is not None, pid,
-                            round(memory_kib / 1024), str(part.log)))
+        services.append({
+            'name': part.name, 'running': pid is not None, 'pid': pid,
+            'memory_mib': round(memory_kib / 1024), 'log': str(part.log)})
     return services
 
 
 def status(state: settings.State, args: argparse.Namespace) -> int:
     services = rows(cloud.Cloud(state, _load(state)))
     if args.format == 'json':
-        print(json.dumps([dataclasses.asdict(row) for row in services],
-                         indent=1))
+        print(json.dumps(services, indent=1))
     else:
-        print(*services, sep='\n')
-        total = sum(row.memory_mib for row in services)
+        for row in services:
+            print(('{name:<28} pid {pid:>7} {memory_mib:>5} MiB'
+                   if row['running'] else '{name:<28} DOWN, see {log}')
+                  .format(**row))
+        total = sum(row['memory_mib'] for row in services)
         print(f'{"together":<28} {total:>17} MiB')
-    return 0 if all(row.running for row in services) else 1
+    return 0 if all(row['running'] for row in services) else 1
 
 
 def env(state: settings.State, args: argparse.Namespace) -> int:

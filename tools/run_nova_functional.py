@@ -10,7 +10,6 @@ and there is none of these.
 import argparse
 import collections
 import csv
-import dataclasses
 import os
 import pathlib
 import sys
@@ -30,23 +29,6 @@ FILTERS = {
     'ours': 'PinnedTopologyFilter',
     'classes': 'HostClassFilter too',
 }
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Difference:
-    """A test that ended otherwise than with nova's filter.
-
-    :param choice: of FILTERS
-    """
-
-    choice: str
-    name: str
-    nova: str
-    ours: str
-
-    def __str__(self):
-        return (f'{self.name}\n    {self.nova} with nova\'s filter, '
-                f'{self.ours} with "{self.choice}"')
 
 
 def put_right(results, again):
@@ -108,22 +90,19 @@ def _run(choice, title, scratch, options):
 
 
 def differences(runs):
-    """Compare runs with that of nova's filter.
+    """Tell which tests ended otherwise than with nova's filter.
 
     :param runs: run_tests.Results by choice of FILTERS
     """
     if BASELINE not in runs:
         return []
     nova = runs[BASELINE].by_test
-    found = []
-    for choice, results in runs.items():
-        for name in sorted(nova.keys() | results.by_test.keys()):
-            before = nova.get(name, 'not run')
-            after = results.by_test.get(name, 'not run')
-            if before != after:
-                found.append(Difference(
-                    choice, name, before, after))
-    return found
+    return [f"{name}\n    {before} with nova's filter, {after} with "
+            f'"{choice}"'
+            for choice, results in runs.items()
+            for name in sorted(nova.keys() | results.by_test.keys())
+            if (before := nova.get(name, 'not run')) != (
+                after := results.by_test.get(name, 'not run'))]
 
 
 def rows(runs):

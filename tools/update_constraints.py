@@ -47,6 +47,17 @@ HEADER = """\
 """
 
 
+def made(environment, *arguments):
+    """Make a virtual environment.
+
+    :param arguments: of pip install
+    """
+    venv.create(environment, with_pip=True)
+    subprocess.run([environment / 'bin' / 'python', '-m', 'pip', 'install',
+                    *arguments], check=True)
+    return environment
+
+
 def frozen(environment):
     python = environment / 'bin' / 'python'
     listing = subprocess.run(
@@ -105,29 +116,22 @@ def main():
             # There the scheduler's part is all that is supported.
             kinds = {'release-2024.1': 'release-2024.1'}
             has_services = False
-        tools = scratch / 'tools'
-        venv.create(tools, with_pip=True)
-        subprocess.run(
-            [tools / 'bin' / 'python', '-m', 'pip', 'install', 'tox'],
-            check=True)
+        tools = made(scratch / 'tools', 'tox')
         work = scratch / 'tox'
         subprocess.run(
             [tools / 'bin' / 'python', '-m', 'tox', '--workdir', work,
              '--notest', '-e', ','.join(kinds)],
             check=True, cwd=ROOT,
             env=os.environ | {'TOX_CONSTRAINTS_FILE': str(limits)})
-        made = [tools, *(work / directory for directory in kinds.values())]
+        environments = [
+            tools, *(work / directory for directory in kinds.values())]
         if has_services:
             # This one tools/minicloud makes; it needs Debian's libvirt-dev.
-            cloud = scratch / 'minicloud'
-            venv.create(cloud, with_pip=True)
-            subprocess.run(
-                [cloud / 'bin' / 'python', '-m', 'pip', 'install',
-                 '--constraint', limits, '--editable', f'{ROOT}[minicloud]'],
-                check=True)
-            made.append(cloud)
+            environments.append(made(
+                scratch / 'minicloud', '--constraint', limits, '--editable',
+                f'{ROOT}[minicloud]'))
         pins = {}
-        for environment in made:
+        for environment in environments:
             for name, version in frozen(environment).items():
                 # Where two environments differ, one of them needs the older.
                 pins[name] = min(version, pins.get(name, version), key=age)

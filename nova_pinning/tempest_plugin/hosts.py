@@ -104,11 +104,9 @@ def class_specs(host: ComputeHost, is_dedicated: bool) -> dict[str, str]:
     A trait is only named where the host is marked: Placement refuses names
     that it does not know.
     """
-    if placement_traits.DEDICATED in host.traits and is_dedicated:
-        return {f'trait:{placement_traits.DEDICATED}': 'required'}
-    if placement_traits.SHARED in host.traits and not is_dedicated:
-        return {f'trait:{placement_traits.SHARED}': 'required'}
-    return {}
+    trait = (placement_traits.DEDICATED if is_dedicated
+             else placement_traits.SHARED)
+    return {f'trait:{trait}': 'required'} if trait in host.traits else {}
 
 
 def room(
