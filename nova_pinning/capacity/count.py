@@ -93,7 +93,7 @@ class HostCount(NamedTuple):
         return 0 if self.doubts else self.fits
 
 
-#: Guests that are tried one after the other where several providers give.
+#: Guests that are tried one after the other.
 _MOST_IN_TURN = 10_000
 
 _NOTHING = HostCount(0, 0, 0, {})
@@ -202,11 +202,14 @@ class _Gate(NamedTuple):
     :param cause: that keeps the flavor off them
     :param queries: those of nova's queries whose traits they have
     :param doubts: what is not known
+    :param is_of_root: whether only the hosts' own providers can give what is
+        asked for
     """
 
     cause: CapacityCause | None
     queries: tuple[guest_request.CandidatesQuery, ...]
     doubts: tuple[outcome.Doubt, ...]
+    is_of_root: bool
 
 
 class Counter:
@@ -249,7 +252,8 @@ class Counter:
             {} for _demand in self.demands]
         self._gates: dict[int, _Gate] = {}
         self._uses: dict[bool, Mapping[str, int]] = {}
-        self._packs: dict[tuple[int, int], search.GuestPacking] = {}
+        self._packs: dict[
+            Hashable, tuple[int, int | None, CapacityCause]] = {}
         self._budget = search.SearchBudget()
         self._deviceless: Counter | None = None
 
@@ -283,7 +287,10 @@ class Counter:
         """By what Placement has of a host, and nothing else tells."""
         if self.request.topology is None:
             return self._count(host)
-        fits, _scarce = self._offered(host, counting.UNLIMITED)
+        fits, _scarce = (
+            self._offered(host, counting.UNLIMITED)
+            if self._gate(host).is_of_root
+            else self._in_turn(host, _MOST_IN_TURN))
         cause = self._gate(host).cause
         if cause is not None and fits:
             return HostCount(0, 0, fits, {cause: fits})
@@ -313,16 +320,16 @@ class Counter:
             if count < left:
                 missing[cause] = missing.get(cause, 0) + left - count
                 left = count
-        if not left or self._is_simple:
+        if not left or self._is_simple and self._gate(host).is_of_root:
             return HostCount(left, left, totals, missing)
-        packing = self._packed(host, left)
-        most = packing.fits if packing.most is None else packing.most
+        fits, found, cause = self._packed(host, left)
+        most = fits if found is None else found
         if self.request.devices and most < left:
             missing[CapacityCause.DEVICES] = left - most
             left = most
-        if packing.fits < left:
-            missing[CapacityCause.ORDER] = left - packing.fits
-        return HostCount(*packing, totals, missing)
+        if fits < left:
+            missing[cause] = missing.get(cause, 0) + left - fits
+        return HostCount(fits, found, totals, missing)
 
     def _cells_cause(self, host: CountedHost) -> CapacityCause:
         """Why the cells have fewer CPUs than all of them together."""
@@ -433,19 +440,22 @@ class Counter:
             cause = None
         # Any query will do, so the one of which most is known.
         return _Gate(cause, tuple(queries), tuple(dict.fromkeys((
-            *found.doubts, *min(by_query, key=len, default=())))))
+            *found.doubts, *min(by_query, key=len, default=())))),
+            all(_comes_of_root(query, occupancy.host) for query in queries))
 
     def _offered(self, host: CountedHost,
                  count: int) -> tuple[int, CapacityCause]:
         """How many guests Placement has resources for, and which it lacks.
 
-        A host is offered if any of nova's queries finds it.
+        A host is offered if any of nova's queries finds it. What several
+        providers have is not told here.
 
         :param count: how many guests at most the caller asks about
         """
         best = None
-        for query in self._gate(host).queries:
-            offer = self._offered_to(query, host, count)
+        gate = self._gate(host)
+        for query in gate.queries if gate.is_of_root else ():
+            offer = self._offered_to(query, host)
             if offer[0] >= count:
                 return offer
             if best is None or offer[0] > best[0]:
@@ -453,10 +463,7 @@ class Counter:
         return best or (counting.UNLIMITED, CapacityCause.PLACEMENT)
 
     def _offered_to(self, query: guest_request.CandidatesQuery,
-                    host: CountedHost,
-                    count: int) -> tuple[int, CapacityCause]:
-        if not _comes_of_root(query, host.occupancy.host):
-            return self._taken_in_turn(query, host, count)
+                    host: CountedHost) -> tuple[int, CapacityCause]:
         use = self._use(host)
         scarcest = counting.UNLIMITED, CapacityCause.PLACEMENT
         for name, need in query.resources.items():
@@ -478,30 +485,6 @@ class Counter:
                 scarcest = times, cause
         return scarcest
 
-    def _taken_in_turn(self, query: guest_request.CandidatesQuery,
-                       host: CountedHost,
-                       count: int) -> tuple[int, CapacityCause]:
-        """The same where several providers have a part, by taking it.
-
-        Nova may take another of several candidates, which can leave less.
-        """
-        occupancy = host.occupancy
-        used = [dict(of_provider) for of_provider in occupancy.used]
-        for taken in range(min(count, _MOST_IN_TURN)):
-            try:
-                candidate = next(providers.candidates(
-                    occupancy.host, used, query), None)
-            except providers.UnfinishedSearch:
-                candidate = None
-            if candidate is None:
-                short = shortages.shortages(occupancy.host, used, (query,))
-                return taken, _BY_RESOURCE.get(
-                    short[0].about if short else '', CapacityCause.RESOURCES)
-            for index, amounts in candidate.allocations:
-                for name, amount in amounts:
-                    used[index][name] = used[index].get(name, 0) + amount
-        return count, CapacityCause.RESOURCES
-
     def _use(self, host: CountedHost) -> Mapping[str, int]:
         """What a guest counts in Placement once it is there.
 
@@ -515,15 +498,61 @@ class Counter:
                 request.topology, on_pcpus=host.has_pcpus)
         return use
 
-    def _packed(self, host: CountedHost, limit: int) -> search.GuestPacking:
-        """What nova places, and what fits at most, by doing it."""
-        key = host.kind, limit
+    def _packed(
+        self, host: CountedHost, limit: int,
+    ) -> tuple[int, int | None, CapacityCause]:
+        """What nova places, what fits at most, and what is in the way."""
+        # Else the limit has in it what Placement has left.
+        left = () if self._gate(host).is_of_root else host.left
+        key = host.kind, host.site, left, limit
         packed = self._packs.get(key)
         if packed is None:
-            packed = self._packs[key] = search.pack(
-                self.request, host.occupancy.engine, host.cells, host.pools,
-                limit, self._judge.rules.packs_cells, self._budget)
+            packed = self._packs[key] = self._pack(host, limit)
         return packed
+
+    def _pack(
+        self, host: CountedHost, limit: int,
+    ) -> tuple[int, int | None, CapacityCause]:
+        request, engine = self.request, host.occupancy.engine
+        guest = request.topology
+        if guest is None or not self._gate(host).is_of_root:
+            fits, cause = self._in_turn(host, limit)
+            return fits, fits, cause
+        is_reached = search.is_reached(request, guest, engine)
+        if is_reached and search.any_order_will_do(
+                host.cells, guest, host.pools,
+                self._judge.rules.packs_cells):
+            return limit, limit, CapacityCause.ORDER
+        fits, cause = self._in_turn(host, limit)
+        if is_reached or fits == limit:
+            return fits, limit, cause
+        if not fits:
+            # Nova's order is of no account to the first guest.
+            return 0, 0, cause
+        return fits, search.most(
+            request, engine, host.pools, limit, self._budget), cause
+
+    def _in_turn(self, host: CountedHost,
+                 limit: int) -> tuple[int, CapacityCause]:
+        """Guests as nova places them one after another, and what stops it."""
+        occupancy = host.occupancy
+        limit = min(limit, _MOST_IN_TURN)
+        for count in range(limit):
+            found = self._judge.answer(self.request, occupancy)
+            if isinstance(found, outcome.NotAdmitted):
+                return count, _stopped_by(found.refusals[0])
+            occupancy = occupancy.adding(judge.resident(
+                self.request, occupancy, found.use))
+        return limit, CapacityCause.ORDER
+
+
+def _stopped_by(refusal: outcome.AdmissionRefusal) -> CapacityCause:
+    """Why no more guests fit though there is room in the cells."""
+    if refusal.layer is outcome.RefusalLayer.PLACEMENT:
+        return _BY_RESOURCE.get(refusal.about, CapacityCause.RESOURCES)
+    if refusal.layer is outcome.RefusalLayer.FIT:
+        return CapacityCause.ORDER
+    return _cause_of(refusal)
 
 
 _BY_FILTER = {'ComputeFilter': CapacityCause.DISABLED,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Guests of one kind put on a host one after another, and at their most.
+"""How many guests of one kind fit on a host at most.
 
 This is for guests of which one cell depends on another: those of several
 cells, with devices, or with networks near to some host cells only.
@@ -10,7 +10,6 @@ cells, with devices, or with networks near to some host cells only.
 from collections.abc import Iterator
 from collections.abc import Sequence
 import itertools
-from typing import NamedTuple
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
@@ -40,64 +39,14 @@ class SearchBudget:
         self.states = MAX_STATES_IN_ALL
 
 
-class GuestPacking(NamedTuple):
-    """How many guests go on a host.
-
-    :param fits: that nova will place, one after another
-    :param most: that fit at most, None if that was too much to find out
-    """
-
-    fits: int
-    most: int | None
+def is_reached(request: guest_request.GuestRequest, guest: model.Guest,
+               host: model.Host) -> bool:
+    """Whether what the cells have room for is what fits on them at most."""
+    return (not request.devices and len(set(guest.demands)) == 1
+            and fit.set_check(host, guest, None) is None)
 
 
-def pack(
-    request: guest_request.GuestRequest, host: model.Host,
-    cells: Sequence[counting.CountedCell], pools: _Pools, limit: int,
-    packs_cells: bool = False, budget: SearchBudget | None = None,
-) -> GuestPacking:
-    """How many guests of a kind go on a host.
-
-    :param host: of ``model.HostCell``, with the guests that it has
-    :param cells: counting.cells of it
-    :param pools: of the host's devices, with what is free of each
-    :param limit: a number of guests that cannot be exceeded; of guests of
-        equal cells without devices and networks it can be reached
-    :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
-    :param budget: for several hosts, None for one of its own
-    """
-    guest = request.topology
-    if guest is None:
-        fits = _without_topology(request, host, pools, limit)
-        return GuestPacking(fits, fits)
-    is_reached = (not request.devices and len(set(guest.demands)) == 1
-                  and fit.set_check(host, guest, None) is None)
-    if is_reached and _any_order_will_do(cells, guest, pools, packs_cells):
-        return GuestPacking(limit, limit)
-    fits = _one_by_one(request, guest, host, pools, limit, packs_cells)
-    if is_reached or fits == limit:
-        return GuestPacking(fits, limit)
-    if not fits:
-        # Nova's order is of no account to the first guest.
-        return GuestPacking(0, 0)
-    return GuestPacking(fits, _Search(
-        request, guest, limit, budget or SearchBudget()).most(host, pools))
-
-
-def _without_topology(request: guest_request.GuestRequest, host: model.Host,
-                      pools: _Pools, limit: int) -> int:
-    """Guests that get devices from anywhere, and need nothing else here."""
-    count, taken = 0, list[snapshot.PciUse]()
-    while count < limit:
-        more = devices.take(pools, taken, request.devices, (), host.cells)
-        if more is None:
-            break
-        taken += more
-        count += 1
-    return count
-
-
-def _any_order_will_do(
+def any_order_will_do(
     cells: Sequence[counting.CountedCell], guest: model.Guest, pools: _Pools,
     packs_cells: bool,
 ) -> bool:
@@ -124,21 +73,21 @@ def _any_order_will_do(
         // demand.shared for cell, count in zip(cells, counts))
 
 
-def _one_by_one(request: guest_request.GuestRequest, guest: model.Guest,
-                host: model.Host, pools: _Pools, limit: int,
-                packs_cells: bool) -> int:
-    """Guests as nova places them."""
-    count = 0
-    while count < limit:
-        check = None
-        if request.devices or pools:
-            check = devices.check(pools, (), request.devices, host.cells)
-        guest_fit = fit.fit_guest(host, guest, pack=packs_cells, pci=check)
-        if isinstance(guest_fit, model.Refusal):
-            break
-        host, pools = _take(request, guest, host, pools, guest_fit)
-        count += 1
-    return count
+def most(
+    request: guest_request.GuestRequest, host: model.Host, pools: _Pools,
+    limit: int, budget: SearchBudget,
+) -> int | None:
+    """How many guests with NUMA cells fit on a host at most.
+
+    :param host: of ``model.HostCell``, with the guests that it has
+    :param pools: of the host's devices, with what is free of each
+    :param limit: a number of guests that cannot be exceeded
+    :param budget: for several hosts
+    :returns: None if that was too much to find out
+    """
+    guest = request.topology
+    assert guest is not None
+    return _Search(request, guest, limit, budget).most(host, pools)
 
 
 def _take(request: guest_request.GuestRequest, guest: model.Guest,

@@ -3,6 +3,7 @@
 
 import dataclasses
 import itertools
+import random
 from unittest import mock
 
 import ddt
@@ -13,6 +14,9 @@ import testtools
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
 from nova_pinning.capacity import count
 from nova_pinning.capacity import search
 from nova_pinning import cpuset
@@ -24,6 +28,7 @@ from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
 from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit import unit_base
@@ -456,3 +461,71 @@ class TestFleets(testtools.TestCase):
                     [_pack(occupancy, guest, packs_cells)
                      for occupancy in occupancies],
                     [counter.count(place).fits for place in places], guest)
+
+
+class TestInTurn(testtools.TestCase):
+    """All that a guest asks for counts, whoever gives it."""
+
+    @staticmethod
+    def _case(rng):
+        """A host with GPUs, licences and NICs, and a guest that wants some."""
+        layout = [builders.host_cell(cell, range(8 * cell, 8 * cell + 8))
+                  for cell in range(2)]
+        host = fleet_host(*layout)
+        root = dict(host.root_inventories)
+        if rng.random() < 0.5:
+            root['CUSTOM_LICENCE'] = inventory.Inventory(
+                rng.randint(1, 5), step_size=rng.choice((1, 1, 2)))
+        host = dataclasses.replace(
+            host, inventories=root, children=tuple(
+                offered_host.OfferedProvider(0, tuple({
+                    'VGPU': inventory.Inventory(
+                        rng.randint(1, 4), max_unit=rng.choice((None, 1))),
+                }.items())) for _gpu in range(rng.randint(0, 2))),
+            pci_pools=tuple(
+                snapshot.PciPool(_NIC, cell, rng.randint(1, 3))
+                for cell in range(rng.randint(0, 2))))
+        topology = rng.choice((
+            builders.guest((1, 64)), builders.guest((2, 64)),
+            builders.guest((1, 64), (1, 64)),
+            builders.guest((1, 64), (2, 64))))
+        vcpus = sum(demand.dedicated for demand in topology.demands)
+        unnamed = {'PCPU': vcpus, 'MEMORY_MB': 64}
+        groups = []
+        if rng.random() < 0.4:
+            unnamed['CUSTOM_LICENCE'] = rng.randint(1, 2)
+        if rng.random() < 0.6:
+            where = rng.choice(('', '1'))
+            if where:
+                groups.append(guest_request.RequestGroup(
+                    where, (('VGPU', rng.randint(1, 2)),)))
+            else:
+                unnamed['VGPU'] = 1
+        requests = ()
+        if rng.random() < 0.4:
+            requests = (devices.PciRequest(
+                'nic', (_NIC,), 1,
+                rng.choice(('legacy', 'preferred', 'required'))),)
+        groups.append(guest_request.RequestGroup(
+            '', tuple(sorted(unnamed.items()))))
+        return host, wanted(topology, requests, queries=[
+            guest_request.CandidatesQuery(groups=tuple(groups))])
+
+    @unit_base.settings(200)
+    @hypothesis.given(strategies.integers(0, 10 ** 6))
+    def test_as_they_come(self, seed):
+        host, guest = self._case(random.Random(seed))
+        admission = placing.judge_of(False)
+        occupancy = host_occupancy.of_host(host)
+        placed = 0
+        while isinstance(found := admission.answer(guest, occupancy),
+                         outcome.Admitted):
+            occupancy = occupancy.adding(judge.resident(
+                guest, occupancy, found.use))
+            placed += 1
+        counted = count_one(host, guest)
+        self.assertEqual(placed, counted.certain)
+        if counted.most is not None:
+            self.assertLessEqual(placed, counted.most)
+        self.assertEqual(counted.totals - counted.fits,
+                         sum(counted.missing.values()))
