@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a guest that there is asks for, were it placed once more."""
 
+import collections
 from collections.abc import Hashable
 from collections.abc import Mapping
 import dataclasses
@@ -20,10 +21,14 @@ def of_guest(
 ) -> guest_request.GuestRequest:
     """A guest as if it were to be placed again, without its devices.
 
-    :param extra_specs: of its flavor; {} if not known
+    :param extra_specs: of its flavor; {} if not known, and then it asks for
+        what it has
     """
+    held = collections.Counter(guest.resources)
+    for _provider, amounts in guest.allocations:
+        held.update(dict(amounts))
     queries = tuple(
-        guest_request.query({**resources, **guest.resources})
+        guest_request.query({**resources, **held})
         for resources in inventory.resource_requests(
             guest.vcpus, guest.memory_mib, guest.disk_gib, guest.topology))
     doubts: tuple[outcome.Doubt, ...] = ()

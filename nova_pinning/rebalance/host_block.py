@@ -360,10 +360,8 @@ class BlockBuilder:
         self, group: counted_fleet.GuestGroup,
     ) -> Iterator[tuple[_Resource, float]]:
         """What a guest of a group gives back when it leaves."""
-        guest = group.guests[0]
-        for amounts in (self._counted(group.kind.request).items(),
-                        guest.resources.items(),
-                        *[amounts for _index, amounts in guest.allocations]):
+        for _provider, amounts in host_occupancy.allocations(
+                group.guests[0], self._occupancy.inventories):
             for name, amount in amounts:
                 yield ('placement', name), amount
         cells = {cell.id: cell for cell in self._cells}

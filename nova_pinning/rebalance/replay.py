@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning import fit
@@ -99,11 +100,8 @@ class MoveReplay:
 
     def _moved(self, guest: snapshot.FleetGuest, target: str,
                target_fit: model.Fit) -> snapshot.FleetGuest:
-        there = judge.placed_on(
-            self._rules.request(guest),
-            self.occupancies[target], target_fit, guest.uuid)
-        return dataclasses.replace(
-            guest, host=target, fit=there.fit, devices=there.devices)
+        return _moved(guest, self._rules.request(guest),
+                      self.occupancies[target], target_fit)
 
     def guest(self, uuid: str) -> snapshot.FleetGuest:
         """A guest as it is now."""
@@ -156,26 +154,36 @@ def fleet_after(
 ) -> snapshot.Fleet:
     """The fleet after some or all moves of a plan that was made for it.
 
-    Devices of guests that moved are those that nova takes there.
+    Devices and resources of guests that moved are those that nova takes there.
 
     :raises KeyError: if a move is of a guest or a host that it has not
     """
     guests = {guest.uuid: guest for guest in fleet.guests}
     occupancies = dict[str, host_occupancy.HostOccupancy]()
     reader = moved_guest.RequestReader(fleet)
-    if any(guests[move.guest].devices for move in moves):
+    if any(guest.devices or guest.resources or guest.allocations
+           for guest in (guests[move.guest] for move in moves)):
         occupancies = occupied.of_fleet(fleet)
     for move in moves:
         guest = guests[move.guest]
         moved = dataclasses.replace(
             guest, host=move.target, fit=move.target_fit)
         if occupancies:
-            taken = judge.placed_on(
-                reader.request(guest),
-                occupancies[move.target],
-                move.target_fit or judge.FLOATING).devices
-            moved = dataclasses.replace(moved, devices=taken)
+            moved = _moved(guest, reader.request(guest),
+                           occupancies[move.target],
+                           move.target_fit or judge.FLOATING)
             occupancies[move.source] = occupancies[move.source].without(guest)
             occupancies[move.target] = occupancies[move.target].adding(moved)
         guests[move.guest] = moved
     return dataclasses.replace(fleet, guests=tuple(guests.values()))
+
+
+def _moved(
+    guest: snapshot.FleetGuest, request: guest_request.GuestRequest,
+    target: host_occupancy.HostOccupancy, target_fit: model.Fit,
+) -> snapshot.FleetGuest:
+    """A guest with what it uses of the host that it has come to."""
+    there = judge.placed_on(request, target, target_fit)
+    return dataclasses.replace(
+        guest, host=there.host, fit=there.fit, devices=there.devices,
+        resources=there.resources, allocations=there.allocations)

@@ -5,11 +5,18 @@ import dataclasses
 import itertools
 import random
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
+from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
 from nova_pinning.rebalance import slot_size
 from nova_pinning.tests import forms
 from nova_pinning.tests.unit.admission import placing
@@ -108,6 +115,81 @@ def random_fleet(seed):
                           packs_cells=rng.random() < 0.3)
 
 
+_NIC = devices.device_keys('8086', '1520')
+#: What guests may ask for beside CPUs and memory.
+FLAVORS = tuple(
+    flavor_model.Flavor(name=name, vcpus=1, memory_mib=1, disk_gib=0,
+                        extra_specs={'hw:cpu_policy': 'dedicated', **specs})
+    for name, specs in (
+        ('plain', {}), ('nic', {}), ('gpu', {'resources:VGPU': '1'}),
+        ('gpus', {'resources1:VGPU': '1', 'resources2:VGPU': '1',
+                  'group_policy': 'isolate'}),
+        ('licence', {'resources:CUSTOM_LICENCE': '2'})))
+
+
+def asking_fleet(seed):
+    """A few hosts with GPUs, licences and NICs, and guests that have some."""
+    rng = random.Random(seed)
+    hosts = []
+    for number in range(rng.randint(2, 3)):
+        host = fleet_host(number, *[4] * rng.randint(1, 2))
+        hosts.append(dataclasses.replace(
+            host, inventories=host.root_inventories | ({
+                'CUSTOM_LICENCE': inventory.Inventory(
+                    rng.randint(1, 5), step_size=rng.choice((1, 2)))}
+                if rng.random() < 0.6 else {}),
+            children=tuple(
+                offered_host.OfferedProvider(0, (
+                    ('VGPU', inventory.Inventory(rng.randint(1, 2))),))
+                for _gpu in range(rng.randint(0, 2))),
+            pci_pools=tuple(
+                snapshot.PciPool(_NIC, cell.id, rng.randint(1, 2))
+                for cell in host.cells[:rng.randint(0, 2)])))
+    empty = snapshot.Fleet(hosts=tuple(hosts), guests=(), flavors=FLAVORS,
+                           packs_cells=rng.random() < 0.3)
+    occupancies = {host.name: host_occupancy.of_host(host) for host in hosts}
+    mover = Mover(empty)
+    guests = {}
+    for number in range(24):
+        if guests and rng.random() < 0.35:
+            gone = guests.pop(rng.choice(sorted(guests)))
+            occupancies[gone.host] = occupancies[gone.host].without(gone)
+        flavor = rng.choice(FLAVORS).name
+        vcpus = rng.choice((1, 1, 2, 3))
+        name = rng.choice(list(occupancies))
+        guest = mover.moved(snapshot.FleetGuest(
+            uuid=f'guest{number:02}', name=f'guest{number:02}', host='',
+            vcpus=vcpus, memory_mib=vcpus, flavor=flavor,
+            guest_class=hostclass.HostClass.DEDICATED,
+            topology=builders.guest((vcpus, vcpus)),
+            devices=(snapshot.PciUse(_NIC, None, 1),)
+            if flavor == 'nic' else (),
+            is_movable=rng.random() < 0.9), occupancies[name])
+        if guest is not None:
+            guests[guest.uuid] = guest
+            occupancies[name] = occupancies[name].adding(guest)
+    return dataclasses.replace(empty, guests=tuple(guests.values()))
+
+
+class Mover:
+    """Puts guests of a fleet on hosts, by all that nova asks."""
+
+    def __init__(self, fleet):
+        self._reader = moved_guest.RequestReader(fleet)
+        self._judge = placing.judge_of(fleet.packs_cells)
+
+    def moved(self, guest, occupancy):
+        """The guest as it is then, None if it is not admitted."""
+        request = self._reader.request(guest)
+        found = self._judge.answer(request, occupancy)
+        if not isinstance(found, outcome.Admitted):
+            return None
+        there = judge.resident(request, occupancy, found.use)
+        return dataclasses.replace(
+            guest, host=there.host, fit=there.fit, devices=there.devices,
+            resources=there.resources, allocations=there.allocations)
+
+
 class BruteForce:
     """Every sequence of a few moves, by the engine.
 
@@ -118,6 +200,7 @@ class BruteForce:
     def __init__(self, fleet, value,
                  most_states=4000 if forms.SHORT else 20000):
         self._fleet = fleet
+        self._mover = Mover(fleet)
         self._value = value
         self._left = most_states
         self._by_state = {}
@@ -152,13 +235,8 @@ class BruteForce:
             for guest in state[source].guests:
                 if not guest.is_movable:
                     continue
-                request = _request(guest)
-                if placing.shortage_texts(state[target], request):
-                    continue
-                fit = placing.fit_on(
-                    state[target], request, self._fleet.packs_cells)
-                if fit:
-                    moved = dataclasses.replace(guest, host=target, fit=fit)
+                moved = self._mover.moved(guest, state[target])
+                if moved:
                     yield state | {
                         source: state[source].without(guest),
                         target: state[target].adding(moved)}
@@ -166,5 +244,6 @@ class BruteForce:
     @staticmethod
     def _key(state):
         return tuple(frozenset(
-            (guest.topology, guest.fit, guest.is_movable)
+            (guest.topology, guest.fit, guest.is_movable, guest.flavor,
+             guest.devices, guest.allocations)
             for guest in occupancy.guests) for occupancy in state.values())

@@ -12,7 +12,10 @@ from hypothesis import strategies
 from benchmarks import bytedance
 from nova_pinning import errors
 from nova_pinning.fleet import generate
+from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
+from nova_pinning.fleet import snapshot
+from nova_pinning.model import hostclass
 from nova_pinning.rebalance import defragment
 from nova_pinning.rebalance import integer_program
 from nova_pinning.rebalance import move_rules
@@ -21,6 +24,7 @@ from nova_pinning.rebalance import slot_goal
 from nova_pinning.rebalance import slot_size
 from nova_pinning.rebalance import solver_settings
 from nova_pinning.rebalance import whole_program
+from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.fleet import bytedance_data
 from nova_pinning.tests.unit.rebalance import small_fleets
 from nova_pinning.tests.unit import unit_base
@@ -299,14 +303,31 @@ class TestAgainstBruteForce(_Case):
     @unit_base.settings(60)
     @hypothesis.given(strategies.integers(0, 10**6))
     def test_any(self, seed):
-        fleet = small_fleets.random_fleet(seed)
+        self._hold(small_fleets.random_fleet(seed), _SLOT)
+
+    @unit_base.settings(60)
+    @hypothesis.given(strategies.integers(0, 10**6), strategies.sampled_from(
+        [flavor.name for flavor in small_fleets.FLAVORS]))
+    def test_asking(self, seed, flavor):
+        """With GPUs, NICs and licences, which slots may need as well."""
+        fleet = small_fleets.asking_fleet(seed)
+        guest = snapshot.FleetGuest(
+            uuid='', host='', vcpus=3, memory_mib=3, flavor=flavor,
+            guest_class=hostclass.HostClass.DEDICATED,
+            topology=builders.guest((3, 3)))
+        self._hold(fleet, slot_size.SlotSize(
+            request=moved_guest.RequestReader(fleet).request(guest),
+            name=flavor))
+
+    def _hold(self, fleet, size):
+        """Hold a plan against all there are."""
         moves = 3 if len(fleet.guests) < 9 else 2
-        counter = slot_goal.SlotGoal([_SLOT], fleet.packs_cells)
+        counter = slot_goal.SlotGoal([size], fleet.packs_cells)
         best = small_fleets.BruteForce(fleet, lambda occupancies: sum(
             counter.on_host(occupancy)[0] for occupancy in occupancies)
         ).best(moves)
         hypothesis.assume(best is not None)
-        plan = plan_of(fleet, moves=moves)
+        plan = plan_of(fleet, size, moves=moves)
         (gain,) = plan.gains
         self.assertGreaterEqual(gain.bound, best[0])
         self.assertLessEqual(gain.after, best[0])
@@ -316,7 +337,7 @@ class TestAgainstBruteForce(_Case):
         if gain.after == best[0]:
             self.assertGreaterEqual(len(plan.moves), best[1])
         after = self.assert_carried_out(fleet, plan)
-        self.assertEqual((gain.after,), slots(after))
+        self.assertEqual((gain.after,), slots(after, size))
         self.assert_any_order(fleet, plan)
 
     def test_mostly_the_best(self):

@@ -8,9 +8,12 @@ import ddt
 import hypothesis
 from hypothesis import strategies
 
+from nova_pinning.admission import offered_host
 from nova_pinning import errors
+from nova_pinning.placement import inventory
 from nova_pinning.rebalance import drain
 from nova_pinning.rebalance import move_rules
+from nova_pinning.rebalance import replay
 from nova_pinning.rebalance import solver_settings
 from nova_pinning.tests.unit.rebalance import small_fleets
 from nova_pinning.tests.unit.rebalance import test_defragment
@@ -107,6 +110,23 @@ class TestDrain(test_defragment._Case):
             (stuck.guest, stuck.reason) for stuck in plan.stuck])
         self.assertEqual((), plan.moves)
 
+    def test_resources(self):
+        """What a guest of an unknown flavor has it asks for again."""
+        fleet = self._fleet((0, [0], 1), sizes=(4, 4, 4))
+        gpu = offered_host.OfferedProvider(
+            0, (('VGPU', inventory.Inventory(1)),))
+        first, second, third = fleet.hosts
+        fleet = dataclasses.replace(
+            fleet, hosts=(dataclasses.replace(first, children=(gpu,)), second,
+                          dataclasses.replace(third, children=(
+                              offered_host.OfferedProvider(0), gpu))),
+            guests=(dataclasses.replace(
+                fleet.guests[0], allocations=((1, (('VGPU', 1),)),)),))
+        plan = plan_of(fleet, 'host0')
+        self.assertEqual(['host2'], [move.target for move in plan.moves])
+        moved, = replay.fleet_after(fleet, plan.moves).guests
+        self.assertEqual(((2, (('VGPU', 1),)),), moved.allocations)
+
     def test_server_group(self):
         """Two guests that may not be on one host."""
         fleet = self._fleet((0, [0], 1), (0, [0], 1), sizes=(4, 4, 4))
@@ -143,9 +163,12 @@ class TestDrain(test_defragment._Case):
         self.assertIn(message, str(error))
 
     @unit_base.settings(60)
-    @hypothesis.given(strategies.integers(0, 10**6))
-    def test_against_brute_force(self, seed):
-        fleet = small_fleets.random_fleet(seed)
+    @hypothesis.given(strategies.integers(0, 10**6), strategies.booleans())
+    def test_against_brute_force(self, seed, asks):
+        make = small_fleets.random_fleet
+        if asks:
+            make = small_fleets.asking_fleet
+        fleet = make(seed)
         guests = [guest for guest in fleet.guests if guest.host == 'host0']
         hypothesis.assume(len(guests) <= 3)
         best = small_fleets.BruteForce(fleet, lambda occupancies: sum(

@@ -20,6 +20,7 @@ from nova_pinning.rebalance import move_rules
 from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.explain import explain_cases
+from nova_pinning.tests.unit.rebalance import small_fleets as asking
 from nova_pinning.tests.unit import unit_base
 
 YES = failover_model.SurvivalVerdict.YES
@@ -80,15 +81,12 @@ def least_down(fleet, lost):
         for guest in waiting:
             if rules.evacuation_refusal(guest):
                 continue
-            request = dataclasses.replace(
-                moved_guest.of_guest(guest),
-                devices=moved_guest.device_requests(
-                    guest, fleet.pci_aliases))
+            request = rules.request(guest)
             for name, occupancy in occupancies.items():
                 if rules.evacuation_host_refusal(guest, occupancy.host) or (
                         rules.group_refusal(guest, name, where)):
                     continue
-                found = placing.verdict(occupancy, request)
+                found = placing.verdict(occupancy, request, fleet.packs_cells)
                 if isinstance(found, model.Fit):
                     go([one for one in waiting if one is not guest],
                        {**occupancies, name: placing.with_guest(
@@ -133,7 +131,8 @@ def small_fleets(draw):
 class FailoverTestCase(base.BaseTestCase):
 
     @unit_base.settings(60)
-    @hypothesis.given(small_fleets())
+    @hypothesis.given(small_fleets() | strategies.builds(
+        asking.asking_fleet, strategies.integers(0, 10 ** 6)))
     def test_against_all_evacuations(self, fleet):
         report = failover.check_failover(fleet)
         for loss in report.losses:
@@ -178,10 +177,12 @@ class FailoverTestCase(base.BaseTestCase):
         """Carry them out as they are told."""
         occupancies = occupied.of_fleet(fleet)
         guests = {guest.uuid: guest for guest in fleet.guests}
+        requests = moved_guest.RequestReader(fleet)
         for one in loss.evacuations:
             self.assertNotIn(one.target, loss.hosts)
-            request = moved_guest.of_guest(guests[one.guest])
-            found = placing.verdict(occupancies[one.target], request)
+            request = requests.request(guests[one.guest])
+            found = placing.verdict(occupancies[one.target], request,
+                                    fleet.packs_cells)
             self.assertEqual(one.fit, found)
             occupancies[one.target] = placing.with_guest(
                 occupancies[one.target], request, found)
