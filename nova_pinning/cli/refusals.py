@@ -16,7 +16,7 @@ import rich.console
 from nova_pinning.cli import common_options
 from nova_pinning.conf import pinning
 from nova_pinning import errors
-from nova_pinning.explain import verdict_summary
+from nova_pinning.host import words
 from nova_pinning import model
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
@@ -153,12 +153,12 @@ def show(recorded: RecordedRefusal, console: rich.console.Console) -> None:
     if recorded.earlier:
         printing.say(
             'It found none '
-            f'{verdict_summary.counted(recorded.earlier, "time")} before',
+            f'{words.count(recorded.earlier, "time")} before',
             console, '  ')
     for name, causes in refusal.refused.items():
         total = sum(cause.hosts for cause in causes)
         printing.heading(
-            f'{name} refused {verdict_summary.counted(total, "host")}',
+            f'{name} refused {words.count(total, "host")}',
             console)
         typed_table.show((
             typed_table.count('hosts'), 'cause', 'for example'), [

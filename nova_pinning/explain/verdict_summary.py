@@ -12,6 +12,7 @@ import dataclasses
 from nova_pinning.admission import guest_request
 from nova_pinning.document import quantities
 from nova_pinning.explain import host_verdicts
+from nova_pinning.host import words
 from nova_pinning import model
 from nova_pinning.model import Reason
 
@@ -102,12 +103,7 @@ def sentence(total: int, refusal_groups: Sequence[RefusalGroup],
         aside = asides.get(group.cause)
         parts.append(f'{group.count:,} {group.text}'
                      + (f' ({aside})' if aside else ''))
-    return f'{counted(total, "host")}: {", ".join(parts)}'
-
-
-def counted(count: int, noun: str) -> str:
-    """'1 host', '2 hosts'."""
-    return f'{count:,} {noun}' if count == 1 else f'{count:,} {noun}s'
+    return f'{words.count(total, "host")}: {", ".join(parts)}'
 
 
 def phrase(cause: host_verdicts.RefusalCause, count: int,

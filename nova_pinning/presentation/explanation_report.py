@@ -24,6 +24,7 @@ from nova_pinning.explain import moves
 from nova_pinning.explain import verdict_summary
 from nova_pinning.fit import cell_check
 from nova_pinning.flavors import listing
+from nova_pinning.host import words
 from nova_pinning import model
 from nova_pinning.presentation import fit_text
 from nova_pinning.presentation import fleet_host_picture
@@ -221,7 +222,7 @@ def _show_placement(explanation: explanation.Explanation,
     total = len(explanation.verdicts)
     printing.say(
         f'would exclude {explanation.excluded:,} of '
-        f'{verdict_summary.counted(total, "host")}' +
+        f'{words.count(total, "host")}' +
         (': ' if explanation.placement_groups else '') +
         ', '.join(f'{placement_group.count:,} {placement_group.text}'
                   for placement_group in explanation.placement_groups),
@@ -230,7 +231,7 @@ def _show_placement(explanation: explanation.Explanation,
             doubt.text for verdict in explanation.verdicts
             for doubt in verdict.doubts).items():
         printing.say(
-            f'Not known for {verdict_summary.counted(count, "host")}: {text}',
+            f'Not known for {words.count(count, "host")}: {text}',
             console, '  ')
 
 
@@ -260,7 +261,7 @@ def _remediation(remediation: explanation.Remediation) -> Iterator[str]:
             yield '- ' + _clearing(clearing)
         if len(clearings.hosts) > len(clearings.shown):
             yield (f'- in all, moving {guests} makes room on any one of '
-                   f'{verdict_summary.counted(len(clearings.hosts), "host")}')
+                   f'{words.count(len(clearings.hosts), "host")}')
 
 
 def _alternative_text(
@@ -290,7 +291,7 @@ def _on(hosts: Sequence[str]) -> str:
     """'2 hosts (a, b)'."""
     names = ', '.join(hosts[:_EXAMPLES])
     more = ', ...' if len(hosts) > _EXAMPLES else ''
-    return f'{verdict_summary.counted(len(hosts), "host")} ({names}{more})'
+    return f'{words.count(len(hosts), "host")} ({names}{more})'
 
 
 def show_host(verdict: host_verdicts.HostVerdict,
@@ -311,7 +312,7 @@ def show_host(verdict: host_verdicts.HostVerdict,
             printing.say(line, console, '    ')
     if not host.cells:
         return
-    guests = verdict_summary.counted(len(occupancy.guests), 'guest')
+    guests = words.count(len(occupancy.guests), 'guest')
     printing.heading(f'Its cells, with {guests}', console)
     guest_cell = 0
     if isinstance(verdict.fit, model.Refusal):

@@ -24,6 +24,7 @@ from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import size_limits
 from nova_pinning.explain import verdict_summary
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import words
 from nova_pinning.presentation import capacity_report
 from nova_pinning.presentation.fleet_page import page_hosts
 from nova_pinning.presentation.fleet_page import page_plan
@@ -210,8 +211,8 @@ class _PageMaker:
 
 
 def _title(fleet: snapshot.Fleet) -> str:
-    return (f'{verdict_summary.counted(len(fleet.hosts), "host")}, '
-            f'{verdict_summary.counted(len(fleet.guests), "guest")}')
+    return (f'{words.count(len(fleet.hosts), "host")}, '
+            f'{words.count(len(fleet.guests), "guest")}')
 
 
 def _flavor(request: guest_request.GuestRequest) -> _Json:
