@@ -197,21 +197,19 @@ class AlternativeFinder:
         ordered = self._order.flavor
         cells = len(self._request.topology.cells) if self._request.topology \
             else 1
-        best = None
-        low, high = 1, (ordered.vcpus - 1) // cells
-        while low <= high:
-            middle = (low + high) // 2
-            alternative = self._alternative(self._sized(middle * cells, cells),
-                                            self._subjects)
-            if alternative is None:
-                high = middle - 1
-            else:
-                best, low = alternative, middle + 1
+        found: dict[int, FlavorAlternative | None] = {}
+
+        def fits(share: int) -> bool:
+            found[share] = self._alternative(
+                self._sized(share * cells, cells), self._subjects)
+            return found[share] is not None
+
+        best = found.get(largest(fits, (ordered.vcpus - 1) // cells + 1))
         if best is None:
             return None
-        size = _size(best.flavor)
         return dataclasses.replace(
-            best, changes={}, text=f'{size}, the largest of this shape')
+            best, changes={},
+            text=f'{_size(best.flavor)}, the largest of this shape')
 
     def _sized(self, vcpus: int, cells: int) -> OrderedFlavor:
         ordered = self._order.flavor
@@ -346,3 +344,26 @@ def _changes(before: OrderedFlavor,
 def _size(flavor: flavor_model.Flavor) -> str:
     vcpus = f'{flavor.vcpus} vCPU' + ('' if flavor.vcpus == 1 else 's')
     return f'{vcpus}, {quantities.shown_memory(flavor.memory_mib)}'
+
+
+def largest(fits: Callable[[int], bool], too_large: int,
+            hint: int = 0) -> int:
+    """The largest number for which something holds, 0 if it does for none.
+
+    :param too_large: one for which it does not
+    :param hint: where it is likely to be
+    """
+    low, high = 0, max(1, too_large)
+    for guess in (hint, hint + 1):
+        if low < guess < high:
+            if fits(guess):
+                low = guess
+            else:
+                high = guess
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle
+    return low

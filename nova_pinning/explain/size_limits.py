@@ -210,14 +210,14 @@ class _Steps:
         refused: list[tuple[int, int]] = []
         vcpus = 1
         while vcpus < self._too_many:
-            gib = _largest(
+            gib = flavor_alternatives.largest(
                 functools.partial(self._both, vcpus), self._too_much,
                 self._hinted_gib(vcpus))
             if gib + 1 < self._too_much or not self._both(vcpus, gib + 1):
                 refused.append(self._size(vcpus, gib + 1))
             if not gib:
                 break
-            vcpus = _largest(
+            vcpus = flavor_alternatives.largest(
                 lambda vcpus, gib=gib: self._both(  # type: ignore[misc]
                     vcpus, gib), self._too_many, self._hinted_vcpus(gib))
             fitting.append(self._size(vcpus, gib))
@@ -246,24 +246,3 @@ class _Steps:
         """What equal cells of a guest have on the cells with the most."""
         most = sorted(amounts, reverse=True)[:self._cells]
         return most[-1] * self._cells if len(most) == self._cells else 0
-
-
-def _largest(fits: Callable[[int], bool], too_large: int, hint: int) -> int:
-    """The largest number for which something holds, 0 if it does for none.
-
-    :param too_large: one for which it does not
-    """
-    low, high = 0, max(1, too_large)
-    for guess in (hint, hint + 1):
-        if low < guess < high:
-            if fits(guess):
-                low = guess
-            else:
-                high = guess
-    while high - low > 1:
-        middle = (low + high) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle
-    return low
