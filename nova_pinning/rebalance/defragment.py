@@ -10,6 +10,7 @@ import random
 
 from nova_pinning.admission import host_occupancy
 from nova_pinning import errors
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning.rebalance import integer_program
@@ -17,6 +18,7 @@ from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_search
 from nova_pinning.rebalance import replay
+from nova_pinning.rebalance import slot_goal
 from nova_pinning.rebalance import slot_size
 from nova_pinning.rebalance import solver_settings
 from nova_pinning.rebalance import whole_program
@@ -97,15 +99,12 @@ def _other_gains(
 ) -> tuple[plan_model.SlotGain, ...]:
     """What a plan that was made for another size does for these."""
     after = replay.fleet_after(fleet, plan.moves)
-    counts = [
-        plan_search.PlanSearch(
-            state, sizes, move_rules.MoveLimits(), None,
-            solver_settings.SolverSettings()).before.values()
-        for state in (fleet, after)]
+    goal = slot_goal.SlotGoal(sizes, fleet.packs_cells)
+    before, then = [goal.total(occupied.of_fleet(state).values())
+                    for state in (fleet, after)]
     return tuple(
-        plan_model.SlotGain(size=size.name, before=sum(before),
-                            after=sum(then))
-        for size, before, then in zip(sizes, *[zip(*rows) for rows in counts]))
+        plan_model.SlotGain(size=size.name, before=had, after=has)
+        for size, had, has in zip(sizes, before, then))
 
 
 class _Defragmentation:

@@ -8,7 +8,6 @@ those on which its guests may be.
 """
 
 from collections.abc import Sequence
-import dataclasses
 
 from nova_pinning.admission import host_occupancy
 from nova_pinning.fleet import guest_kinds
@@ -20,18 +19,6 @@ from nova_pinning.rebalance import integer_program
 # Shapes that are tried for a loss: those of its own hosts, and the most
 # frequent.
 _MOST_SHAPES = 8
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _ReserveShape:
-    """Hosts that are alike but for their name and guests.
-
-    :param like: the first of them
-    :param state: empty
-    """
-
-    like: str
-    state: guest_kinds.HostState
 
 
 def least_reserve(
@@ -68,7 +55,8 @@ def least_reserve(
     return failover_model.FailoverReserve(
         hosts=tuple(
             failover_model.ReserveHosts(
-                like=finder.shapes[number].like, count=count)
+                like=finder.shapes[number].occupancy.host.name,
+                count=count)
             for number, count in sorted(plan.items())),
         least=least, unmended=tuple(unmended))
 
@@ -78,7 +66,8 @@ class _ReserveFinder:
     def __init__(self, fleet: evacuation.EvacuationFleet) -> None:
         self._fleet = fleet
         self._guests = {guest.uuid: guest for guest in fleet.fleet.guests}
-        self.shapes: list[_ReserveShape] = []
+        #: The first host of each shape, empty.
+        self.shapes: list[guest_kinds.HostState] = []
         self._shape_of: dict[str, int] = {}
         numbers: dict[int, int] = {}
         counts: dict[int, int] = {}
@@ -87,8 +76,8 @@ class _ReserveFinder:
                 continue
             number = numbers.setdefault(fleet.shape(host), len(numbers))
             if number == len(self.shapes):
-                self.shapes.append(_ReserveShape(host.name, fleet.state_of(
-                    host_occupancy.of_host(host))))
+                self.shapes.append(fleet.state_of(
+                    host_occupancy.of_host(host)))
             self._shape_of[host.name] = number
             counts[number] = counts.get(number, 0) + 1
         self._usual = sorted(counts, key=lambda number: -counts[number])[
@@ -115,8 +104,8 @@ class _ReserveFinder:
         kinds = {kind.number: kind
                  for kind in map(self._fleet.kind, guests)}.values()
         return {
-            number for number, shape in enumerate(self.shapes)
-            if any(self._fleet.would_take(kind, shape.state)
+            number for number, state in enumerate(self.shapes)
+            if any(self._fleet.would_take(kind, state)
                    for kind in kinds)}
 
     def mending(
@@ -141,7 +130,7 @@ class _ReserveFinder:
         down: Sequence[snapshot.FleetGuest], number: int,
     ) -> int:
         """The least number of a shape with which all come up, 0 for none."""
-        shape = self.shapes[number].state
+        shape = self.shapes[number]
         lost = frozenset(loss.hosts)
         rest = {name: state for name, state in self._fleet.states.items()
                 if name not in lost}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from concurrent import futures
 import dataclasses
+from typing import TypeVar
 
 from nova_pinning.rebalance import apply_journal
 from nova_pinning.rebalance import migration_cloud
@@ -20,6 +21,7 @@ HostGuests = dict[str, Cells]
 
 #: Requests at once; requests keeps so many connections.
 _JOBS = 8
+_T = TypeVar('_T')
 
 
 def host_guests(cloud: migration_cloud.MigrationCloud,
@@ -30,12 +32,8 @@ def host_guests(cloud: migration_cloud.MigrationCloud,
     """
     servers = [server.id for server in cloud.listed_servers(host)
                if server.may_have_topology]
-    pool = futures.ThreadPoolExecutor(_JOBS, 'guests')
-    try:
-        return {server: cells for server, cells in zip(
-            servers, pool.map(cloud.cells, servers), strict=True) if cells}
-    finally:
-        pool.shutdown(cancel_futures=True)
+    return {server: cells for server, cells
+            in each(cloud.cells, servers).items() if cells}
 
 
 def conflict(move: plan_model.PlannedMove,
@@ -245,9 +243,8 @@ def _deviated(journal: apply_journal.ApplyJournal | None,
     return last is not None and last.get('status') != move_run.MoveStatus.DONE
 
 
-def each(ask: Callable[[str], GuestStage],
-         guests: Sequence[str]) -> dict[str, GuestStage]:
-    """The stage of each guest, several requests at once."""
+def each(ask: Callable[[str], _T], guests: Sequence[str]) -> dict[str, _T]:
+    """What is said of each guest, several requests at once."""
     pool = futures.ThreadPoolExecutor(_JOBS, 'guests')
     try:
         return dict(zip(guests, pool.map(ask, guests), strict=True))

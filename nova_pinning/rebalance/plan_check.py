@@ -110,15 +110,15 @@ def check_plan(
     :param claim: is asked about every move too, and has to agree
     """
     checker = _PlanChecker(plan, fleet, rules, ask_nova, claim)
-    counter = slot_goal.SlotGoal(sizes, fleet.packs_cells)
-    before = _room(checker.replay, counter, excluded)
+    goal = slot_goal.SlotGoal(sizes, fleet.packs_cells)
+    before = _room(checker.replay, goal, excluded)
     checks = tuple(checker.check(number, move)
                    for number, move in enumerate(plan.moves))
     hosts = {host.name for host in fleet.hosts}
     gains = tuple(
         plan_model.SlotGain(size=size.name, before=had, after=has)
         for size, had, has in zip(
-            sizes, before, _room(checker.replay, counter, excluded)))
+            sizes, before, _room(checker.replay, goal, excluded)))
     named = {*plan.drained, *(name for move in plan.moves
                               for name in (move.source, move.target))}
     # What was out of reach from the first is not missed.
@@ -134,13 +134,11 @@ def check_plan(
         is_other_fleet=bool(named) and named.isdisjoint(hosts))
 
 
-def _room(moved: replay.MoveReplay, counter: slot_goal.SlotGoal,
-          excluded: Collection[str]) -> list[int]:
+def _room(moved: replay.MoveReplay, goal: slot_goal.SlotGoal,
+          excluded: Collection[str]) -> slot_goal.Slots:
     """Slots of each size in all."""
-    rows = [counter.on_host(occupancy)
-            for name, occupancy in moved.occupancies.items()
-            if name not in excluded] if counter.sizes else []
-    return [sum(column) for column in zip(*rows)]
+    return goal.total(occupancy for name, occupancy
+                      in moved.occupancies.items() if name not in excluded)
 
 
 class _PlanChecker:

@@ -139,11 +139,10 @@ class PlanSearch:
         """Slots of each size on all hosts."""
         changed = {name for move in done.moves
                    for name in (move.source, move.target)}
-        rows = [self.goal.on_host(done.occupancies[name])
-                if name in changed else slots
-                for name, slots in self.before.items()]
-        return tuple(map(sum, zip(*rows))) if rows else (
-            0,) * len(self.goal.sizes)
+        return tuple(map(sum, zip((0,) * len(self.goal.sizes), *[
+            self.goal.on_host(done.occupancies[name])
+            if name in changed else slots
+            for name, slots in self.before.items()])))
 
     def value(self, done: replay.MoveReplay) -> float:
         """What these slots are worth."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Room for guests of the sizes wanted: how many there is, and its worth."""
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 
 from nova_pinning.admission import guest_request
@@ -41,6 +42,13 @@ class SlotGoal:
         host = self._numbering.host(occupancy)
         return tuple([counter.count(host).certain
                       for counter in self._counters])
+
+    def total(
+        self, occupancies: Iterable[host_occupancy.HostOccupancy],
+    ) -> Slots:
+        """Further guests of each size on some hosts together."""
+        return tuple(map(sum, zip(
+            (0,) * len(self.sizes), *map(self.on_host, occupancies))))
 
     def requests(
         self, host: snapshot.FleetHost, shape: int,
