@@ -4,7 +4,6 @@
 from collections.abc import Mapping
 import dataclasses
 
-from nova_pinning.document import terms
 from nova_pinning import errors
 from nova_pinning.model import hostclass
 
@@ -38,19 +37,18 @@ class Flavor:
         A key that is missing came from ``where``.
     """
 
-    name: terms.Word
-    id: terms.Line = ''
-    vcpus: terms.Vcpus
-    memory_mib: terms.Amount
-    disk_gib: terms.Amount = 0
-    ephemeral_gib: terms.Amount = 0
-    swap_mib: terms.Amount = 0
-    rxtx_factor: terms.Ratio = 1.0
+    name: str
+    id: str = ''
+    vcpus: int
+    memory_mib: int
+    disk_gib: int = 0
+    ephemeral_gib: int = 0
+    swap_mib: int = 0
+    rxtx_factor: float = 1.0
     is_public: bool = True
-    projects: tuple[terms.Line, ...] = ()
-    description: terms.ShownProse = ''
-    extra_specs: Mapping[terms.Word, terms.Prose] = dataclasses.field(
-        default_factory=dict)
+    projects: tuple[str, ...] = ()
+    description: str = ''
+    extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     ignored: Mapping[str, str] = dataclasses.field(
         default_factory=dict, compare=False, repr=False)
     where: errors.Location = dataclasses.field(

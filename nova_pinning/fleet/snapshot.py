@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Annotated
 from typing import NamedTuple
+from typing import TypeAlias
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import offered_host
@@ -27,6 +28,16 @@ from nova_pinning.flavors import flavor_model
 PciPool = devices.PciPool
 PciRequest = devices.PciRequest
 PciUse = devices.PciUse
+
+
+# nova-scheduler loads that class, and none of what files have to do with.
+_Flavor: TypeAlias = Annotated[flavor_model.Flavor, codec.Fields(
+    name=terms.Word, id=terms.Line, vcpus=terms.Vcpus,
+    memory_mib=terms.Amount, disk_gib=terms.Amount,
+    ephemeral_gib=terms.Amount, swap_mib=terms.Amount,
+    rxtx_factor=terms.Ratio, projects=tuple[terms.Line, ...],
+    description=terms.ShownProse,
+    extra_specs=Mapping[terms.Word, terms.Prose])]
 
 
 class PciAlias(NamedTuple):
@@ -71,7 +82,7 @@ class Fleet:
 
     hosts: tuple[FleetHost, ...]
     guests: tuple[FleetGuest, ...] = ()
-    flavors: tuple[flavor_model.Flavor, ...] = ()
+    flavors: tuple[_Flavor, ...] = ()
     aggregates: tuple[FleetAggregate, ...] = ()
     server_groups: tuple[FleetServerGroup, ...] = ()
     pci_aliases: Mapping[terms.Word, PciAlias] = dataclasses.field(
