@@ -7,9 +7,10 @@ import json
 import os
 import pathlib
 
-from nova_pinning.document import codec
+from nova_pinning.document import encoder
 from nova_pinning.document import json_text
 from nova_pinning.document import source
+from nova_pinning.document import typed_document
 from nova_pinning import errors
 
 VERSION = 1
@@ -46,7 +47,7 @@ class Manifest:
 
 
 def as_text(manifest: Manifest) -> str:
-    return json.dumps({'version': VERSION, **codec.encode(manifest)},
+    return json.dumps({'version': VERSION, **encoder.encode(manifest)},
                       indent=2) + '\n'
 
 
@@ -59,7 +60,8 @@ def read(directory: str | os.PathLike[str]) -> Manifest:
     try:
         document = json_text.parse(source.read(path), str(path))
         # Once an image could let keys in.
-        manifest: Manifest = codec.read(Manifest, document, VERSION, ('ssh',))
+        manifest: Manifest = typed_document.read(
+            Manifest, document, VERSION, ('ssh',))
     except errors.InputError as error:
         raise errors.InputError(
             error.message, error.where, _ADVICE.format(directory)) from None
