@@ -60,9 +60,9 @@ def main():
     found = schedule()
     print(f'hosts: {found}')
     said = io.StringIO()
-    with (tempfile.NamedTemporaryFile('w', suffix='.json') as fleet,
+    with (tempfile.NamedTemporaryFile('w', suffix='.zst') as fleet,
           contextlib.redirect_stderr(said)):
-        print('{"version": 1}', file=fleet, flush=True)
+        print('packed', file=fleet, flush=True)
         try:
             # Whatever of its packages is not there, it says so.
             from nova_pinning.cli import shell
