@@ -6,7 +6,6 @@ after "is not": ``a number of vCPUs, 1 or more``. It is what an error says
 where a value does not match.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -17,7 +16,6 @@ import itertools
 import json
 import re
 from typing import Any
-from typing import TypeVar
 
 from nova_pinning.document import source
 from nova_pinning import errors
@@ -48,8 +46,6 @@ _LIMITS = {
 }
 _YES_NO = {'yes': 'true', 'on': 'true', 'no': 'false', 'off': 'false'}
 
-_Document = TypeVar('_Document', bound=source.YamlDocument)
-
 
 @functools.cache
 def shipped(package: str, name: str) -> Mapping[str, Any]:
@@ -61,52 +57,6 @@ def shipped(package: str, name: str) -> Mapping[str, Any]:
     text = resources.files(package).joinpath(name).read_text('utf-8')
     schema: Mapping[str, Any] = json.loads(text)
     return schema
-
-
-class FastSchema:
-    """A schema for what is large: a check that takes a fraction of the time.
-
-    It says whether a value is right, and :func:`validate` what is wrong.
-
-    :param schema: keeps to what the newest draft has in common with draft 7
-    """
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        # It takes a while to load.
-        import fastjsonschema
-
-        self._schema = schema
-        self._check = fastjsonschema.compile(
-            {**schema, '$schema': 'http://json-schema.org/draft-07/schema#'},
-            use_default=False)
-        self._mismatch = fastjsonschema.JsonSchemaValueException
-
-    def has(self, value: Any) -> bool:
-        """Whether a value is as the schema says."""
-        try:
-            self._check(value)
-        except self._mismatch:
-            return False
-        return True
-
-    def validate(
-        self, document: _Document,
-        near: Callable[[_Document, list[str]], _Document] | None = None,
-    ) -> None:
-        """Hold a document against it.
-
-        :param near: the part of a document that is looked at for all that is
-            wrong, given where the first error is: after its first element,
-            keys and positions as text
-        :raises errors.InputErrors: as :func:`validate` does
-        """
-        try:
-            self._check(document.value)
-        except self._mismatch as error:
-            validate(near(document, error.path) if near else document,
-                     self._schema)
-            # What the two do not agree about.
-            raise document.error(error.message) from None
 
 
 def validate(document: source.YamlDocument, schema: Mapping[str, Any]) -> None:

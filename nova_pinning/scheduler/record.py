@@ -14,25 +14,20 @@ from collections.abc import Sequence
 import contextlib
 import dataclasses
 import datetime
-import functools
 import glob
 import json
 import os
 import socket
 import threading
+from typing import Annotated
 from typing import Any
 from typing import NamedTuple
-from typing import TYPE_CHECKING
 
 from oslo_context import context
 
 from nova_pinning import conf
 from nova_pinning import errors
 
-if TYPE_CHECKING:
-    from nova_pinning.document import schema
-
-_SCHEMA = 'record-1.json'
 #: The files of all processes.
 _PATTERN = 'nova-pinning-*.json'
 
@@ -178,25 +173,25 @@ def loads(text: str, source_name: str = '') -> ProcessRecord:
     :param source_name: what errors call it
     :raises errors.InputError: if it is something else, or of another version
     """
+    from nova_pinning.document import codec
     from nova_pinning.document import json_text
+    from nova_pinning.document import terms
+    from nova_pinning.document import typed_document
 
-    document = json_text.parse(text, source_name)
-    _schema().validate(document)
-    values = dict(document.value)
-    del values['version']
-    values['refusals'] = tuple(
-        NoHost(**{**refusal, 'refused': {
-            name: tuple(RecordedCause(**cause) for cause in causes)
-            for name, causes in refusal['refused'].items()}})
-        for refusal in values['refusals'])
-    return ProcessRecord(**values)
-
-
-@functools.cache
-def _schema() -> 'schema.FastSchema':
-    from nova_pinning.document import schema
-
-    return schema.FastSchema(schema.shipped(__package__, _SCHEMA))
+    # As now() gives it: such texts are in the order of the times.
+    time = Annotated[str, codec.Limit(
+        title='a time in UTC such as 2026-01-31T12:00:00.000Z',
+        pattern='^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}'
+                '[.][0-9]{3}Z$')]
+    cause = Annotated[RecordedCause, codec.Fields(hosts=terms.Amount)]
+    refusal = Annotated[NoHost, codec.Fields(
+        time=time, refused=Mapping[str, tuple[cause, ...]])]
+    found: ProcessRecord = typed_document.read(
+        Annotated[ProcessRecord, codec.Fields(
+            process=terms.Count, since=time, limit=terms.Amount,
+            forgotten=terms.Amount, refusals=tuple[refusal, ...])],
+        json_text.parse(text, source_name), version=1)
+    return found
 
 
 def read(

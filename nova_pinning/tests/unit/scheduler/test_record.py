@@ -170,13 +170,13 @@ class TestDocument(unit_base.TestCase):
         (('version',), 2, 'this release reads version 1'),
         (('version',), True, 'this release reads version 1'),
         (('more',), 1, 'more is not known here'),
-        (('process',), 0, '0 is not a process id'),
+        (('process',), 0, '0 is not a whole number, 1 or'),
         (('since',), '2026-01-31T12:00:00Z', 'is not a time in UTC'),
         (('refusals', 0, 'time'), 'x\n', 'is not a time in UTC'),
-        (('refusals', 0, 'request_id'), 1, 'is not a request id or null'),
+        (('refusals', 0, 'request_id'), 1, 'is not text or nothing'),
         (('refusals', 0, 'refused'), [], 'a list is not a mapping'),
         (('refusals', 0, 'refused', 'PinnedTopologyFilter', 0, 'hosts'), 1.5,
-         'is not a number, 0 or more'))
+         'is not a whole number, 0 or more'))
     @ddt.unpack
     def test_wrong(self, path, value, said):
         *above, key = path
