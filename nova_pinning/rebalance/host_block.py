@@ -316,15 +316,17 @@ class BlockBuilder:
         counted = self._counted(request)
         asked = [query.resources for query in request.queries]
         for name, amount in counted.items():
-            # A flavor may ask for less than nova counts afterwards.
-            least = min([amount, *[of_query[name] for of_query in asked
-                                   if name in of_query]])
-            if least and self._is_counted(name, request.topology):
-                yield ('placement', name), least
-        for name in set.intersection(*map(set, asked)) if asked else ():
+            if not amount:
+                continue
+            for resources in asked:
+                # A flavor may ask for less than nova counts else.
+                amount = min(amount, resources.get(name, amount))
+            if amount and self._is_counted(name, request.topology):
+                yield ('placement', name), amount
+        for name in asked[0] if asked else ():
             if name not in counted and ('placement', name) in self._free:
-                yield ('placement', name), min(
-                    of_query[name] for of_query in asked)
+                yield ('placement', name), min([
+                    resources.get(name, 0) for resources in asked])
 
     def _counted(
         self, request: guest_request.GuestRequest,
