@@ -44,9 +44,8 @@ class HostOccupancy:
         engine = self.engine
         if guest.topology is not None and guest.fit is not None:
             engine = usage.take(engine, guest.topology, guest.fit)
-        return dataclasses.replace(
-            self, guests=(*self.guests, guest), engine=engine,
-            used=self._used_with(guest, 1))
+        return self._changed(
+            (*self.guests, guest), engine, self._used_with(guest, 1))
 
     def without(self, guest: resident_guest.ResidentGuest) -> 'HostOccupancy':
         """The host without one of its guests.
@@ -54,16 +53,17 @@ class HostOccupancy:
         What others use beside it stays used, even where two of them were on
         one CPU by mistake.
         """
-        guests = list(self.guests)
-        guests.remove(guest)
+        guests = [other for other in self.guests if other is not guest]
+        if len(guests) == len(self.guests):
+            # It may be an equal one, which takes longer to find.
+            guests.remove(guest)
         engine = self.engine
         if self.overlaps:
             engine = engine_host(self.host, guests)
         elif guest.topology is not None and guest.fit is not None:
             engine = usage.release(engine, guest.topology, guest.fit)
-        return dataclasses.replace(
-            self, guests=tuple(guests), engine=engine,
-            used=self._used_with(guest, -1))
+        return self._changed(
+            tuple(guests), engine, self._used_with(guest, -1))
 
     def shared_with(self, index: int, amounts: Iterable[tuple[str, int]],
                     sign: int) -> 'HostOccupancy':
@@ -72,8 +72,22 @@ class HostOccupancy:
         :param index: of the provider, which shares with both hosts
         :param sign: 1, or -1 for a guest that leaves
         """
-        return dataclasses.replace(
-            self, used=self._used_after([(index, amounts)], sign))
+        return self._changed(self.guests, self.engine, self._used_after(
+            [(index, amounts)], sign))
+
+    def with_cells(self, cells: Iterable[model.CellView]) -> 'HostOccupancy':
+        """The same with cells that are equal to its own."""
+        return self._changed(
+            self.guests, self.engine._replace(cells=tuple(cells)), self.used)
+
+    def _changed(
+        self, guests: tuple[resident_guest.ResidentGuest, ...],
+        engine: model.Host, used: tuple[Mapping[str, int], ...],
+    ) -> 'HostOccupancy':
+        # Simulations do it all the time, and replace() takes far longer.
+        return HostOccupancy(
+            self.host, guests, engine, self.providers, self.inventories, used,
+            self.overlaps)
 
     def _used_with(self, guest: resident_guest.ResidentGuest,
                    sign: int) -> tuple[Mapping[str, int], ...]:

@@ -151,11 +151,9 @@ class OccupancyLedger:
         self, index: int, occupancy: host_occupancy.HostOccupancy,
     ) -> host_occupancy.HostOccupancy:
         """The same with cells that were in this state before, if any were."""
-        engine = occupancy.engine
-        return dataclasses.replace(occupancy, engine=engine._replace(
-            cells=tuple([
-                self._states.state(kind, cell)
-                for kind, cell in zip(self._kinds[index], engine.cells)])))
+        return occupancy.with_cells([
+            self._states.state(kind, cell) for kind, cell in zip(
+                self._kinds[index], occupancy.engine.cells)])
 
 
 def _array(values: Iterable[int]) -> Numbers:
