@@ -206,7 +206,7 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
         policy = rebalance_policy.parse(parsed_args.rebalance)
         chosen = [either for configuration in chosen for either in (
             configuration, configuration.with_moves(policy))]
-    arrivals = summary = None
+    arrivals: spec.ArrivalSpec | trace.TraceSummary
     if parsed_args.trace is None:
         arrivals = spec.parse(parsed_args.arrivals)
     else:
@@ -214,7 +214,7 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
             raise errors.InputError('names no file',
                                     errors.Location('--trace'))
         with fleets.progress('reading the trace'):
-            summary = trace.scan(parsed_args.trace)
+            arrivals = trace.scan(parsed_args.trace)
     fleet = fleets.load(parsed_args)
     if not fleet.hosts:
         raise errors.InputError('has no hosts', fleet.where)
@@ -224,22 +224,11 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
         if parsed_args.filters is not None or
         configuration.enabled_filters is None else configuration
         for configuration in chosen]
-    source: compare.ArrivalSource
-    if summary is not None:
-        source = trace.ArrivalTrace(
-            parsed_args.trace, summary.count,
-            _flavors(parsed_args, fleet, {
-                name: errors.Location(parsed_args.trace, line)
-                for name, line in summary.flavors.items()}), summary.digest)
-    else:
-        assert arrivals is not None
-        source = arrivals.source(
-            _flavors(parsed_args, fleet, {
-                name: errors.Location('--arrivals')
-                for name in arrivals.flavors}),
-            sum(len(host.dedicated_cpus) for host in fleet.hosts))
     return compare.Study(
-        fleet=_lean(fleet), source=source, configurations=tuple(chosen),
+        fleet=fleet, source=arrivals.source(
+            _flavors(parsed_args, fleet, arrivals.flavors),
+            sum(len(host.dedicated_cpus) for host in fleet.hosts)),
+        configurations=tuple(chosen),
         seeds=tuple(range(1, parsed_args.seeds + 1)),
         plan=simulation_run.RunPlan(
             is_empty=parsed_args.empty, stay_hours=parsed_args.lifetimes,
@@ -249,11 +238,6 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
             looks_at_l3=parsed_args.fast,
             assumes=common_options.assumed(parsed_args)),
         is_fast=parsed_args.fast)
-
-
-def _lean(fleet: snapshot.Fleet) -> snapshot.Fleet:
-    """The fleet without what no run needs."""
-    return dataclasses.replace(fleet, flavors=(), pci_aliases={})
 
 
 def _flavors(

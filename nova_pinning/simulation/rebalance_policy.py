@@ -12,7 +12,6 @@
 
 from collections.abc import Mapping
 import dataclasses
-import re
 from typing import NoReturn
 
 from nova_pinning import errors
@@ -78,32 +77,24 @@ def _hours(key: str, given: Mapping[str, str]) -> float:
 
 
 def _moves(text: str) -> tuple[int | None, float | None]:
-    number = text.removesuffix('%')
-    if text != number:
-        if _is_number(number) and 0 < float(number) <= 100:
-            return None, float(number) / 100
-    elif number.isascii() and number.isdecimal() and len(number) < 12 and (
-            1 <= int(number) <= _MOST_MOVES):
-        return int(number), None
+    if text.endswith('%'):
+        share = spec.positive(text[:-1])
+        if share is not None and share <= 100:
+            return None, share / 100
+    elif (number := spec.whole(text, _MOST_MOVES)) is not None:
+        return number, None
     _refuse(f'moves {text!r} is neither a number from 1 to {_MOST_MOVES:,} '
             'nor a share above 0%')
 
 
 def _sizes(text: str) -> tuple[tuple[int, float], ...]:
     sizes: dict[int, float] = {}
-    for item in text.split(','):
-        what, colon, weight = item.partition(':')
-        if not (what.isascii() and what.isdecimal() and len(what) < 12
-                and 1 <= int(what) <= _MOST_VCPUS
-                and (not colon or _is_number(weight) and float(weight))):
+    for item, what, weight in spec.shares(text):
+        vcpus = spec.whole(what, _MOST_VCPUS)
+        if vcpus is None or weight is None:
             _refuse(f'for: {item!r} is not a number of vCPUs, or one with its '
                     'weight')
-        if int(what) in sizes:
+        if vcpus in sizes:
             _refuse(f'for: {what} appears twice')
-        sizes[int(what)] = float(weight) if colon else 1.0
+        sizes[vcpus] = weight
     return tuple(sizes.items())
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r'[0-9]{1,9}(\.[0-9]{1,9})?', text,
-                        re.ASCII) is not None

@@ -17,8 +17,8 @@
 * ``count=10000``: arrivals.
 """
 
-from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import math
@@ -38,6 +38,7 @@ _KEYS = ('mix', 'memory', 'cells', 'class', 'lifetime', 'distribution',
 _UNITS = {'s': 1 / 3600, 'm': 1 / 60, 'h': 1.0, 'd': 24.0}
 _NUMBER = r'[0-9]+(?:\.[0-9]+)?'
 _MOST_ARRIVALS = 100_000_000
+_MOST_VCPUS = 100_000
 
 
 class Share(NamedTuple):
@@ -60,21 +61,21 @@ class ArrivalSpec:
     """
 
     mix: tuple[Share, ...]
-    memory_mib: int = 4096
-    cells: int = 1
-    guest_class: hostclass.HostClass = hostclass.HostClass.DEDICATED
-    lifetime_hours: float | None = 24.0
-    distribution: str = arrival_process.EXPONENTIAL
-    sigma: float = 1.0
-    rate_per_hour: float | None = None
-    load: tuple[float, float] | None = None
-    count: int = 10_000
+    memory_mib: int
+    cells: int
+    guest_class: hostclass.HostClass
+    lifetime_hours: float | None
+    distribution: str
+    sigma: float
+    rate_per_hour: float | None
+    load: tuple[float, float] | None
+    count: int
 
     @property
-    def flavors(self) -> tuple[str, ...]:
-        """The names of flavors in the mix."""
-        return tuple(share.what for share in self.mix
-                     if not share.what.isdecimal())
+    def flavors(self) -> Mapping[str, errors.Location]:
+        """The names of flavors in the mix, with where that stands."""
+        return {share.what: _WHERE for share in self.mix
+                if not share.what.isdecimal()}
 
     def source(self, flavors: Mapping[str, guest_request.GuestRequest],
                dedicated_cpus: int) -> arrival_process.PoissonArrivals:
@@ -132,9 +133,23 @@ def parse(text: str) -> ArrivalSpec:
         _refuse('mix is missing', 'write it like mix=8:70,16:30')
     if ('rate' in given) == ('load' in given):
         _refuse('either rate or load has to be given')
-    values = {name: value for key, text in given.items()
-              for name, value in [_READERS[key](text)]}
-    spec = ArrivalSpec(**values)  # type: ignore[arg-type]
+    lifetime = given.get('lifetime', '24h')
+    distribution = given.get('distribution', arrival_process.EXPONENTIAL)
+    known = (arrival_process.EXPONENTIAL, arrival_process.LOG_NORMAL)
+    if distribution not in known:
+        _refuse(f'distribution {distribution!r} is not one of '
+                f'{", ".join(known)}')
+    spec = ArrivalSpec(
+        mix=_mix(given['mix']),
+        memory_mib=_whole(given, 'memory', 4096, 10 ** 8),
+        cells=_whole(given, 'cells', 1, 64),
+        guest_class=host_class(given.get('class', ''), _WHERE),
+        lifetime_hours=None if lifetime == arrival_process.FOREVER
+        else _lifetime(lifetime),
+        distribution=distribution, sigma=_positive(given, 'sigma') or 1.0,
+        rate_per_hour=_positive(given, 'rate'),
+        load=_load(given['load']) if 'load' in given else None,
+        count=_whole(given, 'count', 10_000, _MOST_ARRIVALS))
     if spec.load is not None and spec.lifetime_hours is None:
         _refuse('the load of guests that stay forever has no bounds',
                 'give a rate, or a lifetime')
@@ -161,30 +176,26 @@ def items(text: str, keys: Collection[str], where: errors.Location,
     return found
 
 
-def _refuse(message: str, advice: str = '') -> NoReturn:
-    raise errors.InputError(message, _WHERE, advice)
+def shares(text: str) -> Iterator[tuple[str, str, float | None]]:
+    """``what:weight`` items, separated by commas: each, what, its weight.
 
-
-def _mix(text: str) -> tuple[str, tuple[Share, ...]]:
-    shares: list[Share] = []
+    The weight is 1 if left out, and None if it is none.
+    """
     for item in text.split(','):
         what, colon, weight = item.rpartition(':')
-        if not colon:
-            what, weight = item, '1'
-        if not what or not _is_number(weight) or not float(weight):
-            _refuse(f'mix: {item!r} is not a size or flavor with its weight',
-                    'write it like mix=8:70,16:30')
-        if what.isdecimal() and not 1 <= int(what) <= 100_000:
-            _refuse(f'mix: {what} is not a number of vCPUs')
-        if what in {share.what for share in shares}:
-            _refuse(f'mix: {what} appears twice')
-        shares.append(Share(what, float(weight)))
-    return 'mix', tuple(shares)
+        yield (item, what, positive(weight)) if colon else (item, item, 1.0)
 
 
-def _is_number(text: str) -> bool:
-    return re.fullmatch(_NUMBER, text, re.ASCII) is not None and (
-        float(text) < 1e12)
+def positive(text: str) -> float | None:
+    """A number above 0, None if it is none."""
+    is_number = re.fullmatch(_NUMBER, text, re.ASCII)
+    return float(text) if is_number and 0 < float(text) < 1e12 else None
+
+
+def whole(text: str, most: int) -> int | None:
+    """A whole number from 1 up, None if it is none, or more than the most."""
+    is_number = re.fullmatch('[0-9]{1,14}', text, re.ASCII)
+    return int(text) if is_number and 1 <= int(text) <= most else None
 
 
 def hours(text: str) -> float:
@@ -192,73 +203,70 @@ def hours(text: str) -> float:
 
     :raises ValueError: if it is none
     """
-    if text[-1:] not in _UNITS or not _is_number(text[:-1]) or not float(
-            text[:-1]):
+    number = positive(text[:-1])
+    if text[-1:] not in _UNITS or number is None:
         raise ValueError(f'{text!r} is not a duration such as 90s, 24h or 7d')
-    return float(text[:-1]) * _UNITS[text[-1]]
+    return number * _UNITS[text[-1]]
 
 
-def _lifetime(text: str) -> tuple[str, float | None]:
-    if text == arrival_process.FOREVER:
-        return 'lifetime_hours', None
+def host_class(text: str, where: errors.Location) -> hostclass.HostClass:
+    """A class by its name, '' for dedicated.
+
+    :raises errors.InputError: if there is none of that name
+    """
     try:
-        return 'lifetime_hours', hours(text)
+        return hostclass.HostClass(text or 'dedicated')
+    except ValueError:
+        raise errors.InputError(
+            f'class {text!r} is neither dedicated nor shared', where,
+        ) from None
+
+
+def _refuse(message: str, advice: str = '') -> NoReturn:
+    raise errors.InputError(message, _WHERE, advice)
+
+
+def _mix(text: str) -> tuple[Share, ...]:
+    found: dict[str, Share] = {}
+    for item, what, weight in shares(text):
+        if not what or weight is None:
+            _refuse(f'mix: {item!r} is not a size or flavor with its weight',
+                    'write it like mix=8:70,16:30')
+        if what.isdecimal() and whole(what, _MOST_VCPUS) is None:
+            _refuse(f'mix: {what} is not a number of vCPUs')
+        if what in found:
+            _refuse(f'mix: {what} appears twice')
+        found[what] = Share(what, weight)
+    return tuple(found.values())
+
+
+def _lifetime(text: str) -> float:
+    try:
+        return hours(text)
     except ValueError as error:
         _refuse(f'lifetime {error}, nor forever')
 
 
-def _load(text: str) -> tuple[str, tuple[float, float]]:
-    bounds = text.split('-')
-    if len(bounds) > 2 or not all(
-            _is_number(bound) and 0 < float(bound) <= 1000
-            for bound in bounds):
+def _load(text: str) -> tuple[float, float]:
+    bounds = [positive(bound) or math.inf for bound in text.split('-')]
+    if len(bounds) > 2 or max(bounds) > 1000:
         _refuse(f'load {text!r} is not a share of the CPUs',
                 'write it like 0.9, or 0.5-1.2 for one that rises')
-    return 'load', (float(bounds[0]), float(bounds[-1]))
+    return bounds[0], bounds[-1]
 
 
-def _distribution(text: str) -> tuple[str, str]:
-    known = (arrival_process.EXPONENTIAL, arrival_process.LOG_NORMAL)
-    if text not in known:
-        _refuse(f'distribution {text!r} is not one of {", ".join(known)}')
-    return 'distribution', text
+def _whole(given: Mapping[str, str], key: str, usual: int, most: int) -> int:
+    number = whole(given.get(key, str(usual)), most)
+    if number is None:
+        _refuse(f'{key} {given[key]!r} is not a whole number from 1 to '
+                f'{most:,}')
+    return number
 
 
-def _class(text: str) -> tuple[str, hostclass.HostClass]:
-    try:
-        return 'guest_class', hostclass.HostClass(text)
-    except ValueError:
-        _refuse(f'class {text!r} is neither dedicated nor shared')
-
-
-def _whole(key: str, name: str, most: int) -> Callable[[str], tuple[str, int]]:
-    def read(text: str) -> tuple[str, int]:
-        if not (text.isascii() and text.isdecimal() and len(text) < 12
-                and 1 <= int(text) <= most):
-            _refuse(f'{key} {text!r} is not a whole number from 1 to {most:,}')
-        return name, int(text)
-
-    return read
-
-
-def _positive(key: str, name: str) -> Callable[[str], tuple[str, float]]:
-    def read(text: str) -> tuple[str, float]:
-        if not _is_number(text) or not float(text):
-            _refuse(f'{key} {text!r} is not a number above 0')
-        return name, float(text)
-
-    return read
-
-
-_READERS: Mapping[str, Callable[[str], tuple[str, object]]] = {
-    'mix': _mix,
-    'memory': _whole('memory', 'memory_mib', 10 ** 8),
-    'cells': _whole('cells', 'cells', 64),
-    'class': _class,
-    'lifetime': _lifetime,
-    'distribution': _distribution,
-    'sigma': _positive('sigma', 'sigma'),
-    'rate': _positive('rate', 'rate_per_hour'),
-    'load': _load,
-    'count': _whole('count', 'count', _MOST_ARRIVALS),
-}
+def _positive(given: Mapping[str, str], key: str) -> float | None:
+    if key not in given:
+        return None
+    number = positive(given[key])
+    if number is None:
+        _refuse(f'{key} {given[key]!r} is not a number above 0')
+    return number

@@ -14,10 +14,9 @@ The first line names the columns, which stand in any order:
 * ``lifetime``: seconds; empty, or without the column, for a guest that stays.
 """
 
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import contextlib
+from collections.abc import Sequence
 import csv
 import dataclasses
 import hashlib
@@ -30,6 +29,7 @@ from nova_pinning import errors
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
+from nova_pinning.simulation import spec
 
 _COLUMNS = ('time', 'id', 'flavor', 'vcpus', 'memory', 'class', 'cells',
             'pages', 'lifetime')
@@ -62,13 +62,22 @@ class TraceRow(NamedTuple):
 class TraceSummary:
     """What a trace has in it.
 
-    :param flavors: names, with the line in which each is used first
+    :param flavors: names, with where each is used first
     :param digest: of the file
     """
 
+    path: str
     count: int
-    flavors: Mapping[str, int]
+    flavors: Mapping[str, errors.Location]
     digest: str
+
+    def source(self, flavors: Mapping[str, guest_request.GuestRequest],
+               _dedicated_cpus: int) -> 'ArrivalTrace':
+        """What gives the arrivals.
+
+        :param flavors: by name
+        """
+        return ArrivalTrace(self.path, self.count, flavors, self.digest)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -115,16 +124,16 @@ def scan(path: str) -> TraceSummary:
     :raises errors.InputError: for the first thing in it that is wrong
     """
     count = 0
-    flavors: dict[str, int] = {}
+    flavors: dict[str, errors.Location] = {}
     for row in rows(path):
         count += 1
         if row.flavor:
-            flavors.setdefault(row.flavor, row.line)
+            flavors.setdefault(row.flavor, errors.Location(path, row.line))
     if not count:
         raise errors.InputError('has no arrivals', errors.Location(path))
     with open(path, 'rb') as file:
         digest = hashlib.file_digest(file, 'sha256').hexdigest()
-    return TraceSummary(count, flavors, digest)
+    return TraceSummary(path, count, flavors, digest)
 
 
 def rows(path: str) -> Iterator[TraceRow]:
@@ -132,62 +141,52 @@ def rows(path: str) -> Iterator[TraceRow]:
 
     :raises errors.InputError: at the first one that is wrong
     """
-    with _open(path) as file:
-        reader = csv.reader(file, strict=True)
-        columns: list[str] | None = None
-        seen: set[str] = set()
-        last = -math.inf
-        for cells in _lines(reader, path):
-            where = errors.Location(path, reader.line_num)
-            if columns is None:
-                columns = _header(cells, where)
-                continue
-            if not cells:
-                continue
-            if len(cells) != len(columns):
-                raise errors.InputError(
-                    f'has {len(cells)} columns, the first line has '
-                    f'{len(columns)}', where)
-            row = _row({name: cell.strip() for name, cell
-                        in zip(columns, cells)}, where)
-            if row.time_seconds < last:
-                raise errors.InputError(
-                    f'time {row.time_seconds:g} is before {last:g}, that of '
-                    'the line before', where, 'sort the trace by time')
-            if row.id in seen:
-                raise errors.InputError(f'id {row.id!r} appears twice', where)
-            last = row.time_seconds
-            seen.add(row.id)
-            yield row
-        if columns is None:
-            raise errors.InputError('is empty', errors.Location(path))
-
-
-@contextlib.contextmanager
-def _open(path: str) -> Iterator[Iterable[str]]:
+    reader = None
     try:
         with open(path, encoding='utf-8-sig', newline='') as file:
-            yield file
+            reader = csv.DictReader(file, strict=True)
+            yield from _rows(reader, path)
     except OSError as error:
         raise errors.InputError(f'cannot be read: {error.strerror}',
                                 errors.Location(path)) from None
-
-
-def _lines(reader: Iterator[list[str]], path: str) -> Iterator[list[str]]:
-    try:
-        yield from reader
     except csv.Error as error:
-        raise errors.InputError(
-            f'is not CSV: {error}',
-            errors.Location(path, getattr(reader, 'line_num', 0)),
-        ) from None
+        raise errors.InputError(f'is not CSV: {error}', errors.Location(
+            path, reader.reader.line_num if reader else 0)) from None
     except UnicodeDecodeError:
         # Lines are decoded many at a time.
         raise errors.InputError(
             'is not UTF-8 text', errors.Location(path)) from None
 
 
-def _header(cells: list[str], where: errors.Location) -> list[str]:
+def _rows(reader: 'csv.DictReader[str]', path: str) -> Iterator[TraceRow]:
+    if not reader.fieldnames:
+        raise errors.InputError('is empty', errors.Location(path))
+    columns = reader.fieldnames = _header(
+        reader.fieldnames, errors.Location(path, reader.line_num))
+    seen: set[str] = set()
+    last = -math.inf
+    for cells in reader:
+        where = errors.Location(path, reader.line_num)
+        values = [*cells.values()]
+        if None in cells or None in values:
+            more = cells.get(None) or ()
+            count = len(columns) - values.count(None) + len(more)
+            raise errors.InputError(
+                f'has {count} columns, the first line has {len(columns)}',
+                where)
+        row = _row({name: cell.strip() for name, cell in cells.items()}, where)
+        if row.time_seconds < last:
+            raise errors.InputError(
+                f'time {row.time_seconds:g} is before {last:g}, that of '
+                'the line before', where, 'sort the trace by time')
+        if row.id in seen:
+            raise errors.InputError(f'id {row.id!r} appears twice', where)
+        last = row.time_seconds
+        seen.add(row.id)
+        yield row
+
+
+def _header(cells: Sequence[str], where: errors.Location) -> list[str]:
     columns = [cell.strip().lower() for cell in cells]
     unknown = [name for name in columns if name not in _COLUMNS]
     if unknown:
@@ -234,7 +233,8 @@ def _row(cells: Mapping[str, str], where: errors.Location) -> TraceRow:
     return TraceRow(
         where.line, _seconds(cells['time'], 'time', where), cells['id'],
         _seconds(lifetime, 'lifetime', where) if lifetime else None,
-        flavor, vcpus, memory_mib, _class(cells.get('class', ''), where),
+        flavor, vcpus, memory_mib, spec.host_class(
+            cells.get('class', ''), where),
         *((1, None) if flavor else (count, page_size_kib)))
 
 
@@ -255,15 +255,6 @@ def _pages(text: str, where: errors.Location) -> int | None:
     return size_kib
 
 
-def _class(text: str, where: errors.Location) -> hostclass.HostClass:
-    try:
-        return hostclass.HostClass(text or 'dedicated')
-    except ValueError:
-        raise errors.InputError(
-            f'class {text!r} is neither dedicated nor shared', where,
-        ) from None
-
-
 def _seconds(text: str, name: str, where: errors.Location) -> float:
     try:
         seconds = float(text)
@@ -276,8 +267,8 @@ def _seconds(text: str, name: str, where: errors.Location) -> float:
 
 
 def _whole(text: str, name: str, most: int, where: errors.Location) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 15
-            and 1 <= int(text) <= most):
+    number = spec.whole(text, most)
+    if number is None:
         raise errors.InputError(
             f'{name} {text!r} is not a whole number from 1 to {most:,}', where)
-    return int(text)
+    return number

@@ -36,7 +36,7 @@ class TestSpec(testtools.TestCase):
 
     def test_flavors(self):
         found = spec.parse('mix=small:3,2 rate=1 class=shared')
-        self.assertEqual(('small',), found.flavors)
+        self.assertEqual(['small'], [*found.flavors])
         small = guests.plain(1, 1)
         load = found.source({'small': small}, 0)
         self.assertIs(small, load.mix[0][0])
@@ -46,8 +46,8 @@ class TestSpec(testtools.TestCase):
     def test_flavor_names(self, mix):
         found = spec.parse(f'mix={mix} rate=1')
         self.assertEqual(
-            {'aggregate:a:2,b': ('aggregate:a', 'b'), 'x': ('x',)}[mix],
-            found.flavors)
+            {'aggregate:a:2,b': ['aggregate:a', 'b'], 'x': ['x']}[mix],
+            [*found.flavors])
 
     def test_forever(self):
         load = spec.parse('mix=8 rate=1 lifetime=forever').source({}, 0)

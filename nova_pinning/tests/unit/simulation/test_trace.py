@@ -49,7 +49,9 @@ class TestTrace(_Base):
     def test_scan(self):
         self.write(GOOD)
         found = trace.scan(self.path)
-        self.assertEqual((3, {'big': 4}), (found.count, found.flavors))
+        self.assertEqual(
+            (3, {'big': errors.Location(self.path, 4)}),
+            (found.count, found.flavors))
         self.write(GOOD.replace('8192', '8193'))
         self.assertNotEqual(found.digest, trace.scan(self.path).digest)
 
