@@ -8,7 +8,6 @@ left, arrays are compared. A host of which not all is known takes no guest
 that it matters to, and what is not known is noted.
 """
 
-from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 from typing import TypeAlias
@@ -83,17 +82,12 @@ class AdmissionColumns:
         known = self._could_hold.get(id(request))
         if known is None:
             hardware = judge.AdmissionJudge(assumes=self.judge.assumes)
-            answers = []
-            for occupancy in self.empty:
-                answers.append(hardware.answer(request, occupancy))
-                if isinstance(answers[-1], outcome.Admitted):
-                    break
-            else:
-                for sort, answer in enumerate(answers):
-                    if isinstance(answer, outcome.Undecided):
-                        self._note(sort, answer.doubts)
-            known = self._could_hold[id(request)] = request, bool(
-                answers) and isinstance(answers[-1], outcome.Admitted)
+            known = self._could_hold[id(request)] = request, any(
+                isinstance(hardware.answer(request, occupancy),
+                           outcome.Admitted) for occupancy in self.empty)
+            if not known[1]:
+                # What is not known is noted by the way.
+                self.of(request).offered()
         return known[1]
 
     def note(self, request: guest_request.GuestRequest, sort: int,
@@ -108,13 +102,11 @@ class AdmissionColumns:
         self._noted.add(key)
         if not isinstance(self.judge.answer(request, self.empty[sort]),
                           outcome.NotAdmitted):
-            self._note(sort, doubts)
-
-    def _note(self, sort: int, doubts: Iterable[outcome.Doubt]) -> None:
-        for doubt in doubts:
-            of_kind = self._doubts.setdefault(doubt.kind, {})
-            for index in numpy.flatnonzero(self.sorts == sort).tolist():
-                of_kind.setdefault(self.ledger.hosts[index].name, doubt.text)
+            for doubt in doubts:
+                of_kind = self._doubts.setdefault(doubt.kind, {})
+                for index in numpy.flatnonzero(self.sorts == sort).tolist():
+                    of_kind.setdefault(
+                        self.ledger.hosts[index].name, doubt.text)
 
     @property
     def doubts(self) -> tuple[gaps.Counted, ...]:
@@ -256,7 +248,7 @@ def of_fleet(
     :param assumes: as :class:`judge.AdmissionJudge` has it
     :raises errors.InputError: if an option of the configuration is wrong
     """
-    options = settings.read(configuration, _ask_nova)
+    options = settings.read(configuration)
     return AdmissionColumns(
         occupancy_ledger.OccupancyLedger(fleet, order, is_empty),
         judge.AdmissionJudge(dataclasses.replace(
@@ -264,7 +256,8 @@ def of_fleet(
             packs_cells=configuration.packs_cells,
             enabled_filters=configuration.enabled_filters,
             unknown_host_class=options.unknown_host_class),
-            options.bounds, assumes))
+            fit.ClaimBounds(options.nova_claim_max_seconds, ask_nova=(
+                _ask_nova if options.check_nova_claim else None)), assumes))
 
 
 def _ask_nova(attempt: fit.ClaimAttempt, choice: fit.CellChoice,

@@ -29,27 +29,18 @@ Decisions = dict[compare.StudyCase, list[int]]
 def inputs(study: compare.Study) -> str:
     """A digest of everything that decisions depend on, this release too."""
     parts = [importlib.metadata.version('nova-pinning'),
-             document.dumps(study.fleet), _text(study.source),
-             _text(study.plan), _text(study.configurations),
-             _text(study.seeds), _text(study.is_fast)]
+             document.dumps(study.fleet), json.dumps([
+                 study.source, study.plan, study.configurations, study.seeds,
+                 study.is_fast], default=_plain, sort_keys=True)]
     return hashlib.sha256('\n'.join(parts).encode()).hexdigest()
 
 
-def _text(value: Any) -> str:
-    """A text that is the same for equal values in any process."""
+def _plain(value: Any) -> Any:
+    """What JSON has in the place of a value, equal for equal ones."""
     if dataclasses.is_dataclass(value):
-        return _text([type(value).__name__, *(
-            getattr(value, field.name) for field in dataclasses.fields(value)
-            if field.compare)])
-    if isinstance(value, Mapping):
-        return '{' + ','.join(sorted(
-            f'{_text(key)}:{_text(item)}'
-            for key, item in value.items())) + '}'
-    if isinstance(value, (set, frozenset)):
-        return '{' + ','.join(sorted(map(_text, value))) + '}'
-    if isinstance(value, (list, tuple)):
-        return '[' + ','.join(map(_text, value)) + ']'
-    return repr(value)
+        return {field.name: getattr(value, field.name)
+                for field in dataclasses.fields(value) if field.compare}
+    return dict(value) if isinstance(value, Mapping) else sorted(value)
 
 
 def read(path: str, digest: str) -> Decisions:

@@ -118,25 +118,10 @@ def perform(
     known = known or {}
     if min(processes, len(study.cases)) < 2:
         return [
-            study.perform(case, known.get(case, ()), _new_only(
-                len(known.get(case, ())), functools.partial(decided, case)))
+            study.perform(case, known.get(case, ()),
+                          functools.partial(decided, case))
             for case in study.cases]
     return _perform_apart(study, processes, known, decided)
-
-
-def _new_only(
-    known: int, decided: Callable[[list[int]], None],
-) -> Callable[[list[int]], None]:
-    """A ``decided`` that leaves out the first ones, which are known."""
-    left = known
-
-    def new_only(decisions: list[int]) -> None:
-        nonlocal left
-        new = decisions[left:]
-        left = max(0, left - len(decisions))
-        decided(new)
-
-    return new_only
 
 
 def _perform_apart(
@@ -189,25 +174,18 @@ class _StoppedError(Exception):
     """The process is to end."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Worker:
-
-    study: Study
-    channel: Any
-    stopping: Any
-
-
-_worker: _Worker | None = None
+#: What is to be run, where decisions go, and what tells to stop.
+_work_on: tuple[Study, Any, Any] | None = None
 
 
 def _start(study: Study, channel: Any, stopping: Any) -> None:
-    global _worker
+    global _work_on
     # An interrupt from the terminal is for the first process, which then
     # tells this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What nobody reads any more must not keep this process from its end.
     channel.cancel_join_thread()
-    _worker = _Worker(study, channel, stopping)
+    _work_on = study, channel, stopping
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -223,12 +201,12 @@ def _end_with_parent() -> None:
 
 
 def _work(case: StudyCase, known: tuple[int, ...]) -> simulation_run.Result:
-    assert _worker is not None
-    worker = _worker
+    assert _work_on is not None
+    study, channel, stopping = _work_on
 
     def decided(decisions: list[int]) -> None:
-        if worker.stopping.is_set():
+        if stopping.is_set():
             raise _StoppedError
-        worker.channel.put((case, decisions))
+        channel.put((case, decisions))
 
-    return worker.study.perform(case, known, _new_only(len(known), decided))
+    return study.perform(case, known, decided)

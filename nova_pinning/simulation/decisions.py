@@ -9,7 +9,7 @@ is above says which host a guest was put on.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from nova_pinning.simulation import fast
+from nova_pinning.simulation import column_scheduler
 
 REFUSED = -1
 
@@ -28,7 +28,7 @@ class MoveDecision(NamedTuple):
     is_made: bool = True
 
 
-def encoded(decision: fast.SchedulingDecision) -> int:
+def encoded(decision: column_scheduler.SchedulingDecision) -> int:
     """A decision on a request as one number."""
     if decision.host is None:
         return REFUSED
@@ -37,14 +37,13 @@ def encoded(decision: fast.SchedulingDecision) -> int:
             + (decision.is_l3_possible is not None))
 
 
-def decoded(number: int) -> fast.SchedulingDecision:
+def decoded(number: int) -> column_scheduler.SchedulingDecision:
     """The reverse of :func:`encoded`."""
     if number < 0:
-        return fast.SchedulingDecision(None)
+        return column_scheduler.REFUSED
     host, flags = divmod(number, 8)
-    if not flags & 1:
-        return fast.SchedulingDecision(host)
-    return fast.SchedulingDecision(host, bool(flags & 2), bool(flags & 4))
+    return column_scheduler.SchedulingDecision(host, *(
+        (bool(flags & 2), bool(flags & 4)) if flags & 1 else ()))
 
 
 def encoded_move(move: MoveDecision, hosts: int) -> int:

@@ -13,12 +13,10 @@ from collections.abc import Mapping
 import enum
 import math
 from typing import Any
-from typing import NamedTuple
 from typing import TypeAlias
 
 import numpy
 
-from nova_pinning.admission import guest_request
 from nova_pinning.admission import judge
 from nova_pinning.admission import providers
 from nova_pinning import fit
@@ -27,6 +25,7 @@ from nova_pinning import model
 from nova_pinning.scheduler import mix
 from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import cell_state
+from nova_pinning.simulation import column_scheduler
 from nova_pinning.simulation import hosts
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import settings
@@ -38,23 +37,8 @@ Indices: TypeAlias = numpy.ndarray
 _MAX_DEVICES = 100
 
 
-class SchedulingDecision(NamedTuple):
-    """What became of a request.
-
-    :param host: place of the host in the ledger, None if no host will do
-    :param is_l3_possible: whether some host would have put the guest in as
-        few L3 domains as can be; None if that was not looked at
-    :param is_l3_met: whether the chosen one does
-    """
-
-    host: int | None
-    is_l3_possible: bool | None = None
-    is_l3_met: bool | None = None
-
-
 #: [scheduler] max_attempts, as nova has it where nobody says otherwise.
 _MAX_ATTEMPTS = 3
-_REFUSED = SchedulingDecision(None)
 
 
 class _HostTier(enum.IntEnum):
@@ -105,10 +89,9 @@ class _FastKind:
         self.left = numpy.zeros(count, dtype=numpy.int64)
 
 
-class FastScheduler:
+class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
     """Schedules guests on the hosts of a ledger.
 
-    :param columns: with the ledger
     :param looks_at_l3: whether decisions tell about L3 domains
     """
 
@@ -117,14 +100,16 @@ class FastScheduler:
         configuration: scheduler_configuration.SchedulerConfiguration,
         looks_at_l3: bool = False,
     ) -> None:
-        self._columns = columns
-        self.ledger = columns.ledger
+        super().__init__(columns)
         self._judge = columns.judge
         self._patient_judge = judge.AdmissionJudge(
             self._judge.rules, self._judge.bounds._replace(is_patient=True))
-        self._settings = settings.read(configuration)
+        options = settings.read(configuration)
+        self._prefers_exclusive_l3 = options.prefer_exclusive_l3
+        #: () for that of the recent requests
+        self._configured_mix = mix.configured_mix(options.fragmentation_mix)
         self._looks_at_l3 = looks_at_l3
-        self._recent = mix.RecentMix(self._settings.recent_requests)
+        self._recent = mix.RecentMix(options.fragmentation_recent_requests)
         #: Sizes that stranded CPUs were ever calculated for, numbered.
         self._sizes: dict[fit.Size, int] = {}
         #: Shares of sizes, these by number.
@@ -151,52 +136,32 @@ class FastScheduler:
             name == scheduler_configuration.CACHE_LOCALITY
             for name, _multiplier in self._weighers)
 
-    def place(self, uuid: str, request: guest_request.GuestRequest,
-              known: SchedulingDecision | None = None) -> SchedulingDecision:
-        """Put a guest where the scheduler would, if there is a place.
-
-        :param known: the decision, if it was made in an earlier run
-        """
-        kind = self._kinds.get(id(request)) or self._new_kind(request)
-        offered = kind.columns.offered()
-        if not offered.any():
-            # No filter ever sees such a request.
-            return _REFUSED
-        if kind.is_pinned:
-            self._note_request(uuid, kind)
-        passing = offered & kind.columns.passing()
+    def ask(self, uuid: str,
+            kind: admission_columns.KindColumns) -> _FastKind:
+        """What is known of guests of the kind."""
+        known = self._kinds.get(id(kind.request))
         if known is None:
-            indices = numpy.flatnonzero(passing)
-        elif known.host is None:
-            return known
-        else:
-            indices = numpy.array([known.host])[passing[[known.host]]]
-        indices = self._passing(kind, indices)
-        if not len(indices):
-            return _REFUSED
-        index = int(self._choose(kind, indices))
-        self._take(uuid, kind, index)
-        return known or self._decision(kind, indices, index)
+            known = self._kinds[id(kind.request)] = _FastKind(
+                len(self._kinds), kind, len(self.ledger.hosts))
+        if known.is_pinned:
+            self._note_request(uuid, known)
+        return known
 
-    def move(self, uuid: str, request: guest_request.GuestRequest,
-             target: int) -> bool:
-        """Migrate a guest to a host that is named, if nova would.
-
-        :param request: for the guest
-        :param target: place of another host in the ledger
-        :returns: whether it is there now; if not, it is where it was
-        """
-        kind = self._kinds.get(id(request)) or self._new_kind(request)
-        offered = kind.columns.offered()
-        if not offered[target]:
-            return False
-        if kind.is_pinned:
-            self._note_request(uuid, kind)
-        if not kind.columns.passing()[target] or not len(
-                self._passing(kind, numpy.array([target]))):
-            return False
-        self._take(uuid, kind, target)
-        return True
+    def choose(
+        self, asked: _FastKind, kind: admission_columns.KindColumns,
+        indices: Indices,
+    ) -> column_scheduler.SchedulingDecision:
+        """As PinnedTopologyFilter and the weighers do."""
+        passing = self._passing(asked, indices)
+        if not len(passing):
+            return column_scheduler.REFUSED
+        index = int(self._choose(asked, passing))
+        if not (self._looks_at_l3 and asked.is_pinned):
+            return column_scheduler.SchedulingDecision(index)
+        met = asked.l3_domains[passing] <= asked.l3_fewest[passing]
+        return column_scheduler.SchedulingDecision(
+            index, bool(met.any()),
+            bool(asked.l3_domains[index] <= asked.l3_fewest[index]))
 
     def _passing(self, kind: _FastKind, indices: Indices) -> Indices:
         """Of some hosts those that PinnedTopologyFilter lets pass."""
@@ -205,50 +170,26 @@ class FastScheduler:
         self._look(kind, indices)
         return self._best_tier(kind, indices)
 
-    def _take(self, uuid: str, kind: _FastKind, index: int) -> None:
-        """Enter a guest into the ledger, where the last look put it.
-
-        If it is on another host, it leaves that.
-        """
-        decision = kind.decisions[index]
+    def take(self, uuid: str, asked: _FastKind,
+             kind: admission_columns.KindColumns, index: int) -> None:
+        """Enter a guest into the ledger, where the last look put it."""
+        decision = asked.decisions[index]
         occupancy = self.ledger.occupancies[index]
         use = judge.use_of(
             kind.request, occupancy,
             judge.FLOATING if decision is None else decision.fit,
-            kind.candidates[index] or kind.columns.candidates(index)[0])
+            asked.candidates[index] or kind.candidates(index)[0])
         if uuid in self.ledger.placed_guests:
             self.ledger.release(uuid)
         self.ledger.take(index, judge.resident(
             kind.request, occupancy, use, uuid))
-
-    def _decision(self, kind: _FastKind, indices: Indices,
-                  index: int) -> SchedulingDecision:
-        if not (self._looks_at_l3 and kind.is_pinned):
-            return SchedulingDecision(index)
-        met = kind.l3_domains[indices] <= kind.l3_fewest[indices]
-        return SchedulingDecision(
-            index, bool(met.any()),
-            bool(kind.l3_domains[index] <= kind.l3_fewest[index]))
-
-    def remove(self, uuid: str) -> None:
-        """Take a guest off its host."""
-        self.ledger.release(uuid)
-
-    def close(self) -> None:
-        """There is nothing to give back."""
-
-    def _new_kind(self, request: guest_request.GuestRequest) -> _FastKind:
-        kind = self._kinds[id(request)] = _FastKind(
-            len(self._kinds), self._columns.of(request),
-            len(self.ledger.hosts))
-        return kind
 
     def _note_request(self, uuid: str, kind: _FastKind) -> None:
         """Note the sizes that stranded CPUs are calculated for."""
         if not self._needs_losses:
             return
         assert kind.request.topology is not None
-        sizes: mix.Mix = self._settings.mix
+        sizes = self._configured_mix
         if not sizes:
             self._recent.add(uuid, kind.request.topology)
             sizes = self._recent.mix()
@@ -389,7 +330,7 @@ class FastScheduler:
                 cell_fit = decision.fit.cells[index]
                 known = notes[key] = (
                     *score.l3_use(domain_of, cell, cell_fit,
-                                  self._settings.prefer_exclusive_l3),
+                                  self._prefers_exclusive_l3),
                     -(-len(cell_fit.pins) // (l3_cpus or len(domain_of) or 1)))
             domains += known[0]
             cost += known[1]

@@ -5,7 +5,6 @@ import collections
 from collections.abc import Sequence
 import dataclasses
 import hashlib
-from typing import Any
 from typing import NamedTuple
 
 import numpy
@@ -92,9 +91,9 @@ class Moment:
     dedicated_vcpus: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True, kw_only=True)
 class RunResult:
-    """What a run found.
+    """What a run found; it grows until the run ends.
 
     :param dedicated_cpus: that the fleet has
     :param first_refusal: None if there was none
@@ -116,15 +115,15 @@ class RunResult:
     seed: int
     hosts: int
     dedicated_cpus: int
-    arrivals: int
-    departures: int
-    refused: int
-    kinds: tuple[KindResult, ...]
-    samples: tuple[FleetSample, ...]
-    first_refusal: Moment | None
-    limit: Moment | None
-    final_vcpus: int
-    digest: str
+    arrivals: int = 0
+    departures: int = 0
+    refused: int = 0
+    kinds: tuple[KindResult, ...] = ()
+    samples: tuple[FleetSample, ...] = ()
+    first_refusal: Moment | None = None
+    limit: Moment | None = None
+    final_vcpus: int = 0
+    digest: str = ''
     l3_possible: int | None = None
     l3_met: int | None = None
     impossible: tuple[ImpossibleKind, ...] = ()
@@ -156,15 +155,17 @@ def least_arrivals(window: int) -> int:
 class RunMeter:
     """Counts what happens in a run.
 
+    :param found: to be filled
     :param refused_share: of the arrivals in a window, the limit
     :param window: arrivals
     """
 
     def __init__(self,
                  ledger: occupancy_ledger.OccupancyLedger,
-                 refused_share: float = 0.01,
+                 found: RunResult, refused_share: float = 0.01,
                  window: int = 1000) -> None:
         self._ledger = ledger
+        self.found = found
         self._refused_share = refused_share
         self._window: collections.deque[bool] = collections.deque(
             maxlen=window)
@@ -177,18 +178,11 @@ class RunMeter:
         # the host that this is about.
         self._lost = numpy.zeros((len(ledger.hosts), 0), dtype=numpy.int64)
         self._seen = numpy.full(len(ledger.hosts), -1, dtype=numpy.int64)
-        self._kinds: dict[tuple[str, int], list[int]] = {}
+        self._kinds: dict[tuple[int, str], list[int]] = {}
         self._hash = hashlib.sha256()
         self._micros: list[float] = []
-        self._l3 = [0, 0, 0]
         self._impossible: collections.Counter[
-            tuple[str, int]] = collections.Counter()
-        self._moves: MoveCounts | None = None
-        self.arrivals = 0
-        self.departures = 0
-        self.refused = 0
-        self.first_refusal: Moment | None = None
-        self.limit: Moment | None = None
+            tuple[int, str]] = collections.Counter()
 
     def arrived(
         self, time_seconds: float, request: guest_request.GuestRequest,
@@ -200,12 +194,13 @@ class RunMeter:
         :param host: None if it was refused
         :param micros: that the decision took
         """
-        self.arrivals += 1
+        found = self.found
+        found.arrivals += 1
         is_refused = host is None
         name = '-' if host is None else self._ledger.hosts[host].name
         self._hash.update(f'{name}\n'.encode())
         counts = self._kinds.setdefault(
-            (request.name, request.vcpus), [0, 0])
+            (request.vcpus, request.name), [0, 0])
         counts[0] += 1
         counts[1] += is_refused
         if request.topology is not None and request.topology.is_pinned:
@@ -213,16 +208,16 @@ class RunMeter:
         if micros is not None:
             self._micros.append(micros)
         if is_l3_possible is not None:
-            self._l3[0] += 1
-            self._l3[1] += is_l3_possible
-            self._l3[2] += is_l3_possible and bool(is_l3_met)
+            found.l3_possible = (found.l3_possible or 0) + is_l3_possible
+            found.l3_met = (found.l3_met or 0) + (
+                is_l3_possible and bool(is_l3_met))
         self._count_refusal(time_seconds, is_refused)
-        if self.arrivals % self._every == 0:
+        if found.arrivals % self._every == 0:
             self._sample(time_seconds)
 
     def left_out(self, request: guest_request.GuestRequest) -> None:
         """Note the arrival of a guest that no host could ever hold."""
-        self._impossible[request.name, request.vcpus] += 1
+        self._impossible[request.vcpus, request.name] += 1
 
     def rebalanced(self, numbers: Sequence[int], made: int, refused: int,
                    memory_mib: int) -> None:
@@ -231,8 +226,8 @@ class RunMeter:
         :param numbers: the moves as whole numbers
         """
         self._hash.update(f'{numbers}\n'.encode())
-        before = self._moves or MoveCounts(0, 0, 0, 0)
-        self._moves = MoveCounts(
+        before = self.found.moves or MoveCounts(0, 0, 0, 0)
+        self.found.moves = MoveCounts(
             before.plans + 1, before.made + made, before.refused + refused,
             before.memory_mib + memory_mib)
 
@@ -244,23 +239,25 @@ class RunMeter:
         self._refused_in_window += is_refused
         if not is_refused:
             return
-        self.refused += 1
-        if self.first_refusal is None:
-            self.first_refusal = self._moment(time_seconds)
-        if (self.limit is None and len(window) >= self._least
+        found = self.found
+        found.refused += 1
+        if found.first_refusal is None:
+            found.first_refusal = self._moment(time_seconds)
+        if (found.limit is None and len(window) >= self._least
                 and self._refused_in_window
                 >= self._refused_share * len(window)):
-            self.limit = self._moment(time_seconds)
+            found.limit = self._moment(time_seconds)
 
     def _moment(self, time_seconds: float) -> Moment:
-        return Moment(self.arrivals, time_seconds,
+        return Moment(self.found.arrivals, time_seconds,
                       self._ledger.sold_vcpus[_DEDICATED])
 
     def _sample(self, time_seconds: float) -> None:
         self._samples.append(FleetSample(
-            self.arrivals, time_seconds, self._ledger.sold_vcpus[_DEDICATED],
+            self.found.arrivals, time_seconds,
+            self._ledger.sold_vcpus[_DEDICATED],
             self._ledger.sold_vcpus[_DEDICATED.other], self._stranded(),
-            self.refused))
+            self.found.refused))
         if len(self._samples) >= _MOST_SAMPLES:
             self._samples = self._samples[1::2]
             self._every *= 2
@@ -283,40 +280,23 @@ class RunMeter:
             return 0.0
         return int((self._lost.sum(axis=0) * counts).sum()) / total
 
-    def result(
-        self, configuration: str, seed: int,
-        doubts: tuple[gaps.Counted, ...],
-    ) -> RunResult:
+    def result(self, doubts: tuple[gaps.Counted, ...]) -> RunResult:
         """What was found; to be asked for at the end of the run."""
-        looked, possible, met = self._l3
-        micros = sorted(self._micros)
-        count = len(micros)
-        more: dict[str, Any] = {}
-        if looked:
-            more = {'l3_possible': possible, 'l3_met': met}
-        return RunResult(
-            configuration=configuration, seed=seed,
-            hosts=len(self._ledger.hosts),
-            dedicated_cpus=self._ledger.dedicated_cpus,
-            arrivals=self.arrivals, departures=self.departures,
-            refused=self.refused,
-            kinds=tuple(
-                KindResult(name, vcpus, arrivals, refused)
-                for (name, vcpus), (arrivals, refused) in sorted(
-                    self._kinds.items(),
-                    key=lambda item: (item[0][1], item[0][0]))),
-            samples=tuple(self._samples), first_refusal=self.first_refusal,
-            limit=self.limit, final_vcpus=self._ledger.sold_vcpus[_DEDICATED],
-            impossible=tuple(
-                ImpossibleKind(name, vcpus, arrivals)
-                for (name, vcpus), arrivals in sorted(
-                    self._impossible.items(),
-                    key=lambda item: (item[0][1], item[0][0]))),
-            moves=self._moves, doubts=doubts,
-            digest=self._hash.hexdigest()[:32],
-            decision_micros=micros[count // 2] if count else 0.0,
-            decision_micros_99=micros[count * 99 // 100] if count else 0.0,
-            **more)
+        found, micros = self.found, sorted(self._micros)
+        found.kinds = tuple([
+            KindResult(name, vcpus, *counts)
+            for (vcpus, name), counts in sorted(self._kinds.items())])
+        found.impossible = tuple([
+            ImpossibleKind(name, vcpus, arrivals)
+            for (vcpus, name), arrivals in sorted(self._impossible.items())])
+        found.samples = tuple(self._samples)
+        found.final_vcpus = self._ledger.sold_vcpus[_DEDICATED]
+        found.digest = self._hash.hexdigest()[:32]
+        found.doubts = doubts
+        if micros:
+            found.decision_micros = micros[len(micros) // 2]
+            found.decision_micros_99 = micros[len(micros) * 99 // 100]
+        return found
 
 
 def _stranded(cells: Sequence[model.CellView], size: fit.Size) -> int:

@@ -13,26 +13,22 @@ Importing this imports nova: call ``bridge.standalone.prepare()`` first.
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
 import contextlib
 import json
 from typing import Any
 import uuid as uuid_module
 
 from nova import context as nova_context
-from nova import exception
 from nova import objects
 from nova.objects import pci_device_pool
 from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager
 from nova.scheduler import weights as nova_weights
 from nova.virt import hardware
-import numpy
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import judge
-from nova_pinning.admission import outcome
 from nova_pinning.admission import providers
 from nova_pinning.bridge import claim as claims
 from nova_pinning.bridge import nova_objects
@@ -48,7 +44,7 @@ from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import requests
 from nova_pinning.simulation import admission_columns
-from nova_pinning.simulation import fast
+from nova_pinning.simulation import column_scheduler
 from nova_pinning.simulation import hosts
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import settings
@@ -62,7 +58,6 @@ _FILTERS = (
 _OWN_WEIGHERS = 'nova_pinning.scheduler.weights'
 _NAMESPACE = uuid_module.UUID('7d1e2f5a-2f0e-4f5c-8f5e-6f6f1c0f3a10')
 _INSTANCE = '00000000-0000-0000-0000-000000000001'
-_REFUSED = fast.SchedulingDecision(None)
 
 
 class BestFitWeigher(nova_weights.BaseHostWeigher):
@@ -80,22 +75,19 @@ class BestFitWeigher(nova_weights.BaseHostWeigher):
         return -float(score.left_over(placement.guest, placement.cells))
 
 
-class NovaReplay:
+class NovaReplay(column_scheduler.ColumnScheduler[Any]):
     """A scheduler for ``simulation_run.run`` that is nova's.
 
     Options of nova apply from the beginning until :meth:`close`, so there can
     be only one in a process at a time.
-
-    :param columns: with the ledger
     """
 
     def __init__(
         self, columns: admission_columns.AdmissionColumns,
         configuration: scheduler_configuration.SchedulerConfiguration,
     ) -> None:
-        self._columns = columns
-        self.ledger = ledger = columns.ledger
-        rules = columns.judge.rules
+        super().__init__(columns)
+        ledger, rules = columns.ledger, columns.judge.rules
         objects.register_all()
         self._stack = contextlib.ExitStack()
         self._stack.enter_context(
@@ -149,51 +141,6 @@ class NovaReplay:
             names.append(f'{__name__}.{BestFitWeigher.__name__}')
         return [*theirs, *self._weight_handler.get_matching_classes(names)]
 
-    def place(
-        self, uuid: str, request: guest_request.GuestRequest,
-        known: fast.SchedulingDecision | None = None
-    ) -> fast.SchedulingDecision:
-        """Put a guest where nova would.
-
-        :param known: the decision, if it was made in an earlier run
-        """
-        columns = self._columns.of(request)
-        offered = columns.offered()
-        if not offered.any():
-            # Filters and weighers see requests that find hosts only.
-            return _REFUSED
-        spec = self._spec(request, uuid)
-        passing = offered & columns.passing()
-        if known is not None and known.host is None:
-            return known
-        index = self._choose(columns, spec, [
-            index for index in numpy.flatnonzero(passing).tolist()
-            if known is None or known.host == index])
-        if index is None:
-            return _REFUSED
-        self._take(uuid, index, spec, columns)
-        return known or fast.SchedulingDecision(index)
-
-    def move(self, uuid: str, request: guest_request.GuestRequest,
-             target: int) -> bool:
-        """Migrate a guest to a host that is named, if nova would.
-
-        It is claimed there before it leaves its host.
-
-        :param request: for the guest
-        :param target: place of another host in the ledger
-        :returns: whether it is there now; if not, it is where it was
-        """
-        columns = self._columns.of(request)
-        if not columns.offered()[target]:
-            return False
-        spec = self._spec(request, uuid)
-        if not columns.passing()[target] or self._choose(
-                columns, spec, [target]) is None:
-            return False
-        self._take(uuid, target, spec, columns)
-        return True
-
     def remove(self, uuid: str) -> None:
         """Take a guest off its host."""
         index, guest = self.ledger.placed_guests[uuid]
@@ -208,8 +155,9 @@ class NovaReplay:
         else:
             self._count(index, claimed, is_leaving=True)
 
-    def _spec(self, request: guest_request.GuestRequest, uuid: str) -> Any:
+    def ask(self, uuid: str, kind: admission_columns.KindColumns) -> Any:
         """The RequestSpec of one guest, which the weighers' mix counts."""
+        request = kind.request
         primitive = self._primitives.get(id(request))
         if primitive is None:
             # As it comes off the message bus.
@@ -223,25 +171,26 @@ class NovaReplay:
         requests.note_instance(spec, requests.read(spec))
         return spec
 
-    def _choose(self, columns: admission_columns.KindColumns, spec: Any,
-                indices: Sequence[int]) -> int | None:
-        """Which of some hosts nova takes, None if they all are filtered out.
+    def choose(
+        self, asked: Any, kind: admission_columns.KindColumns,
+        indices: admission_columns.Flags,
+    ) -> column_scheduler.SchedulingDecision:
+        """As nova.scheduler.manager.SchedulerManager._get_sorted_hosts.
 
-        As nova.scheduler.manager.SchedulerManager._get_sorted_hosts with
-        host_subset_size = 1, and without shuffling.
+        With host_subset_size = 1, and without shuffling.
         """
-        states = [self._state(index, columns) for index in indices]
+        places = indices.tolist()
+        states = [self._state(index, kind) for index in places]
         passed = self._filter_handler.get_filtered_objects(
-            self._filters, states, spec)
+            self._filters, states, asked)
         if not passed:
-            return None
+            return column_scheduler.REFUSED
         best = self._weight_handler.get_weighed_objects(
-            self._weighers, passed, spec)[0].obj
-        return next(index for index, state in zip(indices, states)
-                    if state is best)
+            self._weighers, passed, asked)[0].obj
+        return column_scheduler.SchedulingDecision(next(
+            index for index, state in zip(places, states) if state is best))
 
-    def _state(self, index: int,
-               columns: admission_columns.KindColumns) -> Any:
+    def _state(self, index: int, kind: admission_columns.KindColumns) -> Any:
         """The HostState of a host, as it is for a new request."""
         version = int(self.ledger.version[index])
         known = self._states.get(index)
@@ -251,8 +200,8 @@ class NovaReplay:
         state.limits = {}
         host = self.ledger.hosts[index]
         state.allocation_candidates = [
-            _of_placement(candidate, columns.request, host)
-            for candidate in columns.candidates(index)]
+            _of_placement(candidate, kind.request, host)
+            for candidate in kind.candidates(index)]
         return state
 
     def _new_state(self, index: int) -> Any:
@@ -295,77 +244,44 @@ class NovaReplay:
             nova_objects.keep_threads(state.numa_topology, occupancy.engine)
         return state
 
-    def _take(self, uuid: str, index: int, spec: Any,
-              columns: admission_columns.KindColumns) -> None:
+    def take(self, uuid: str, asked: Any, kind: admission_columns.KindColumns,
+             index: int) -> None:
         """Claim a guest as nova-compute does, and enter it into the ledger.
-
-        If it is on another host, it leaves that.
 
         :raises errors.InputError: if nova-compute would not claim the guest
         """
-        host = self.ledger.hosts[index]
-        state = self._states[index][1]
+        request, host = kind.request, self.ledger.hosts[index]
+        occupancy, state = (
+            self.ledger.occupancies[index], self._states[index][1])
         chosen = state.allocation_candidates[0]
-        candidate = next(
-            candidate for candidate in columns.candidates(index)
-            if _of_placement(candidate, columns.request, host) == chosen)
-        try:
-            claimed, taken = self._claim(
-                index, state, spec, chosen['mappings'])
-        except exception.PciDeviceRequestFailed:
-            claimed, taken = None, None
-        if taken is None:
-            raise errors.InputError(
-                f'nova-compute does not claim guest {columns.request.name} on '
-                f'host {host.name}, which its scheduler chose',
-                None, 'leave [pinning] check_nova_claim on, or simulate with '
-                '--fast')
+        claimed = None
+        if asked.numa_topology is not None:
+            pci_stats = state.pci_stats
+            if not request.devices and occupancy.engine.claim_order is (
+                    model.CellOrder.ANY_DEVICES):
+                pci_stats = None
+            claimed = hardware.numa_fit_instance_to_host(
+                self._topologies[index], asked.numa_topology.obj_clone(),
+                provider_mapping=chosen['mappings'],
+                limits=state.limits.get('numa_topology'),
+                pci_requests=asked.pci_requests.requests, pci_stats=pci_stats)
+            if claimed is None:
+                raise errors.InputError(
+                    f'nova-compute does not claim guest {request.name} on '
+                    f'host {host.name}, which its scheduler chose',
+                    None, 'leave [pinning] check_nova_claim on, or simulate '
+                    'with --fast')
+            self._count(index, claimed)
+        use = judge.use_of(
+            request, occupancy, judge.FLOATING if claimed is None
+            else claims.fit_from_nova(claimed), next(
+                candidate for candidate in kind.candidates(index)
+                if _of_placement(candidate, request, host) == chosen))
         if uuid in self.ledger.placed_guests:
             self.remove(uuid)
         if claimed is not None:
             self._claims[uuid] = claimed
-        self.ledger.take(index, judge.resident(
-            columns.request, self.ledger.occupancies[index], outcome.HostUse(
-                None if claimed is None else claims.fit_from_nova(claimed),
-                taken, candidate.allocations), uuid))
-
-    def _claim(
-        self, index: int, state: Any, spec: Any,
-        mappings: Mapping[str, Sequence[str]],
-    ) -> tuple[Any, tuple[devices.PciUse, ...] | None]:
-        """As nova.compute.claims.Claim and the resource tracker.
-
-        :param mappings: providers that meet the request groups
-        :returns: nova's InstanceNUMATopology, None for a guest without, and
-            its devices, None if nova-compute would not claim the guest
-        :raises nova.exception.PciDeviceRequestFailed: for the same reason
-        """
-        answer = None
-        pci_requests = spec.pci_requests.requests
-        if spec.numa_topology is not None:
-            pci_stats = state.pci_stats
-            if not pci_requests and (
-                    self.ledger.occupancies[index].engine.claim_order
-                    is model.CellOrder.ANY_DEVICES):
-                pci_stats = None
-            answer = hardware.numa_fit_instance_to_host(
-                self._topologies[index], spec.numa_topology.obj_clone(),
-                provider_mapping=mappings,
-                limits=state.limits.get('numa_topology'),
-                pci_requests=pci_requests, pci_stats=pci_stats)
-            if answer is None:
-                return None, None
-            self._count(index, answer)
-        if not pci_requests:
-            return answer, ()
-        before = _counts(state.pci_stats)
-        state.pci_stats.apply_requests(
-            pci_requests, mappings, answer.cells if answer else None)
-        after = _counts(state.pci_stats)
-        return answer, tuple(
-            devices.PciUse(keys, node, count - after.get((keys, node), 0))
-            for (keys, node), count in before.items()
-            if count != after.get((keys, node), 0))
+        self.ledger.take(index, judge.resident(request, occupancy, use, uuid))
 
     def _count(self, index: int, answer: Any,
                is_leaving: bool = False) -> None:
@@ -450,31 +366,23 @@ def _pci_device_pools(host: snapshot.FleetHost,
         for pool in pools])
 
 
-def _counts(stats: Any) -> dict[tuple[devices.Pairs, int | None], int]:
-    """Devices by the keys and the node of their pool."""
-    counts: dict[tuple[devices.Pairs, int | None], int] = {}
-    for pool in stats.pools:
-        key = (tuple(sorted(
-            (name, value) for name, value in pool.items()
-            if name not in ('numa_node', 'count', 'rp_uuid'))),
-               pool['numa_node'])
-        counts[key] = counts.get(key, 0) + pool['count']
-    return counts
-
-
 def _spec(request: guest_request.GuestRequest, context: Any) -> Any:
     """nova.objects.RequestSpec of a guest."""
+    topology, policies = None, {}
+    if request.topology is not None:
+        topology = nova_objects.instance_topology(request.topology)
+        # Of guests that there are from the beginning, no flavor may tell.
+        policies = {
+            'hw:cpu_policy': str(request.topology.cpu_policy),
+            'hw:cpu_thread_policy': str(request.topology.thread_policy)}
     nova_flavor = objects.Flavor(
         id=1, name=request.name, flavorid='1',
         memory_mb=request.memory_mib, vcpus=request.vcpus,
         root_gb=request.disk_gib, ephemeral_gb=0, swap=0,
         rxtx_factor=1.0, vcpu_weight=0, disabled=False,
         is_public=True, description=None,
-        extra_specs={**dict(request.extra_specs),
+        extra_specs={**policies, **dict(request.extra_specs),
                      hostclass.CLASS_KEY: str(request.guest_class)})
-    topology = None
-    if request.topology is not None:
-        topology = nova_objects.instance_topology(request.topology)
     return objects.RequestSpec.from_components(
         context,
         _INSTANCE,

@@ -10,12 +10,10 @@ import math
 from typing import NamedTuple
 
 from nova_pinning.admission import guest_request
-from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
-from nova_pinning import model
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import slot_size
@@ -29,17 +27,6 @@ from nova_pinning.simulation import rebalance_policy
 _RECENT = 256
 # Of the search tree of an integer program; most plans need a tenth of it.
 _MOST_NODES = 2000
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class LedgerMove:
-    """A move of a plan.
-
-    :param target: place of the host in the ledger
-    """
-
-    uuid: str
-    target: int
 
 
 #: Makes a plan for a fleet.
@@ -96,8 +83,11 @@ class LedgerPlanner:
         if request.topology is not None and request.topology.is_pinned:
             self._recent.append(request)
 
-    def moves(self) -> Iterator[LedgerMove]:
-        """The moves of a new plan, each to be made after those before it."""
+    def moves(self) -> Iterator[tuple[str, int]]:
+        """The moves of a new plan, each to be made after those before it.
+
+        :returns: the UUID of the guest, and the target's place in the ledger
+        """
         fleet = dataclasses.replace(self._fleet, guests=tuple(
             placed.guest for placed in self._ledger.placed_guests.values()))
         sizes = self._sizes(fleet)
@@ -109,7 +99,7 @@ class LedgerPlanner:
             fixed=frozenset(guest.uuid for guest in fleet.guests
                             if guest.devices or guest.allocations)))
         for move in plan.moves:
-            yield LedgerMove(move.guest, self._index_of[move.target])
+            yield move.guest, self._index_of[move.target]
 
     def _sizes(self, fleet: snapshot.Fleet) -> list[slot_size.SlotSize]:
         if self._policy.sizes:
@@ -149,6 +139,7 @@ class Rebalancing:
 
     They take no time.
 
+    :param reader: of what the fleet's own guests ask for
     :param policy: says when
     :param planner: says which
     :param move: makes one: takes the UUID, the request and the place of the
@@ -157,6 +148,7 @@ class Rebalancing:
 
     def __init__(
         self, ledger: occupancy_ledger.OccupancyLedger,
+        reader: moved_guest.RequestReader,
         policy: rebalance_policy.RebalancePolicy, planner: LedgerPlanner,
         move: Callable[[str, guest_request.GuestRequest, int], bool],
     ) -> None:
@@ -165,30 +157,15 @@ class Rebalancing:
         self._from_seconds = policy.from_hours * 3600
         self._planner = planner
         self._move = move
-        self._own: dict[
-            guest_request.GuestRequest, guest_request.GuestRequest] = {}
         #: Guests that there are now: the number of each, and its request.
         self._guests: dict[str, tuple[int, guest_request.GuestRequest]] = {
-            uuid: (number, self._request(ledger.placed_guests[uuid].guest))
+            uuid: (number, reader.request(ledger.placed_guests[uuid].guest))
             for number, uuid in enumerate(sorted(ledger.placed_guests))}
         self._uuids = [*self._guests]
         self._first: float | None = None
         self._count = 0
         #: Whether nothing has happened since a plan without moves.
         self._is_idle = False
-
-    def _request(
-        self, guest: resident_guest.ResidentGuest,
-    ) -> guest_request.GuestRequest:
-        """What one of the fleet's own guests would be asked for with.
-
-        Without devices: those that have any are not moved. Of equal guests it
-        is one object.
-        """
-        request = dataclasses.replace(
-            moved_guest.of_guest(guest), extra_specs=guest_request.pairs(
-                _extra_specs(guest.topology)))
-        return self._own.setdefault(request, request)
 
     def arrived(self, uuid: str, request: guest_request.GuestRequest,
                 is_placed: bool) -> None:
@@ -233,8 +210,8 @@ class Rebalancing:
         known_moves = known.moves()
         if known_moves is None:
             moves = [
-                decisions.MoveDecision(self._guests[move.uuid][0], move.target)
-                for move in self._planner.moves()]
+                decisions.MoveDecision(self._guests[uuid][0], target)
+                for uuid, target in self._planner.moves()]
         else:
             moves = [decisions.decoded_move(number, count)
                      for number in known_moves]
@@ -263,10 +240,3 @@ class Rebalancing:
         # Nova migrates no guest within its host.
         return (placed is not None and placed.host != move.target
                 and self._move(uuid, self._guests[uuid][1], move.target))
-
-
-def _extra_specs(topology: model.Guest | None) -> dict[str, str]:
-    if topology is None or topology.cpu_policy is model.CpuPolicy.SHARED:
-        return {}
-    return {'hw:cpu_policy': str(topology.cpu_policy),
-            'hw:cpu_thread_policy': str(topology.thread_policy)}

@@ -3,20 +3,22 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import heapq
 import math
 import random
 import time
-from typing import Protocol
+from typing import Any
 
-from nova_pinning.admission import guest_request
 from nova_pinning.admission import outcome
 from nova_pinning import errors
+from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import column_scheduler
 from nova_pinning.simulation import decisions
 from nova_pinning.simulation import fast
 from nova_pinning.simulation import meter
@@ -29,38 +31,10 @@ Result = meter.RunResult
 _BATCH_SECONDS = 0.2
 
 
-class SimulatedScheduler(Protocol):
-    """What decides: the engine alone, or nova's own classes."""
-
-    def place(
-        self, uuid: str, request: guest_request.GuestRequest,
-        known: fast.SchedulingDecision | None = None,
-    ) -> fast.SchedulingDecision:
-        """Put a guest where nova would.
-
-        :param known: the decision, if it was made in an earlier run
-        """
-
-    def move(self, uuid: str, request: guest_request.GuestRequest,
-             target: int) -> bool:
-        """Migrate a guest to a host that is named, if nova would.
-
-        :param request: for the guest
-        :param target: place of another host in the ledger
-        :returns: whether it is there now; if not, it is where it was
-        """
-
-    def remove(self, uuid: str) -> None:
-        """Take a guest off its host."""
-
-    def close(self) -> None:
-        """Give back what it had for itself."""
-
-
 #: Makes a scheduler.
 Factory = Callable[[
     admission_columns.AdmissionColumns, scheduler_configuration.
-    SchedulerConfiguration], SimulatedScheduler]
+    SchedulerConfiguration], column_scheduler.ColumnScheduler[Any]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +67,7 @@ def run(
     fleet: snapshot.Fleet, arrivals: Iterable[arrival_process.Arrival],
     configuration: scheduler_configuration.SchedulerConfiguration, *,
     seed: int = 0, plan: RunPlan = RunPlan(), factory: Factory | None = None,
-    known: Iterable[int] = (),
+    known: Sequence[int] = (),
     decided: Callable[[list[int]], None] = lambda decisions: None,
     planner: rebalancing.Planner | None = None,
 ) -> Result:
@@ -108,7 +82,8 @@ def run(
     :param factory: None for the engine alone
     :param known: decisions of a run that was broken off, from the first on,
         as handed to ``decided``; they are not made again
-    :param decided: called with all decisions, some at a time
+    :param decided: called with all decisions that are not known, some at a
+        time
     :param planner: of moves, where the configuration has guests moved; None
         for that of ``nova-pinning rebalance``
     :raises errors.InputError: if known decisions cannot be those of this run
@@ -116,8 +91,7 @@ def run(
     simulation = _Simulation(
         fleet, configuration, seed, plan, factory, planner)
     with contextlib.closing(simulation.scheduler):
-        return simulation.run(
-            arrivals, decisions.KnownDecisions(known), decided)
+        return simulation.run(arrivals, known, decided)
 
 
 class _Simulation:
@@ -128,7 +102,6 @@ class _Simulation:
         seed: int, plan: RunPlan, factory: Factory | None,
         planner: rebalancing.Planner | None,
     ) -> None:
-        self._configuration = configuration
         self._seed = seed
         self._plan = plan
         order = list(range(len(fleet.hosts)))
@@ -136,18 +109,22 @@ class _Simulation:
         self._columns = admission_columns.of_fleet(
             fleet, configuration, order, plan.is_empty, plan.assumes)
         self._ledger = self._columns.ledger
-        self._meter = meter.RunMeter(
-            self._ledger, plan.refused_share, plan.window)
+        self._meter = meter.RunMeter(self._ledger, meter.RunResult(
+            configuration=configuration.name, seed=seed,
+            hosts=len(fleet.hosts),
+            dedicated_cpus=self._ledger.dedicated_cpus),
+            plan.refused_share, plan.window)
         if factory is None:
-            self.scheduler: SimulatedScheduler = fast.FastScheduler(
+            self.scheduler: column_scheduler.ColumnScheduler[
+                Any] = fast.FastScheduler(
                 self._columns, configuration, plan.looks_at_l3)
         else:
             self.scheduler = factory(self._columns, configuration)
         self._rebalancing = None
         if configuration.rebalance is not None:
             self._rebalancing = rebalancing.Rebalancing(
-                self._ledger, configuration.rebalance,
-                rebalancing.LedgerPlanner(
+                self._ledger, moved_guest.RequestReader(fleet),
+                configuration.rebalance, rebalancing.LedgerPlanner(
                     fleet, self._ledger, configuration.rebalance,
                     configuration.packs_cells,
                     planner or rebalancing.planner()),
@@ -175,12 +152,14 @@ class _Simulation:
         plan = self._plan
         if plan.max_events is not None and self._events >= plan.max_events:
             return True
-        return plan.stops_at_limit and self._meter.limit is not None
+        return plan.stops_at_limit and self._meter.found.limit is not None
 
     def run(self, arrivals: Iterable[arrival_process.Arrival],
-            known: decisions.KnownDecisions,
+            numbers: Sequence[int],
             decided: Callable[[list[int]], None]) -> Result:
+        known = decisions.KnownDecisions(numbers)
         batch: list[int] = []
+        left = len(numbers)
         handed = time.monotonic()
         for arrival in arrivals:
             if not self._columns.could_hold(arrival.request):
@@ -190,13 +169,15 @@ class _Simulation:
             if self._is_over:
                 break
             batch.append(self._arrive(arrival, known.request()))
+            if left:
+                # A plan of moves can be known in part.
+                left, batch = max(0, left - len(batch)), batch[left:]
             now = time.monotonic()
             if now - handed >= _BATCH_SECONDS:
                 decided(batch)
                 batch, handed = [], now
-        decided(batch)
-        return self._meter.result(self._configuration.name, self._seed,
-                                  self._columns.doubts)
+        decided(batch[left:])
+        return self._meter.result(self._columns.doubts)
 
     def _advance(self, time_seconds: float,
                  known: decisions.KnownDecisions) -> list[int]:
@@ -225,7 +206,7 @@ class _Simulation:
             self.scheduler.remove(uuid)
             if self._rebalancing is not None:
                 self._rebalancing.left(uuid)
-            self._meter.departures += 1
+            self._meter.found.departures += 1
             self._events += 1
 
     def _arrive(self, arrival: arrival_process.Arrival,

@@ -160,17 +160,18 @@ class TestColumns(testtools.TestCase):
         one = dataclasses.replace(
             one, enabled_filters=cloud.enabled_filters or None)
         engine = simulation_scenes.fast_scheduler(cloud, one)
-        columns, draws = engine._columns, random.Random(seed)
+        draws = random.Random(seed)
         for number, arrival in enumerate(load(seed, 40)):
             engine.place(arrival.id, arrival.request)
             there = sorted(engine.ledger.placed_guests)
             if there and draws.random() < 0.4:
                 engine.remove(draws.choice(there))
             request = KINDS[number % len(KINDS)]
-            kind = engine._new_kind(request)
-            may = kind.columns.offered() & kind.columns.passing()
+            columns = engine.columns.of(request)
+            may = columns.offered() & columns.passing()
+            kind = engine.ask('', columns)
             for index, occupancy in enumerate(engine.ledger.occupancies):
-                answer = columns.judge.answer(request, occupancy)
+                answer = engine.columns.judge.answer(request, occupancy)
                 self.assertEqual(
                     isinstance(answer, outcome.Admitted),
                     bool(may[index]) and not isinstance(

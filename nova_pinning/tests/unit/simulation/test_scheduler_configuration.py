@@ -7,6 +7,7 @@ import fixtures
 import testtools
 
 from nova_pinning import errors
+from nova_pinning.scheduler import mix
 from nova_pinning.simulation import configuration_file
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import settings
@@ -53,7 +54,7 @@ class TestConfigurationFile(testtools.TestCase):
         self.assertTrue(found.packs_cells)
         read = settings.read(found)
         self.assertTrue(read.prefer_exclusive_l3)
-        (size, share), = read.mix
+        (size, share), = mix.configured_mix(read.fragmentation_mix)
         self.assertEqual((8, 16, 1.0), (size.vcpus, size.memory_mib, share))
 
     def test_own_weighers_have_to_be_loaded(self):
