@@ -15,6 +15,7 @@ import rich.console
 from nova_pinning.bridge import standalone
 from nova_pinning.checks import check_rule
 from nova_pinning.cli import display
+from nova_pinning.document import encoder
 from nova_pinning.document import schema
 from nova_pinning import errors
 from nova_pinning import extras
@@ -215,11 +216,7 @@ def as_dict(advice: advice_model.Advice) -> Mapping[str, object]:
     question = advice.question
     return {
         'version': 2,
-        'workload': question.workload,
-        'workload_class': question.workload_class.value,
-        'load': question.load.value,
-        'platform': question.platform.value,
-        'is_steady': question.is_steady,
+        **encoder.encode(dataclasses.replace(question, host=None)),
         'host': question.host.name if question.host else None,
         'flavor': advice.flavors[0] if advice.flavors else '',
         'flavors': list(advice.flavors),
@@ -233,14 +230,10 @@ def as_dict(advice: advice_model.Advice) -> Mapping[str, object]:
 
 def line_as_dict(line: advice_model.AdviceLine) -> Mapping[str, object]:
     """A line of it, as JSON has it."""
-    return {
-        'topic': line.topic, 'answer': str(line),
-        'answers': list(line.answers), 'otherwise': list(line.otherwise),
-        'low': line.low, 'high': line.high,
+    return encoder.encode(dataclasses.replace(line, sources=())) | {
+        'answer': str(line),
         'unit': line.unit if line.low is not None else '',
-        'why': line.why, 'strength': line.strength, 'holds': line.holds,
-        'sources': [source.key for source in line.sources],
-        'remark': line.remark}
+        'sources': [source.key for source in line.sources]}
 
 
 def show(advice: advice_model.Advice, console: rich.console.Console) -> None:

@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Callable
+from collections.abc import Sequence
 import errno
 import shutil
 import sys
@@ -29,6 +30,8 @@ BUG = 70
 _OUTPUT_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # Characters of an error: it may quote what is as long as a file.
 _MAX_MESSAGE = 2000
+# Of warnings and the like.
+_MOST_TOLD = 20
 
 
 def report_input_error(error: errors.InputError) -> int:
@@ -44,6 +47,15 @@ def report_input_error(error: errors.InputError) -> int:
         print(f'error: there are more than these {len(mistakes)}',
               file=sys.stderr)
     return BAD_INPUT
+
+
+def tell(label: str, texts: Sequence[str]) -> None:
+    """Say on the error output what is odd; not all of very many."""
+    for text in texts[:_MOST_TOLD]:
+        print(f'{label}: {text}', file=sys.stderr)
+    if len(texts) > _MOST_TOLD:
+        print(f'{label}: and {len(texts) - _MOST_TOLD:,} more like these',
+              file=sys.stderr)
 
 
 def run_reporting(run: Callable[[argparse.Namespace], int],

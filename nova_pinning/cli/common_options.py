@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from nova_pinning.admission import outcome
 from nova_pinning import cpuset
+from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning.model import nova_release
 
@@ -43,6 +44,26 @@ def add_format(parser: argparse._ActionsContainer, default: str,
     parser.add_argument('-f', '--format', choices=(default, *others),
                         default=default,
                         help=f'{default} by default{note}')
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add --output, for a command that writes one text."""
+    parser.add_argument(
+        '-o', '--output', metavar='FILE',
+        help='write to a file instead of the standard output')
+
+
+def write_output(path: str | None, text: str) -> None:
+    """Write a text to where --output says.
+
+    :raises errors.InputError: if it cannot be written
+    """
+    if path is None:
+        print(text, end='')
+        # Before what is said about it, where both go to one place.
+        sys.stdout.flush()
+    else:
+        atomic_file.replace(path, text)
 
 
 #: Names that an error lists.

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from collections.abc import Mapping
 import dataclasses
+import functools
 import typing
 
 import rich.console
@@ -25,7 +25,6 @@ from nova_pinning import errors
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning import fit
-from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import explanation_report
@@ -109,10 +108,8 @@ class ExplanationAnswer(fleets.FleetAnswer):
             ask_nova=fleet_claim.predict_claim),
             common_options.assumed(parsed_args))
 
-        def read(flavor: flavor_model.Flavor,
-                 image: Mapping[str, str]) -> guest_request.GuestRequest:
-            return guest_options.guest_request_for(flavor, image, aliases)
-
+        read = functools.partial(
+            guest_options.guest_request_for, aliases=aliases)
         with flavor_request.batch(), fleets.progress('explaining') as tell:
             explained = explanation.explain_guest(
                 fleet, judge, request.order, read, names, tell, known)

@@ -6,10 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
-import rich.box
 import rich.console
-import rich.table
-import rich.text
 
 from nova_pinning.cli import base_command
 from nova_pinning.cli import display
@@ -19,7 +16,9 @@ from nova_pinning.flavors import commands
 from nova_pinning.flavors import difference
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import listing
+from nova_pinning.host import words
 from nova_pinning.presentation import flavor_changes
+from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
 
 
@@ -133,51 +132,26 @@ def _print_changes(changes: Sequence[_Pair], unchanged: int,
 
 def show_tables(flavors: Iterable[flavor_model.Flavor],
                 console: rich.console.Console) -> None:
-    """Print a table a family, as wide as the console allows."""
-    for number, table in enumerate(listing.family_tables(flavors)):
+    """Print a table a family, cut into as many as it takes to fit."""
+    for number, family in enumerate(listing.family_tables(flavors)):
         if number:
             console.print()
-        count = len(table.columns)
-        console.print(rich.text.Text(
-            f'{table.family or "flavors"}: '
-            f'{count} {"flavor" if count == 1 else "flavors"}'
-            + (f', {table.prefix}*' if table.prefix else ''), 'bold'))
-        size = max((len(key) for key, _value in table.common), default=0)
-        for key, value in table.common:
-            console.print(f'  {key.ljust(size)}  {value}', soft_wrap=True)
-        for part in _parts(table, console.width):
-            console.print(part)
+        printing.title(
+            f'{family.family or "flavors"}: '
+            + words.count(len(family.columns), 'flavor')
+            + (f', {family.prefix}*' if family.prefix else ''), console)
+        printing.pairs(family.common, console)
+        shown = 0
+        while shown < len(family.columns):
+            left_out = typed_table.Table(
+                ('', *(_column(family.columns[place], place, place - shown)
+                       for place in range(shown, len(family.columns)))),
+                family.rows, is_whole=True).show(console)
+            shown = len(family.columns) - len(left_out)
 
 
-def _parts(table: listing.FamilyTable,
-           width: int) -> list[rich.table.Table]:
-    """The table, cut into as many as it takes to fit the width."""
-    grid = [('', table.columns), *table.rows]
-    head = max(len(heading) for heading, _values in grid)
-    sizes = [max(len(line) for _heading, values in grid
-                 for line in values[column].split('\n'))
-             for column in range(len(table.columns))]
-    parts: list[list[int]] = []
-    left = 0
-    for column, size in enumerate(sizes):
-        # A cell has a space on either side.
-        if not parts or left < size + 2:
-            parts.append([])
-            left = width - head - 2
-        parts[-1].append(column)
-        left -= size + 2
-    return [_part(table, columns) for columns in parts]
-
-
-def _part(table: listing.FamilyTable,
-          columns: Sequence[int]) -> rich.table.Table:
-    part = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=True,
-                            show_edge=False, padding=(0, 1))
-    part.add_column('', no_wrap=True)
-    for column in columns:
-        part.add_column(table.columns[column], justify='right',
-                        no_wrap=True)
-    for heading, values in table.rows:
-        if any(values[column] for column in columns):
-            part.add_row(heading, *(values[column] for column in columns))
-    return part
+def _column(title: str, place: int, rank: int) -> typed_table.Column:
+    # The first stays, however little room there is.
+    return typed_table.Column(
+        title=title, kind=typed_table.ColumnKind.COUNT,
+        of=lambda row: row[1][place], rank=rank)

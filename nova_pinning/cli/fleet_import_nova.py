@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
-import sys
 from typing import Any
 
 from nova_pinning.bridge import standalone
@@ -19,8 +18,6 @@ from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_loader
 from nova_pinning.importers import snapshot_limits
-
-_MOST_NOTES = 20
 
 
 class ImportNova(base_command.FileCommand):
@@ -71,7 +68,7 @@ class ImportNova(base_command.FileCommand):
                 read_traits=functools.partial(_traits, conf, tell)
                 if parsed_args.placement else None)
         left_out = save(parsed_args, imported.fleet)
-        warn([*imported.notes, *left_out, *unmatched(
+        base_command.tell('warning', [*imported.notes, *left_out, *unmatched(
             descriptions, (host.name for host in imported.fleet.hosts))])
         return base_command.OK
 
@@ -131,12 +128,3 @@ def save(parsed_args: argparse.Namespace,
             raise
     fleets.save(parsed_args, sound)
     return notes
-
-
-def warn(notes: Sequence[str]) -> None:
-    """Say on the error output what is odd; not all of very many."""
-    for note in notes[:_MOST_NOTES]:
-        print(f'warning: {note}', file=sys.stderr)
-    if len(notes) > _MOST_NOTES:
-        print(f'warning: and {len(notes) - _MOST_NOTES} more of these',
-              file=sys.stderr)

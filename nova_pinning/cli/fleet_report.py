@@ -2,7 +2,7 @@
 """nova-pinning fleet report: a fleet as a page to look at."""
 
 import argparse
-from collections.abc import Mapping
+import functools
 from importlib import metadata
 
 from nova_pinning.admission import guest_request
@@ -13,7 +13,6 @@ from nova_pinning.cli import rebalance_output
 from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
 from nova_pinning import errors
-from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import document
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
@@ -92,10 +91,7 @@ def _page(parsed_args: argparse.Namespace) -> str:
     aliases = guest_options.pci_aliases(parsed_args, fleet)
     requests = _requests(parsed_args, fleet)
 
-    def read(flavor: flavor_model.Flavor,
-             image: Mapping[str, str]) -> guest_request.GuestRequest:
-        return guest_options.guest_request_for(flavor, image, aliases)
-
+    read = functools.partial(guest_options.guest_request_for, aliases=aliases)
     from nova_pinning.bridge import flavor_request
     from nova_pinning.capacity import capacity
     from nova_pinning.presentation.fleet_page import page

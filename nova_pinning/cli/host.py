@@ -6,7 +6,7 @@ import re
 import sys
 
 from nova_pinning.cli import base_command
-from nova_pinning.document import atomic_file
+from nova_pinning.cli import common_options
 from nova_pinning import errors
 from nova_pinning.host import host_loader
 from nova_pinning.host import provider_config
@@ -51,9 +51,7 @@ class ProviderConfig(base_command.FileCommand):
         provider.add_argument(
             '--uuid', type=_provider_uuid, metavar='UUID',
             help='UUID of its resource provider')
-        parser.add_argument(
-            '-o', '--output', metavar='FILE',
-            help='write to a file instead of the standard output')
+        common_options.add_output(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         output = parsed_args.output
@@ -71,10 +69,7 @@ class ProviderConfig(base_command.FileCommand):
             uuid=parsed_args.uuid or provider_config.COMPUTE_NODE,
             name=parsed_args.name or '')
         text = provider_config.text(made, host.name)
-        if output is None:
-            print(text, end='')
-        else:
-            atomic_file.replace(output, text)
+        common_options.write_output(output, text)
         for note in made.notes:
             print(f'note: {note}', file=sys.stderr)
         return base_command.OK

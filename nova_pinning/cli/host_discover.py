@@ -9,7 +9,6 @@ import sys
 
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
-from nova_pinning.document import atomic_file
 from nova_pinning.host import discover
 from nova_pinning.host.discover import resctrl
 from nova_pinning.host.discover import system
@@ -53,9 +52,7 @@ class DiscoverHost(base_command.FileCommand):
             '--name', type=_host_name, metavar='NAME',
             help="the host's name; if not given, the machine's own")
         common_options.add_format(parser, 'yaml', 'json')
-        parser.add_argument(
-            '-o', '--output', metavar='FILE',
-            help='write to a file instead of the standard output')
+        common_options.add_output(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         name = parsed_args.name or ''
@@ -68,10 +65,7 @@ class DiscoverHost(base_command.FileCommand):
             host = discover.discover_host(tree, name)
         text = (hostfile_writer.dump_json(host) if parsed_args.format == 'json'
                 else hostfile_writer.dump(host))
-        if parsed_args.output is None:
-            print(text, end='')
-        else:
-            atomic_file.replace(parsed_args.output, text)
+        common_options.write_output(parsed_args.output, text)
         for note in _notes(host, tree, not parsed_args.capabilities):
             print(f'note: {note}', file=sys.stderr)
         return base_command.OK

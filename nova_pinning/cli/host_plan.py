@@ -95,9 +95,7 @@ class PlanHost(base_command.FileCommand):
             metavar='N',
             help='take the N-th best choice instead of the best one')
         common_options.add_format(parser, 'yaml', 'json')
-        parser.add_argument(
-            '-o', '--output', metavar='FILE',
-            help='write to a file instead of the standard output')
+        common_options.add_output(parser)
         parser.add_argument('--svg', metavar='FILE',
                             help='write a drawing of the plan as well')
         parser.add_argument('--no-summary', action='store_true',
@@ -115,12 +113,7 @@ class PlanHost(base_command.FileCommand):
             from nova_pinning.presentation import svg_drawing
             atomic_file.replace(parsed_args.svg, svg_drawing.render(
                 plan_drawing.draw(planned)))
-        if parsed_args.output is None:
-            print(text, end='')
-            # Before what is said about it, where both go to one place.
-            sys.stdout.flush()
-        else:
-            atomic_file.replace(parsed_args.output, text)
+        common_options.write_output(parsed_args.output, text)
         if not parsed_args.no_summary:
             console = base_command.console(sys.stderr)
             if description.plan is not None:

@@ -35,13 +35,11 @@ class PlannedFigures:
         self._snapshot = snapshot
         self._tasks = tasks
         self._texts: dict[str, str] = {}
-        self._wanted: dict[str, Callable[[bytes], str]] = {}
-        if settings.mix:
-            self._wanted[MIX] = self._mix
-        if settings.defragment:
-            self._wanted[DEFRAGMENT] = self._defragment
-        if settings.failover:
-            self._wanted[FAILOVER] = self._failover
+        # Each is asked for by the option of its name.
+        self._wanted: dict[str, Callable[[bytes], str]] = {
+            task: work_out for task, work_out in (
+                (MIX, self._mix), (DEFRAGMENT, self._defragment),
+                (FAILOVER, self._failover)) if getattr(settings, task)}
         for task in self._wanted:
             tasks.expect(task)
 

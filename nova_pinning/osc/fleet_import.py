@@ -100,5 +100,5 @@ class ImportFleet(CloudFleetCommand):
         fleets.check_output(parsed_args)
         fleet, notes = self.read_fleet(parsed_args.hosts, parsed_args.jobs)
         left_out = fleet_import_nova.save(parsed_args, fleet)
-        fleet_import_nova.warn([*notes, *left_out])
+        base_command.tell('warning', [*notes, *left_out])
         return base_command.OK

@@ -8,9 +8,9 @@ import urllib.parse
 
 from keystoneauth1 import exceptions
 
+from nova_pinning.cli import base_command
 from nova_pinning.cli import capacity_command
 from nova_pinning.cli import explain
-from nova_pinning.cli import fleet_import_nova
 from nova_pinning.cli import fleets
 from nova_pinning.document import packed
 from nova_pinning import errors
@@ -57,7 +57,7 @@ class LiveFleet(fleet_import.CloudFleetReader, fleets.FleetAnswer):
         else:
             fleet, notes = self.read_fleet(parsed_args.host_files,
                                            parsed_args.jobs)
-            fleet_import_nova.warn(notes)
+            base_command.tell('warning', notes)
         fleets.warn_of(problems.find(fleet))
         return fleet
 

@@ -21,7 +21,6 @@ import rich.progress
 from nova_pinning.bridge import deferred_claim
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
-from nova_pinning.cli import fleet_import_nova
 from nova_pinning.cli import progress_bars
 from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
@@ -44,7 +43,6 @@ from nova_pinning import units
 #: Migrations at once; nova-compute does one a host unless it is told to do
 #: more (max_concurrent_live_migrations).
 _MOST_PARALLEL = 100
-_MOST_PROBLEMS = 20
 #: What a new plan may mend.
 _REPLANNED = (move_run.MoveStatus.CHANGED, move_run.MoveStatus.DEVIATED,
               move_run.MoveStatus.GONE, move_run.MoveStatus.REVERTED)
@@ -238,11 +236,7 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
 
     def _tell_problems(self,
                        execution: plan_execution.PlanExecution) -> None:
-        for problem in execution.problems[:_MOST_PROBLEMS]:
-            print(f'error: {problem}', file=sys.stderr)
-        if len(execution.problems) > _MOST_PROBLEMS:
-            print(f'error: and {len(execution.problems) - _MOST_PROBLEMS:,} '
-                  'more like these', file=sys.stderr)
+        base_command.tell('error', execution.problems)
         if execution.problems:
             print('the cloud is not as the plan takes it to be, so nothing '
                   'was moved', file=sys.stderr)
@@ -274,7 +268,7 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
         from nova_pinning.rebalance import replanning
         plan, still_left = execution.plan, set(execution.left)
         fleet, notes = self.read_fleet(parsed_args.hosts, parsed_args.jobs)
-        fleet_import_nova.warn(notes)
+        base_command.tell('warning', notes)
         return replanning.again(
             plan, fleet, [move for position, move in enumerate(plan.moves)
                           if position not in still_left],

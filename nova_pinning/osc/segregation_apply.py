@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from concurrent import futures
-import sys
 from typing import Any
 
 import rich.console
@@ -31,7 +30,6 @@ _Held = dict[str, tuple[segregation_model.HostedServer, ...]]
 
 #: Hosts that are looked at at a time.
 _SIDE_BY_SIDE = 8
-_MAX_WARNINGS = 20
 
 
 class ApplySegregation(base.CloudCommand):
@@ -64,11 +62,7 @@ class ApplySegregation(base.CloudCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         site = site_file.load(parsed_args.site)
         made = self._plan(site)
-        for warning in made.warnings[:_MAX_WARNINGS]:
-            print(f'warning: {warning}', file=sys.stderr)
-        if len(made.warnings) > _MAX_WARNINGS:
-            print(f'warning: and {len(made.warnings) - _MAX_WARNINGS:,} more '
-                  'like these', file=sys.stderr)
+        base_command.tell('warning', made.warnings)
         is_text = parsed_args.format == 'text'
         held: _Held = {}
         if not parsed_args.yes or parsed_args.dry_run:

@@ -3,7 +3,7 @@
 
 import argparse
 
-from nova_pinning.cli import fleet_import_nova
+from nova_pinning.cli import base_command
 from nova_pinning.cli import upgrade_check
 from nova_pinning.fleet import snapshot
 from nova_pinning.osc import fleet_import
@@ -38,5 +38,5 @@ class CheckCloudUpgrade(fleet_import.CloudFleetCommand):
         self, parsed_args: argparse.Namespace,
     ) -> tuple[snapshot.Fleet, str]:
         fleet, notes = self.read_fleet(parsed_args.hosts, parsed_args.jobs)
-        fleet_import_nova.warn(notes)
+        base_command.tell('warning', notes)
         return fleet, f'cloud {self.cloud.name}'

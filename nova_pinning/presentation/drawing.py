@@ -193,59 +193,44 @@ def sockets(
     :param above: by the nodes' ids
     :param below: by the nodes' ids
     """
-    structure = _Structure(description)
+    numbers = host_structure.l3_numbers(description)
+    sizes_kib = host_structure.l3_sizes_kib(description)
+    dies = host_structure.dies(description)
+
+    def die(node: host_model.NumaNode) -> str:
+        own = cpuset.CpuSet(dies[cpu] for cpu in node.cpus if cpu in dies)
+        return host_structure.numbered('die', own) if own else ''
+
+    def caches(node: host_model.NumaNode) -> Iterator[DrawnCache]:
+        for number, cores in host_structure.domains(node, numbers):
+            name = 'no L3 known' if numbers else ''
+            if number is not None:
+                name = f'L3 cache {number}'
+                if sizes_kib.get(cores[0][0]):
+                    name += ', ' + host_structure.memory(
+                        sizes_kib[cores[0][0]] / 1024)
+            yield DrawnCache(name, tuple(
+                DrawnCore(core, where(core, number, node)) for core in cores))
+
+    def where(core: tuple[int, ...], cache: int | None,
+              node: host_model.NumaNode) -> str:
+        cpus = cpuset.CpuSet(core)
+        return ', '.join(filter(None, (
+            f'core of CPUs {cpus}' if len(core) > 1 else '',
+            f'node {node.id}',
+            host_structure.socket_text(
+                description, host_structure.sockets(description, cpus)),
+            f'die {dies[core[0]]}' if core[0] in dies else '',
+            '' if cache is None else f'L3 cache {cache}')))
+
     nodes: dict[tuple[int, ...], list[DrawnNode]] = {}
     for node in description.nodes:
-        nodes.setdefault(structure.sockets_of(node), []).append(DrawnNode(
-            node.id, structure.die(node), node.memory_mib,
-            tuple(structure.caches(node)),
+        ids = (host_structure.sockets(description, node.cpus)
+               or (node.socket,))
+        nodes.setdefault(ids, []).append(DrawnNode(
+            node.id, die(node), node.memory_mib, tuple(caches(node)),
             tuple((above or {}).get(node.id, ())),
             tuple((below or {}).get(node.id, ()))))
     return tuple(
         DrawnSocket(host_structure.socket_text(description, ids),
                     tuple(nodes[ids])) for ids in sorted(nodes))
-
-
-class _Structure:
-    """A host with what is worked out of it once."""
-
-    def __init__(self, description: host_model.HostDescription) -> None:
-        self._description = description
-        self._numbers = host_structure.l3_numbers(description)
-        self._sizes = host_structure.l3_sizes_kib(description)
-        self._dies = host_structure.dies(description)
-
-    def sockets_of(self, node: host_model.NumaNode) -> tuple[int, ...]:
-        return (host_structure.sockets(self._description, node.cpus)
-                or (node.socket,))
-
-    def die(self, node: host_model.NumaNode) -> str:
-        own = cpuset.CpuSet(
-            self._dies[cpu] for cpu in node.cpus if cpu in self._dies)
-        return host_structure.numbered('die', own) if own else ''
-
-    def caches(self, node: host_model.NumaNode) -> Iterator[DrawnCache]:
-        for number, cores in host_structure.domains(node, self._numbers):
-            name = 'no L3 known' if self._numbers else ''
-            if number is not None:
-                name = f'L3 cache {number}'
-                size_kib = self._sizes.get(cores[0][0])
-                if size_kib:
-                    name += f', {host_structure.memory(size_kib / 1024)}'
-            yield DrawnCache(name, tuple(
-                DrawnCore(core, self._where(core, number, node))
-                for core in cores))
-
-    def _where(self, core: tuple[int, ...], cache: int | None,
-               node: host_model.NumaNode) -> str:
-        cpus = cpuset.CpuSet(core)
-        parts = [f'node {node.id}', host_structure.socket_text(
-            self._description,
-            host_structure.sockets(self._description, cpus))]
-        if len(core) > 1:
-            parts.insert(0, f'core of CPUs {cpus}')
-        if core[0] in self._dies:
-            parts.append(f'die {self._dies[core[0]]}')
-        if cache is not None:
-            parts.append(f'L3 cache {cache}')
-        return ', '.join(parts)

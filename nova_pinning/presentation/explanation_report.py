@@ -16,6 +16,7 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import outcome
 from nova_pinning.admission import scheduler_rules
 from nova_pinning import cpuset
+from nova_pinning.document import encoder
 from nova_pinning.document import quantities
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
@@ -107,11 +108,7 @@ def verdict_as_dict(verdict: host_verdicts.HostVerdict) -> dict[str, Any]:
             'reason': str(place.reason),
             'message': str(place),
             'guest_cell': place.guest_cell,
-            'shortages': [{
-                'host_cell': shortage.host_cell,
-                'reason': str(shortage.reason),
-                'need': shortage.need,
-                'have': shortage.have} for shortage in place.shortages]}
+            'shortages': list(map(encoder.encode, place.shortages))}
     else:
         told['cells'] = fit_text.as_list(place)
     return told

@@ -17,6 +17,7 @@ import rich.text
 
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
+from nova_pinning.host import words
 from nova_pinning.presentation import printing
 from nova_pinning import spelling
 
@@ -75,8 +76,8 @@ def _show_waived(checked: report.CheckReport, console: rich.console.Console,
     printing.say('Left out:', console)
     for (code, reason), alike in groups.items():
         subjects = list(dict.fromkeys(one.finding.subject for one in alike))
-        named = _listed(subjects, limit) if len(subjects) > 1 else subjects[0]
-        printing.say(f'- {code}, {named}: {reason}', console, '  ')
+        printing.say(f'- {code}, {words.listed(subjects, limit)}: {reason}',
+                     console, '  ')
     console.print()
 
 
@@ -137,18 +138,11 @@ def _show_line(findings: Sequence[check_rule.Finding],
         if first.kind:
             subjects = [subject.removeprefix(kind) for subject in subjects]
             kind = f'{first.kind}s '
-        what = (kind if first.kind else '') + _listed(subjects, limit)
+        what = (kind if first.kind else '') + words.listed(subjects, limit)
     printing.say(f'- {where}{what}: {first.message}', console, '  ')
     for evidence in first.evidence[:limit]:
         printing.say(str(evidence), console, '    ')
     _show_more(len(first.evidence) - limit, '    ', console)
-
-
-def _listed(names: Sequence[str], limit: int) -> str:
-    """'a and b', 'a, b and 7 more'."""
-    *first, last = names if len(names) <= limit else [
-        *names[:limit], f'{len(names) - limit:,} more']
-    return f'{", ".join(first)} and {last}'
 
 
 def _show_commands(findings: Sequence[check_rule.Finding],
@@ -162,8 +156,8 @@ def _show_commands(findings: Sequence[check_rule.Finding],
     for alike in loops[:limit]:
         line, hidden = alike[0], 0
         if len(alike) > 1:
-            words = ' '.join(_split(command)[1] for command in alike[:limit])
-            line = f'for x in {words}; do {_split(line)[0]} $x; done'
+            last = ' '.join(_split(command)[1] for command in alike[:limit])
+            line = f'for x in {last}; do {_split(line)[0]} $x; done'
             hidden = len(alike) - limit
         console.print(rich.text.Text(
             f'      {spelling.printable(line)}', 'bold'), soft_wrap=True)

@@ -10,7 +10,6 @@ import dataclasses
 import math
 import re
 import unicodedata
-from xml.sax import saxutils
 
 #: Between a frame and what is in it.
 PADDING = 10
@@ -23,18 +22,6 @@ class SvgBox:
     width: float
     height: float
     svg: str = ''
-
-
-def text(
-    content: str, x: float, y: float, style: str, anchor: str = '',
-) -> str:
-    """A text element with its base line at y; nothing for no text."""
-    if not content:
-        return ''
-    anchoring = f' text-anchor="{anchor}"' if anchor else ''
-    return (f'<text class="{style}" x="{number(x)}" y="{number(y)}"'
-            f'{anchoring}>'
-            f'{saxutils.escape(content)}</text>')
 
 
 def rectangle(

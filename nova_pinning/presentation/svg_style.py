@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What drawings in SVG look like: their texts, and the tiles of CPUs."""
 
+from xml.sax import saxutils
+
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import svg_boxes
 
@@ -112,7 +114,10 @@ def text(content: str, kind: str, x: float, y: float, anchor: str = '',
     style = f'np-t np-{kind}' + (' np-white' if is_white else '')
     if colour is not None:
         style += f' np-guest{colour % len(_GUEST_COLOURS)}'
-    return svg_boxes.text(content, x, y, style, anchor)
+    number = svg_boxes.number
+    anchored = f' text-anchor="{anchor}"' if anchor else ''
+    return (f'<text class="{style}" x="{number(x)}" y="{number(y)}"{anchored}>'
+            f'{saxutils.escape(content)}</text>') if content else ''
 
 
 def paragraph(content: str, kind: str, width: float) -> svg_boxes.SvgBox:

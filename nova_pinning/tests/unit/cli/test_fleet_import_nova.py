@@ -43,10 +43,10 @@ class ImportNovaTestCase(cli_case.TestCase):
         done = self.import_()
         self.assertEqual(0, done.status)
         lines = [line for line in done.err.splitlines()
-                 if 'cannot be read' in line or 'more of these' in line]
+                 if 'cannot be read' in line or 'more like these' in line]
         self.assertEqual(21, len(lines))
         self.assertTrue(lines[0].startswith('warning: host odd-0: '))
-        self.assertEqual('warning: and 10 more of these', lines[-1])
+        self.assertEqual('warning: and 10 more like these', lines[-1])
 
     def test_row_that_no_snapshot_can_hold(self):
         self.nova.add_guest('b', 'cmp-1', extra={
