@@ -206,6 +206,15 @@ def pairs(items: Iterable[str], where: errors.Location,
     return given
 
 
+def add_isolated(parser: argparse._ActionsContainer) -> None:
+    """Add --isolated-aggregates."""
+    parser.add_argument(
+        '--isolated-aggregates', action='store_true',
+        help='have aggregates with trait:NAME=required take only guests that '
+             'require the trait, as under [scheduler] '
+             'enable_isolated_aggregate_filtering')
+
+
 def add_assume(
     parser: argparse._ActionsContainer,
     kinds: Iterable[outcome.DoubtKind] = tuple(outcome.DoubtKind),

@@ -63,11 +63,7 @@ class ExplanationAnswer(fleets.FleetAnswer):
             '--project', metavar='ID',
             help='whose guest it is, for aggregates that are for certain '
                  'projects only (filter_tenant_id)')
-        parser.add_argument(
-            '--isolated-aggregates', action='store_true',
-            help='have aggregates with trait:NAME=required take only guests '
-                 'that require the trait, as under [scheduler] '
-                 'enable_isolated_aggregate_filtering')
+        common_options.add_isolated(parser)
         enabled_filters.add_option(parser)
         common_options.add_assume(parser)
         parser.add_argument('--hosts', action='store_true',

@@ -21,7 +21,6 @@ from nova_pinning.document import quantities
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 from nova_pinning.fleet import summary
-from nova_pinning.host import words
 from nova_pinning.presentation import findings_text
 from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import printing
@@ -101,20 +100,11 @@ def _show(fleet: snapshot.Fleet, figures: summary.FleetSummary,
     printing.pairs(said, console)
     if fleet.hosts:
         _hosts(figures, console, limit)
-    _unknown(fleet, console)
+    fleets.show_doubts(gaps.counted(fleet.hosts), console, 'Not known')
     if fleet.guests:
         _guests(figures, console, limit)
     console.print()
     printing.say(_odd(figures), console)
-
-
-def _unknown(fleet: snapshot.Fleet, console: rich.console.Console) -> None:
-    counted = gaps.counted(fleet.hosts)
-    if counted:
-        printing.heading('Not known', console)
-        printing.pairs([
-            (gaps.NAMES[kind], f'{words.count(number, "host")}, as {example}')
-            for kind, number, example in counted], console)
 
 
 def _hosts(figures: summary.FleetSummary, console: rich.console.Console,

@@ -81,10 +81,11 @@ def show_gaps(fleet: snapshot.Fleet, console: rich.console.Console) -> None:
 
 def show_doubts(
     doubts: Sequence[gaps.Counted], console: rich.console.Console,
+    heading: str = 'Not certain, since not all is known',
 ) -> None:
     """Print what is not known, if anything is not."""
     if doubts:
-        printing.heading('Not certain, since not all is known', console)
+        printing.heading(heading, console)
         printing.pairs([
             (gaps.NAMES[kind], f'{words.count(number, "host")}, as {example}')
             for kind, number, example in doubts], console)

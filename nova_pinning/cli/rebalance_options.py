@@ -93,11 +93,7 @@ def add_cloud(parser: argparse._ActionsContainer) -> None:
         '--default-zone', metavar='ZONE', default='nova',
         help='availability zone of hosts that no aggregate puts in one '
              '([DEFAULT] default_availability_zone; default: nova)')
-    parser.add_argument(
-        '--isolated-aggregates', action='store_true',
-        help='have aggregates with trait:NAME=required take only guests that '
-             'require the trait, as under [scheduler] '
-             'enable_isolated_aggregate_filtering')
+    common_options.add_isolated(parser)
     common_options.add_assume(parser)
     parser.add_argument(
         '--cross-zones', action='store_true',
