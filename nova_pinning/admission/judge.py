@@ -146,6 +146,9 @@ class AdmissionJudge:
         candidate, place = self._place(request, occupancy)
         short = (_shortages(request, occupancy) if candidate is None
                  else ())
+        if isinstance(place, model.Refusal) and (
+                place.reason is model.Reason.PCI):
+            place = _with_devices(place, request, occupancy)
         of_fit = () if isinstance(place, model.Fit) else (_of_fit(place),)
         return LayerVerdicts(
             (*short, *gate.refusals, *of_fit),
@@ -279,6 +282,16 @@ def _chosen(candidate: providers.Candidate | None) -> Mapping[str, int]:
     return {} if candidate is None else {
         suffix: indices[0] for suffix, indices in candidate.mappings
         if suffix and indices}
+
+
+def _with_devices(
+    refusal: model.Refusal, request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy,
+) -> model.Refusal:
+    """The refusal with figures if there are too few devices anywhere."""
+    short = '; '.join(devices.device_shortages(devices.free(
+        occupancy.host.pci_pools, occupancy.device_uses), request.devices))
+    return dataclasses.replace(refusal, detail=short) if short else refusal
 
 
 def _of_fit(refusal: model.Refusal) -> outcome.AdmissionRefusal:

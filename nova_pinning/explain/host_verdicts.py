@@ -128,10 +128,6 @@ class HostJudge:
         """All that there is to say of one host."""
         host = occupancy.host
         found = self.judge.verdicts(request, occupancy, self.wishes)
-        place = found.fit
-        if (isinstance(place, model.Refusal)
-                and place.reason is model.Reason.PCI):
-            place = _with_devices(place, occupancy, request)
         refusals = found.refusals
         if not host.is_enabled:
             refusals = tuple(refusal for refusal in refusals
@@ -139,7 +135,7 @@ class HostJudge:
         cause = _decide(refusals)
         return HostVerdict(
             host=host.name, is_enabled=host.is_enabled, refusals=refusals,
-            fit=place, cause=cause, doubts=() if cause else found.doubts)
+            fit=found.fit, cause=cause, doubts=() if cause else found.doubts)
 
     def fits(self, occupancy: host_occupancy.HostOccupancy,
              request: guest_request.GuestRequest) -> bool:
@@ -177,13 +173,3 @@ def cause_of(refusal: outcome.AdmissionRefusal) -> RefusalCause:
     rank = (RefusalRank.TRAITS if refusal.name.endswith('-trait')
             else RefusalRank.AGGREGATES)
     return RefusalCause(rank, refusal.name, refusal.about, refusal.text)
-
-
-def _with_devices(
-    refusal: model.Refusal, occupancy: host_occupancy.HostOccupancy,
-    other_request: guest_request.GuestRequest,
-) -> model.Refusal:
-    """The refusal with figures if there are too few devices anywhere."""
-    free = devices.free(occupancy.host.pci_pools, occupancy.device_uses)
-    short = '; '.join(devices.device_shortages(free, other_request.devices))
-    return dataclasses.replace(refusal, detail=short) if short else refusal
