@@ -221,10 +221,14 @@ def _traits(
     """
     asked = query.required | query.forbidden
     found = []
+    untold = [gap for gap in host.gaps
+              if gap.kind is outcome.DoubtKind.TRAITS]
     for traits in (host.traits, *[child.traits for child in host.children]):
         has = frozenset() if traits is None else traits
         found.append((has, asked - has if traits is None else frozenset()))
     has, unsure = found[ROOT]
+    unsure |= {trait for trait in asked - has for gap in untold
+               if not gap.about or not trait.startswith(gap.about)}
     if inventory.THREADS in asked and host.cells:
         if any(size > 1 for cell in host.cells for size in cell.core_sizes):
             has |= {inventory.THREADS}

@@ -23,7 +23,6 @@ from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
-from nova_pinning import units
 
 
 def request_for(
@@ -66,8 +65,7 @@ def request_for(
                 _place(flavor.where)) from error
     return guest_request.GuestRequest(
         name=flavor.name, vcpus=flavor.vcpus, memory_mib=flavor.memory_mib,
-        disk_gib=(flavor.disk_gib + flavor.ephemeral_gib
-                  + -(-flavor.swap_mib // units.MIB_PER_GIB)),
+        disk_gib=flavor.local_disk_gib,
         guest_class=_class(flavor, image, guest.cpu_policy if guest else None),
         topology=guest,
         devices=tuple(_request(request, pci_aliases or {})

@@ -6,6 +6,7 @@ import dataclasses
 
 from nova_pinning import errors
 from nova_pinning.model import hostclass
+from nova_pinning import units
 
 #: The extra spec that says which catalogue a flavor belongs to. Flavors
 #: without it, or with another catalogue's name, are never changed.
@@ -55,6 +56,12 @@ class Flavor:
         default=errors.Location(''), compare=False)
     origins: Mapping[str, errors.Location] = dataclasses.field(
         default_factory=dict, compare=False, repr=False)
+
+    @property
+    def local_disk_gib(self) -> int:
+        """What nova counts it with on its host's own disks."""
+        return (self.disk_gib + self.ephemeral_gib
+                + -(-self.swap_mib // units.MIB_PER_GIB))
 
     def origin(self, key: str) -> errors.Location:
         """Where an extra spec, or another property, comes from."""

@@ -7,23 +7,11 @@ of its caches. Host files do.
 
 from collections.abc import Mapping
 import dataclasses
-import itertools
 
-from nova_pinning import cpuset
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import cache_capacity
 from nova_pinning.host import host_model
-
-
-def l3_domains(
-    description: host_model.HostDescription,
-) -> tuple[cpuset.CpuSet, ...]:
-    """The CPUs that share each last-level cache, () if that is not known.
-
-    A domain that reaches over several nodes is given once.
-    """
-    return tuple(dict.fromkeys(itertools.chain.from_iterable(
-        node.l3_domains for node in description.nodes)))
+from nova_pinning.host import host_offer
 
 
 def completed(
@@ -47,6 +35,6 @@ def _completed(
     caches = cache_capacity.of_host(description)
     return dataclasses.replace(
         host, resources=host.resources or (caches.totals if caches else {}),
-        l3_domains=l3_domains(description),
+        l3_domains=host_offer.l3_domains(description),
         reserved_memory_mib=(description.nova.reserved_memory_mib
                              or host.reserved_memory_mib))

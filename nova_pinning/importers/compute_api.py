@@ -21,9 +21,9 @@ from openstack import exceptions as sdk_exceptions
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.fleet import cpu_models
-from nova_pinning.fleet import host_completion
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_model
+from nova_pinning.host import host_offer
 from nova_pinning.importers import host_gaps
 from nova_pinning import model
 from nova_pinning.model import hostclass
@@ -291,7 +291,7 @@ def fleet_host(
     return snapshot.FleetHost(
         name=hypervisor.name,
         cells=cells,
-        l3_domains=host_completion.l3_domains(description) if description else
+        l3_domains=host_offer.l3_domains(description) if description else
         (),
         host_class=host_class,
         traits=provided.traits,

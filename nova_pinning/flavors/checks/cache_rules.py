@@ -113,7 +113,7 @@ def several_caches(subject: checked.CheckedFlavor) -> check_rule.Violations:
     asked = subject.asked(cache_resources.L3_WAYS) or 0
     for host in subject.candidates:
         resctrl = host.description.resctrl
-        first = fit.fit_guest(host.host, guest)
+        first = fit.fit_guest(host.host.engine, guest)
         if resctrl is None or isinstance(first, model.Refusal):
             continue
         pinned = {cpu for cell in first.cells for _vcpu, cpu in cell.pins}

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import dataclasses
 import re
 
+from nova_pinning.admission import flavor_reader
+from nova_pinning.admission import guest_request
 from nova_pinning.checks import check_rule
 from nova_pinning import errors
 from nova_pinning.flavors.checks import target
@@ -15,7 +17,6 @@ from nova_pinning import model
 from nova_pinning.model import flag
 from nova_pinning.model import hostclass
 from nova_pinning.model import nova_release
-from nova_pinning.placement import cache_resources
 from nova_pinning.placement import inventory
 
 #: How a place in the image's properties is called in findings.
@@ -90,7 +91,7 @@ class CheckedFlavor:
     releases: tuple[nova_release.NovaRelease, ...] = ()
     has_image: bool = False
     separation: host_separation.Separation = host_separation.DEFAULT
-    companions: tuple[target.TargetRequest, ...] = ()
+    companions: tuple[guest_request.GuestRequest, ...] = ()
 
     @property
     def specs(self) -> Mapping[str, str]:
@@ -141,15 +142,26 @@ class CheckedFlavor:
                         for name, amount in asked.items()))
 
     @property
-    def order(self) -> target.TargetRequest:
-        """What one guest asks of a host."""
-        return target.TargetRequest(
-            self._resource('VCPU', self.flavor.vcpus),
-            self._resource('MEMORY_MB', self.flavor.memory_mib),
-            self.guest, self.devices, self.pci_policy or 'legacy',
-            self._names_pcpus, tuple(
-                (name, amount) for name in cache_resources.CLASSES
-                if (amount := self.asked(name))))
+    def request(self) -> guest_request.GuestRequest:
+        """What one guest asks of a host; its devices by their aliases."""
+        flavor = self.flavor
+        image = guest_request.pairs(self.image) if self.has_image else None
+        reader = flavor_reader.FlavorReader(
+            flavor.vcpus, flavor.memory_mib, flavor.local_disk_gib,
+            self.specs, image, self.guest)
+        return guest_request.GuestRequest(
+            name=flavor.name, vcpus=flavor.vcpus,
+            memory_mib=flavor.memory_mib, disk_gib=flavor.local_disk_gib,
+            guest_class=hostclass.HostClass(self.host_class),
+            topology=self.guest, devices=tuple(
+                guest_request.PciRequest(
+                    alias, (), count, self.pci_policy or 'legacy')
+                for alias, count in self.devices),
+            queries=reader.queries(),
+            extra_specs=guest_request.pairs(self.specs), image=image,
+            # Which devices an alias stands for, the hosts say.
+            doubts=tuple(doubt for doubt in reader.doubts()
+                         if doubt.about != ALIAS_KEY))
 
     @property
     def _names_pcpus(self) -> bool:
@@ -166,11 +178,6 @@ class CheckedFlavor:
                    for key, value in self.specs.items()
                    if re.fullmatch(rf'resources[\w-]{{0,64}}:{name}', key)]
         return sum(amounts) if amounts else None
-
-    def _resource(self, name: str, amount: int) -> int:
-        """What Placement is asked for, which an extra spec may override."""
-        overridden = self.asked(name)
-        return amount if overridden is None else overridden
 
     @property
     def is_pinned(self) -> bool:
@@ -248,27 +255,15 @@ class CheckedFlavor:
     def candidates(self) -> tuple[target.TargetHosts, ...]:
         """The hosts whose traits are as the flavor wants them.
 
-        All of them if that leaves none.
+        All of them if that leaves none. What follows from a thread policy
+        has rules of its own.
         """
+        request = self.request
+        spared = {inventory.THREADS} - {
+            key.partition(':')[2] for key in self.specs
+            if _THREADS_KEY.match(key)}
         return tuple(host for host in self.hosts
-                     if not self.trait_refusal(host)) or self.hosts
-
-    def trait_refusal(self, host: target.TargetHosts) -> str:
-        """Why Placement would not offer a host, as far as traits go, or ''.
-
-        Traits of numbered groups count as well: a described host is all one
-        provider.
-        """
-        told = host.description
-        return ' and '.join(
-            f'it {mismatch}' for mismatch in inventory.trait_mismatches(
-                self.traits('required') | {
-                    key.removeprefix('trait:')
-                    for key, value in self.image.items()
-                    if key.startswith('trait:') and value == 'required'},
-                self.traits('forbidden'), told.traits | (
-                    host.caches.traits if host.caches else frozenset()),
-                told.has_threads, told.tells_trait))
+                     if not host.wrong_traits(request) - spared) or self.hosts
 
     def where(self, keys: Iterable[str]) -> errors.Location:
         """Where the first of these keys stands, else the flavor."""

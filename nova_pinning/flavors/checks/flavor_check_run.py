@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import contextlib
 import dataclasses
 import itertools
-import re
 
+from nova_pinning.admission import guest_request
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning.checks import waiver
@@ -31,7 +31,6 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import host_separation
 from nova_pinning.flavors import release_support
 from nova_pinning.host import host_model
-from nova_pinning.placement import inventory
 
 #: All rules, by code.
 RULES: check_rule.Registry[checked.CheckedFlavor] = check_rule.Registry(
@@ -57,11 +56,6 @@ RULES: check_rule.Registry[checked.CheckedFlavor] = check_rule.Registry(
 #: What there is to say of a flavor of Ironic's: nothing of CPUs, memory and
 #: classes of hosts, since a node is taken as a whole.
 _BAREMETAL = ('P503', 'P505', 'P508', 'P509')
-
-#: Extra specs that ask Placement for something.
-_ASKED = re.compile(r'(resources|trait)[a-zA-Z0-9_-]{0,64}:(.+)')
-#: The resource classes that a host file tells of.
-_COMPARED = ('VCPU', 'PCPU', 'MEMORY_MB')
 
 #: Has flavors judged by nova, under an image's properties and with the PCI
 #: aliases that nova knows: nova_pinning.bridge.nova_judgement.judging.
@@ -133,15 +127,15 @@ def _family(subject: checked.CheckedFlavor) -> tuple[str, str]:
 
 def _sizes(
     subjects: Iterable[checked.CheckedFlavor],
-) -> dict[tuple[str, str], list[target.TargetRequest]]:
+) -> dict[tuple[str, str], list[guest_request.GuestRequest]]:
     """The pinned guests of each family, each size once, the largest first."""
-    sizes: dict[tuple[str, str], dict[int, target.TargetRequest]] = (
+    sizes: dict[tuple[str, str], dict[int, guest_request.GuestRequest]] = (
         collections.defaultdict(dict))
     for subject in subjects:
         if subject.guest and subject.is_pinned:
             sizes[_family(subject)].setdefault(
                 subject.flavor.vcpus, dataclasses.replace(
-                    subject.order, devices=()))
+                    subject.request, devices=()))
     return collections.defaultdict(list, {
         family: [sizes[vcpus] for vcpus in sorted(sizes, reverse=True)]
         for family, sizes in sizes.items()})
@@ -151,7 +145,6 @@ def make_report(
     findings: tuple[check_rule.Finding, ...],
     flavors: Sequence[flavor_model.Flavor], source: str,
     cloud: release_support.CloudRelease = release_support.CloudRelease(),
-    hosts: Sequence[host_model.HostDescription] = (),
 ) -> report.CheckReport:
     """What a check of flavors has to say.
 
@@ -159,7 +152,6 @@ def make_report(
 
     :param source: a catalogue, or a cloud
     :param cloud: the release of nova that they were checked for
-    :param hosts: that they were checked against
     :raises errors.InputError: if there is no such rule
     """
     ignored = {flavor.name: flavor.ignored for flavor in flavors}
@@ -178,45 +170,10 @@ def make_report(
         scope=f'in {len(flavors)} flavor{"" if len(flavors) == 1 else "s"}',
         head={'flavors': len(flavors), 'nova': cloud.installed,
               'releases': list(map(str, cloud.releases)),
-              'remarks': list(cloud.remarks),
-              'not_compared': list(not_compared(flavors) if hosts else ())},
-        notes=(*_notes(cloud), *_not_compared_note(flavors, hosts)),
+              'remarks': list(cloud.remarks)},
+        notes=_notes(cloud),
         figures=(report.Figure('checked', 'Flavors that were checked',
                                {(): len(flavors)}),))
-
-
-def _not_compared_note(
-    flavors: Sequence[flavor_model.Flavor],
-    hosts: Sequence[host_model.HostDescription],
-) -> tuple[tuple[str, ...], ...]:
-    items = tuple(not_compared(flavors)) if hosts else ()
-    return (('Not compared with the hosts, whose files do not tell:',
-             *items),) if items else ()
-
-
-def not_compared(flavors: Iterable[flavor_model.Flavor]) -> Iterator[str]:
-    """What flavors ask for that a host file says nothing of."""
-    asked: dict[str, list[str]] = collections.defaultdict(list)
-    for flavor in flavors:
-        if flavor.disk_gib or flavor.ephemeral_gib or flavor.swap_mib:
-            asked['disk'].append(flavor.name)
-        for key, value in flavor.extra_specs.items():
-            match = _ASKED.fullmatch(key)
-            if match and match[1] == 'resources' and (
-                    match[2] not in _COMPARED and value.strip('0 ')):
-                asked[f'resource {match[2]}'].append(flavor.name)
-            # The traits of a host file are those that operators set.
-            if match and match[1] == 'trait' and value == 'required' and (
-                    not match[2].startswith('CUSTOM_')
-                    and match[2] != inventory.THREADS):
-                asked[f'trait {match[2]}'].append(flavor.name)
-        if 'hw:pmem' in flavor.extra_specs:
-            asked['persistent memory'].append(flavor.name)
-        if 'accel:device_profile' in flavor.extra_specs:
-            asked['accelerators'].append(flavor.name)
-    for what, names in asked.items():
-        more = f' and {len(names) - 1} more' if len(names) > 1 else ''
-        yield f'{what}, of {names[0]}{more}'
 
 
 def _notes(

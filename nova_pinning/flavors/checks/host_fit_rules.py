@@ -4,13 +4,14 @@
 import collections
 import dataclasses
 
+from nova_pinning.admission import outcome
 from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import cpus
 from nova_pinning.flavors.checks import guest_topology
-from nova_pinning.flavors.checks import target
 from nova_pinning import model
+from nova_pinning.placement import inventory
 
 #: The part of a host's dedicated CPUs that may stay unsold.
 _MAX_UNSOLD = 0.1
@@ -27,10 +28,10 @@ def fits_no_host(subject: checked.CheckedFlavor) -> check_rule.Violations:
             cpus.isolate_fits_nowhere(subject) or
             _shared_cpus_missing(subject)):
         return
-    order = subject.order
+    request = subject.request
     reasons: dict[str, list[str]] = collections.defaultdict(list)
     for host in subject.hosts:
-        reason = subject.trait_refusal(host) or target.refusal(order, host)
+        reason = host.refusal(request)
         if not reason:
             return
         reasons[reason] += host.names
@@ -65,17 +66,15 @@ def unsold_cpus(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if not subject.guest or not any(
             demand.dedicated for demand in subject.guest.demands):
         return
-    order = subject.order
+    request = subject.request
     # Where devices run out first, guests that want none have the CPUs.
-    without_devices = dataclasses.replace(order, devices=())
+    without_devices = dataclasses.replace(request, devices=())
     for host in subject.hosts:
-        total = host.dedicated_count
-        if subject.trait_refusal(host) or not total or host.is_legacy:
+        total = host.host.dedicated_count
+        if not total or host.is_legacy or host.refusal(request):
             continue
-        if target.refusal(order, host):
-            continue
-        filled = target.fill(without_devices, host, subject.companions,
-                             total * _MAX_UNSOLD)
+        filled = host.fill(without_devices, subject.companions,
+                           total * _MAX_UNSOLD)
         if filled.unsold > total * _MAX_UNSOLD:
             yield subject.violation(
                 f'{filled.guests} '
@@ -161,3 +160,31 @@ def threads_beyond_host(
             f'the hosts given have {most}',
             ('hw:cpu_threads', 'hw_cpu_threads'),
             guest_topology.interleaved_advice(subject))
+
+
+@check_rule.rule(
+    'P606', Severity.WARNING, 'not known whether any host takes it',
+    why='host files do not tell all that guests of the flavor ask for, and '
+        'if it is missing nobody can start one; where it is only the disk, '
+        'this is a note',
+    advice='compare with what Placement has of the hosts, with openstack '
+           'resource provider inventory list and trait list')
+def unknown_hosts(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    if not subject.is_accepted:
+        return
+    request = subject.request
+    undecided: list[tuple[str, tuple[outcome.Doubt, ...]]] = []
+    for host in subject.hosts:
+        answer = host.answer(request)
+        if isinstance(answer, outcome.Admitted):
+            return
+        if isinstance(answer, outcome.Undecided):
+            undecided.append((host.title, answer.doubts))
+    if undecided:
+        title, doubts = min(undecided, key=lambda one: len(one[1]))
+        yield subject.violation(
+            f'{title} may take it or not: '
+            + '; '.join(doubt.text for doubt in doubts), ('vcpus', 'name'),
+            severity=Severity.NOTE if all(
+                doubt.about == inventory.DISK_GB for doubt in doubts)
+            else None)

@@ -98,16 +98,32 @@ class TestCheckFlavors(cli_case.TestCase):
             'name: n', 'name: n\nseparation: {by: aggregates}'))
         self.assertIn('asks for no aggregate', self.check().out)
 
-    def test_not_compared(self):
+    def test_not_known(self):
+        """What host files do not tell is found, and not taken for yes."""
         self.write('f.yaml', CATALOGUE.replace(
             '    sizes:', '    disk: 10GiB\n    resources: {VGPU: 1}\n'
             '    traits: {required: [HW_CPU_X86_AVX2]}\n    sizes:'))
-        self.assertNotIn('Not compared', self.check().out)
-        done = self.check('--hosts', str(cli_case.ETC / 'hosts'))
-        for words in ('Not compared with the hosts',
-                      'resource VGPU, of f.s and 1 more',
-                      'trait HW_CPU_X86_AVX2, of', 'disk, of'):
-            self.assertIn(words, done.out)
+        self.assertNotIn('P606', self.check().out)
+        done = self.check('--hosts', str(cli_case.ETC / 'hosts'),
+                          '--format', 'json')
+        self.assertEqual(1, done.status)
+        found = [one for one in json.loads(done.out)['findings']
+                 if one['code'] == 'P606']
+        self.assertEqual({('f.s', 'warning'), ('f.m', 'warning')},
+                         {(one['name'], one['severity']) for one in found})
+        for words in ('how much VGPU', 'how much DISK_GB',
+                      'trait HW_CPU_X86_AVX2'):
+            self.assertIn(words, found[0]['message'])
+
+    def test_only_the_disk_is_not_known(self):
+        """Host files never tell it, so that is worth a note."""
+        self.write('f.yaml', CATALOGUE.replace(
+            '    sizes:', '    disk: 10GiB\n    sizes:'))
+        done = self.check('--hosts', str(cli_case.ETC / 'hosts'),
+                          '--format', 'json')
+        self.assertEqual({'note'}, {
+            one['severity'] for one in json.loads(done.out)['findings']
+            if one['code'] == 'P606'})
 
     def test_names(self):
         content = json.loads(self.check('f.s', '--format', 'json').out)

@@ -51,6 +51,7 @@ _LIMIT = {'pinning:memory_bandwidth': '50',
           'resources:CUSTOM_RESCTRL_GROUPS': '1',
           'trait:CUSTOM_PINNING_MEMORY_BANDWIDTH': 'required'}
 _BARE = check_samples.host()
+_EVEN = check_samples.host(cores=16)
 _CACHES = _dividing(*(node.cpus for node in _BARE.nodes))
 _SMALL_CACHES = _dividing(*(
     cpuset.CpuSet(cpu for core in node.cores[first:first + 2] for cpu in core)
@@ -149,6 +150,16 @@ CASES = {
         [shared(_GROUPS)],
         [shared({**_GROUPS, 'group_policy': 'none'}),
          shared({'resources1:CUSTOM_A': '1', 'resources:CUSTOM_B': '1'})]),
+    'P606': (
+        [dedicated({'resources:VGPU': '1'}, hosts=(_EVEN,),
+                   severity='warning'),
+         dedicated({'trait:HW_CPU_X86_AVX2': 'required'}, hosts=(_EVEN,),
+                   severity='warning'),
+         dedicated({'accel:device_profile': 'fpga'}, hosts=(_EVEN,),
+                   severity='warning')],
+        [dedicated(hosts=(_EVEN,)), dedicated({'resources:VGPU': '1'}),
+         dedicated({'resources:VGPU': '1', 'resources:MEMORY_MB': '4194304'},
+                   hosts=(_EVEN,), also=('P601',))]),
     'P605': (
         [dedicated(_FOUR_THREADS, hosts=(check_samples.host(cores=16),))],
         [dedicated(hosts=(check_samples.host(cores=16),)),

@@ -204,5 +204,4 @@ class TestChecks(unit_base.TestCase):
             (order,), nova_judgement.judging, (few,))
         self.assertTrue([finding for finding in found
                          if finding.code == 'P602'
-                         and 'groups of guests in resctrl' in
-                         finding.message])
+                         and 'CUSTOM_RESCTRL_GROUPS' in finding.message])

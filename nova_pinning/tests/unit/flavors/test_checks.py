@@ -320,12 +320,10 @@ class FillTest(unit_base.TestCase):
         flavor = check_samples.flavor(specs, **values)
         with nova_judgement.judging([flavor]) as judge:
             guest = judge(flavor).guest
-        subject = checked.CheckedFlavor(flavor, guest=guest)
-        return target.TargetRequest(flavor.vcpus, flavor.memory_mib, guest,
-                                    subject.devices, subject.pci_policy)
+        return checked.CheckedFlavor(flavor, guest=guest).request
 
     def fill(self, host, **values):
-        return target.fill(self.order(**values), target.targets([host])[0])
+        return target.targets([host])[0].fill(self.order(**values))
 
     def test_by_cpus(self):
         filled = self.fill(check_samples.host())
@@ -401,7 +399,7 @@ class DevicesTest(unit_base.TestCase):
             devices=[('', 0), ('nvme', 0), ('nvme', 0), ('nvme', None)])])
         self.assertEqual(
             [(0, 2), (None, 1)],
-            [(pool.numa_node, pool.total) for pool in host.pci_pools])
+            [(pool.numa_node, pool.total) for pool in host.host.pci_pools])
 
     def test_an_alias_twice(self):
         """Nova makes two requests of it, which do not share devices."""
