@@ -306,7 +306,11 @@ class Search:
                     and (piece or group.required)))
 
     def giving(self, resources: outcome.Amounts) -> list[int]:
-        """The providers that can give all of it, whatever their traits."""
+        """The providers that can give all of it, whatever their traits.
+
+        What nova-compute reports is the host's own if nobody knows of it:
+        another provider could bring traits along.
+        """
         found = set(range(len(self.shown) - 1))
         is_unknown = self._supposes and bool(resources)
         for name, amount in resources:
@@ -314,9 +318,10 @@ class Search:
             gives = {
                 index for index, has in self.host.offers.get(name, ())
                 if has.gives(amount, self.used[index].get(name, 0))}
-            if is_supposed and len(resources) > 1:
+            is_own = name in inventory.COUNTED
+            if is_supposed and (is_own or len(resources) > 1):
                 gives.add(ROOT)
-            is_unknown = is_unknown and is_supposed
+            is_unknown = is_unknown and is_supposed and not is_own
             found &= gives
         return sorted(found) + [_UNKNOWN] * is_unknown
 

@@ -5,10 +5,12 @@ Importing it imports nova, which takes seconds, but not the libvirt driver.
 Call ``bridge.standalone.prepare()`` first.
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 import contextlib
 import dataclasses
 import json
+from types import MappingProxyType
 from typing import Any
 
 from nova import objects
@@ -55,6 +57,20 @@ def request_for(
         ordered = order.from_flavor(flavor, image)
         with order.refusals(flavor, image):
             queries = placement_queries.queries(ordered)
+    return of_order(flavor, image, ordered, queries, pci_aliases or {})
+
+
+def of_order(
+    flavor: flavor_model.Flavor, image: Mapping[str, str],
+    ordered: order.ApiRequest,
+    queries: Iterable[placement_queries.SchedulerQuery | None],
+    pci_aliases: Mapping[str, snapshot.PciAlias] = MappingProxyType({}),
+) -> guest_request.GuestRequest:
+    """The same of what nova has made of flavor and image.
+
+    :param queries: see ``placement_queries.queries``
+    :raises errors.InputError: if its topology or its class makes no sense
+    """
     guest = None
     if ordered.topology is not None:
         try:
@@ -68,7 +84,7 @@ def request_for(
         disk_gib=flavor.local_disk_gib,
         guest_class=_class(flavor, image, guest.cpu_policy if guest else None),
         topology=guest,
-        devices=tuple(_request(request, pci_aliases or {})
+        devices=tuple(_request(request, pci_aliases)
                       for request in ordered.pci_requests.requests),
         queries=tuple(_query(query) for query in queries if query is not None),
         extra_specs=guest_request.pairs(flavor.extra_specs),

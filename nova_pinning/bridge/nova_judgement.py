@@ -14,18 +14,17 @@ import contextlib
 import dataclasses
 import functools
 import json
-import logging
 import re
 from typing import Any
 
 from nova.api.validation.extra_specs import validators
-import nova.conf
 from nova import exception
 from nova import objects
 from nova.pci import request as pci_request
 from nova.virt import hardware
 
 from nova_pinning.bridge import nova_capabilities
+from nova_pinning.bridge import nova_options
 from nova_pinning.bridge import topology
 from nova_pinning.checks import check_rule
 from nova_pinning import errors
@@ -37,8 +36,6 @@ from nova_pinning.flavors.checks import nova_rules
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import release_support
 from nova_pinning import spelling
-
-CONF = nova.conf.CONF
 
 #: What an image may have that nova needs to know nothing of in advance.
 _OTHER_PROPERTIES = ('vmware_adaptertype', 'kernel_id', 'ramdisk_id')
@@ -143,29 +140,11 @@ def judging(
             item.partition(':')[0].strip() for flavor in flavors
             for item in flavor.extra_specs.get(
                 checked.ALIAS_KEY, '').split(',')}
-    logger = logging.getLogger('nova')
-    level = logger.level
-    with _known_aliases(pci_aliases):
-        logger.setLevel(logging.CRITICAL + 1)
-        try:
-            yield functools.partial(_judge, image, image_properties or {})
-        finally:
-            logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def _known_aliases(names: Collection[str]) -> Iterator[None]:
-    """Let these be the PCI aliases, of a device that does not exist."""
-    before = CONF.pci.alias
-    CONF.set_override('alias', [
-        json.dumps({'name': name, 'vendor_id': 'ffff', 'product_id': 'ffff'})
-        for name in sorted(names) if 0 < len(name) <= 256], 'pci')
-    pci_request.get_alias_from_config.cache_clear()
-    try:
-        yield
-    finally:
-        CONF.set_override('alias', before, 'pci')
-        pci_request.get_alias_from_config.cache_clear()
+    with nova_options.applied({('pci', 'alias'): [
+            json.dumps({'name': name, 'vendor_id': 'ffff',
+                        'product_id': 'ffff'})
+            for name in sorted(pci_aliases) if 0 < len(name) <= 256]}):
+        yield functools.partial(_judge, image, image_properties or {})
 
 
 def image_meta(properties: Mapping[str, str]) -> Any:

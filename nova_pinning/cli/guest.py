@@ -57,7 +57,8 @@ class ShowGuest(display.ShowOne):
     without properties. With --release, or nova_release in the
     catalogue, it is said what another release of nova does not know, and in
     what its query and XML differ; they are not made for it. The exit status
-    is 1 if the guest does not fit, or if flavor check has an error to tell.
+    is 1 if the guest does not fit, if it is not known whether Placement would
+    offer the host, or if flavor check has an error to tell.
 
     Examples::
 
@@ -177,8 +178,11 @@ class _Shown:
         self._differences = differences
         self._errors = [finding for finding in self._found
                         if finding.severity is check_rule.Severity.ERROR]
-        #: Whether it fits, and nothing else is in the way.
-        self.works = seen.refusal is None and not self._errors
+        #: Whether it fits and nothing else is in the way; None if that is
+        #: not known.
+        self.works = (
+            False if seen.refusal is not None or self._errors
+            else None if seen.undecided else True)
 
     def drawn(self) -> drawing.Drawing:
         """The host with the guest, or with why it is not there."""
@@ -239,17 +243,24 @@ class _Shown:
             console.print(rich.text.Text.assemble(
                 ('Does not fit', 'bold red'), f': {seen.refusal}'))
         else:
-            console.print(
-                rich.text.Text('Fits', 'bold green') if self.works else
-                rich.text.Text.assemble(
+            if self._errors:
+                console.print(rich.text.Text.assemble(
                     ('Does not work', 'bold red'), ', though there is room: '
                     f'see {", ".join(self._codes())} below'))
+            else:
+                console.print(rich.text.Text.assemble(
+                    ('May fit', 'bold yellow'),
+                    f': of the host {seen.undecided}')
+                    if seen.undecided else
+                    rich.text.Text('Fits', 'bold green'))
             for line in self._fit_lines():
                 for part in textwrap.wrap(
                         line, console.width - 2, subsequent_indent='    ',
                         break_on_hyphens=False):
                     console.print(f'  {part}')
-        for remark in (*self._differences, *seen.remarks):
+        for remark in (*self._differences, *seen.remarks, *[
+                f'Of host {self._host.name}, {doubt.text}'
+                for doubt in seen.doubts]):
             console.print(f'Note: {remark}')
         for finding in self._found:
             console.print(f'{finding.severity.capitalize()} {finding.code}: '
@@ -262,7 +273,7 @@ class _Shown:
         seen = self._seen
         if seen.placement is not None and not seen.placement.vcpu_cpus:
             return 'its vCPUs float over all CPUs of the host',
-        return fit_text.lines(_fit(seen.outcome))
+        return fit_text.lines(_fit(seen.fit))
 
     def _codes(self) -> list[str]:
         return list(dict.fromkeys(error.code for error in self._errors))
@@ -280,10 +291,11 @@ class _Shown:
             'differences': list(self._differences),
             'fits': self.works,
             'refusal': _refusal(seen.refusal),
+            'doubts': [doubt.text for doubt in seen.doubts],
             'placement': {
                 'query': _query(seen.query),
                 'fallback': seen.fallback and _query(seen.fallback)},
-            'cells': fit_text.as_list(_fit(seen.outcome)),
+            'cells': fit_text.as_list(_fit(seen.fit)),
             'xml': seen.xml,
             'remarks': list(seen.remarks),
             'findings': report.findings_as_dicts(self._found),

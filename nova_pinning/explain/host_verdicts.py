@@ -11,7 +11,6 @@ import dataclasses
 import enum
 from typing import NamedTuple
 
-from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge

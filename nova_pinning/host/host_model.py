@@ -171,11 +171,3 @@ class HostDescription:
         has_functions = any(other.physical_function == device.address
                             for other in self.pci_devices)
         return 'type-PF' if has_functions else 'type-PCI'
-
-    def tells_trait(self, trait: str) -> bool:
-        """Whether it would name a trait that the host has.
-
-        One that names none may be what virsh prints, which tells of no
-        traits; nova-compute reports those that are not CUSTOM_*.
-        """
-        return bool(self.traits) and trait.startswith('CUSTOM_')

@@ -11,7 +11,11 @@ from nova_pinning.host import cache_capacity
 from nova_pinning.host import engine
 from nova_pinning.host import host_model
 from nova_pinning.placement import cache_resources
+from nova_pinning.placement import inventory
 
+#: What no host file tells. That is said wherever it is asked for, but leaves
+#: nothing undecided by itself.
+UNTOLD = (inventory.DISK_GB,)
 #: What operators' own traits begin with.
 _CUSTOM = 'CUSTOM_'
 
@@ -37,8 +41,8 @@ def offered(
         cpu_allocation_ratio=nova.cpu_allocation_ratio,
         ram_allocation_ratio=nova.ram_allocation_ratio,
         reserved_memory_mib=nova.reserved_memory_mib,
-        resources=dict.fromkeys(cache_resources.CLASSES, 0) | (
-            caches.totals if caches else {}),
+        resources={**dict.fromkeys(cache_resources.CLASSES, 0),
+                   **(caches.totals if caches else {})},
         gaps=(outcome.Doubt(
             outcome.DoubtKind.TRAITS, 'its file does not tell all its traits',
             _CUSTOM if description.traits else ''),))

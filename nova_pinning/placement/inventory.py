@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Placement compares: inventories with what a guest takes, and traits.
+"""What Placement compares: inventories with what a guest takes.
 
 As nova-compute reports its host (update_provider_tree in
 nova/virt/libvirt/driver.py), as nova-scheduler asks for a guest
 (nova.scheduler.utils.ResourceRequest) and as Placement compares
-(get_providers_with_resource and _get_trees_with_traits there).
+(get_providers_with_resource there).
 """
 
-from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Set
 import dataclasses
-from typing import NamedTuple
 
 import os_traits
 
@@ -71,31 +67,6 @@ class Inventory:
                 and amount % self.step_size == 0
                 and used + amount
                 <= (self.total - self.reserved) * self.allocation_ratio)
-
-
-class ResourceShortage(NamedTuple):
-    """A resource class of which a host has too little left.
-
-    :param have: what one more guest could get
-    :param total: what there is of it
-    """
-
-    name: str
-    need: int
-    have: int
-    total: int
-
-
-class TraitMismatch(NamedTuple):
-    """A trait that a host has and must not have, or the other way round."""
-
-    name: str
-    is_required: bool
-
-    def __str__(self) -> str:
-        return (f'has no trait {self.name}, which is required'
-                if self.is_required
-                else f'has trait {self.name}, which is forbidden')
 
 
 def host_inventories(
@@ -166,46 +137,3 @@ def allocation(
     """
     requests = resource_requests(vcpus, memory_mib, disk_gib, topology)
     return dict.fromkeys(COUNTED, 0) | requests[0 if on_pcpus else -1]
-
-
-def resource_shortages(
-    has: Mapping[str, Inventory],
-    used: Mapping[str, int],
-    needs: Mapping[str, int],
-) -> Iterator[ResourceShortage]:
-    """What a host has too little of for one more guest.
-
-    :param has: the host's inventories
-    :param used: what its guests have already
-    :param needs: what the guest is asked for
-    """
-    for name, need in needs.items():
-        inventory = has.get(name, Inventory(0))
-        left = inventory.capacity - used.get(name, 0)
-        if need and need > min(left, inventory.total):
-            yield ResourceShortage(
-                name, need, max(0, int(min(left, inventory.total))),
-                inventory.total)
-
-
-def trait_mismatches(
-    required: Set[str],
-    forbidden: Set[str],
-    traits: Set[str],
-    has_threads: bool,
-    is_told: Callable[[str], bool],
-) -> Iterator[TraitMismatch]:
-    """What of a host's traits is not as it is asked for, sorted by name.
-
-    :param traits: as far as they are known, with or without THREADS
-    :param has_threads: whether any core has more than one
-    :param is_told: whether a host that had a certain trait would be known to
-        have it; what is not known is taken to be as required
-    """
-    if has_threads:
-        traits = traits | {THREADS}
-    for trait in sorted(required - traits):
-        if trait == THREADS or is_told(trait):
-            yield TraitMismatch(trait, True)
-    for trait in sorted(forbidden & traits):
-        yield TraitMismatch(trait, False)

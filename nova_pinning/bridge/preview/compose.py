@@ -13,6 +13,7 @@ from nova import objects
 from nova.virt import hardware
 
 from nova_pinning.bridge import claim
+from nova_pinning.bridge import flavor_request
 from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import nova_options
 from nova_pinning.bridge import numa
@@ -70,8 +71,20 @@ def preview_guest(
         tracker = devices.DeviceTracker(host, host_topology)
         if host_topology is not None and used_cpus:
             host_topology = _use(host_topology, used_cpus)
+        found = query.verdicts(
+            flavor_request.of_order(
+                # HostClassFilter is not asked here.
+                dataclasses.replace(flavor, extra_specs={
+                    key: value for key, value in flavor.extra_specs.items()
+                    if key != flavor_model.CLASS_KEY}),
+                image_properties, request, queries), host, used_cpus)
         outcome = _fit(request, host, host_topology, tracker)
-        refused = query.refusal(queries, host, used_cpus)
+        if isinstance(outcome, model.Refusal) and (
+                outcome.reason is model.Reason.PCI) and (
+                    isinstance(found.fit, model.Refusal)):
+            # With figures, if there are too few devices anywhere.
+            outcome = dataclasses.replace(outcome, detail=found.fit.detail)
+        refused = query.refusal(queries[0], found)
         xml = None
         if not isinstance(outcome, model.Refusal) and refused is None:
             with order.refusals(flavor, image_properties):
@@ -82,10 +95,11 @@ def preview_guest(
                 xml = written
     placement = xml_placement.read_placement(xml, flavor.name) if xml else None
     return result.Preview(
-        query=queries[0], fallback=queries[1], outcome=outcome,
-        placement_refusal=refused, xml=xml, placement=placement,
-        remarks=(*_remarks(queries[0], host, used_cpus, host_topology),
-                 *query.resource_remarks(queries[0], host, xml or ''),
+        query=queries[0], fallback=queries[1], fit=outcome,
+        placement_refusal=refused, doubts=found.doubts, xml=xml,
+        placement=placement,
+        remarks=(*_remarks(used_cpus, host, host_topology),
+                 *(query.xml_remarks(queries[0], xml) if xml else ()),
                  *_unseen(flavor, xml or ''),
                  *_everywhere(host, placement)))
 
@@ -126,8 +140,7 @@ def _fit(
     requests = request.pci_requests.requests
     if request.topology is None:
         if requests and not tracker.stats.support_requests(requests, None):
-            return _no_devices(
-                requests, tracker, model.Refusal(model.Reason.PCI))
+            return model.Refusal(model.Reason.PCI)
         return None
     if host_topology is None:
         return model.Refusal(model.Reason.NO_TOPOLOGY)
@@ -152,29 +165,8 @@ def _fit(
             ask_nova=functools.partial(
                 claim.predict_claim, claim.NovaGuest(engine_guest, limits),
                 host_topology)))
-    if not isinstance(decision, model.Refusal):
-        return decision.fit
-    if decision.reason is model.Reason.PCI:
-        return _no_devices(requests, tracker, decision)
-    return decision
-
-
-def _no_devices(
-    requests: list[Any],
-    tracker: devices.DeviceTracker,
-    refusal: model.Refusal,
-) -> model.Refusal:
-    """The refusal with figures if there are too few devices anywhere."""
-    short = []
-    for request in requests:
-        have = sum(pool['count'] for pool in tracker.stats.pools if all(
-            pool.get(key) == value for key, value in request.spec[0].items()))
-        if have < request.count:
-            short.append(f'{have} devices with alias "{request.alias_name}", '
-                         f'{request.count} needed')
-    if not short:
-        return refusal
-    return dataclasses.replace(refusal, detail='; '.join(short))
+    return (decision if isinstance(decision, model.Refusal)
+            else decision.fit)
 
 
 def _xml(
@@ -244,12 +236,10 @@ def _everywhere(
 
 
 def _remarks(
-    candidates_query: placement_queries.SchedulerQuery,
-    host: host_model.HostDescription,
     used: cpuset.CpuSet,
+    host: host_model.HostDescription,
     host_topology: Any,
 ) -> Iterator[str]:
-    yield from query.trait_remarks(candidates_query, host)
     cells = host_topology.cells if host_topology else ()
     stray = used - cpuset.union(cpuset.CpuSet(cell.pcpuset) for cell in cells)
     if used - stray:

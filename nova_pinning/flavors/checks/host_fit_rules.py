@@ -10,8 +10,8 @@ from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import cpus
 from nova_pinning.flavors.checks import guest_topology
+from nova_pinning.host import host_offer
 from nova_pinning import model
-from nova_pinning.placement import inventory
 
 #: The part of a host's dedicated CPUs that may stay unsold.
 _MAX_UNSOLD = 0.1
@@ -186,5 +186,5 @@ def unknown_hosts(subject: checked.CheckedFlavor) -> check_rule.Violations:
             f'{title} may take it or not: '
             + '; '.join(doubt.text for doubt in doubts), ('vcpus', 'name'),
             severity=Severity.NOTE if all(
-                doubt.about == inventory.DISK_GB for doubt in doubts)
+                doubt.about in host_offer.UNTOLD for doubt in doubts)
             else None)

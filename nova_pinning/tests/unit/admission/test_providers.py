@@ -97,6 +97,28 @@ class DoubtsTest(unit_base.TestCase):
         self.assertEqual((), providers.doubts(
             dataclasses.replace(of, disk_gib=5), asked))
 
+    def test_disks_bring_no_traits_along(self):
+        """A trait that the host lacks does not come from what is not known.
+        """
+        asked = guest_request.query({'VCPU': 1, 'DISK_GB': 1}, {'A'})
+        for traits, doubts in ((frozenset(), []), ({'A'}, ['DISK_GB'])):
+            of = host(traits=frozenset(traits), gaps=(outcome.Doubt(
+                outcome.DoubtKind.PROVIDERS, 'disks', 'DISK_GB'),))
+            self.assertEqual(doubts, [
+                doubt.about for one in found(of, asked)
+                for doubt in one.doubts])
+
+    def test_traits_of_which_some_are_told(self):
+        """The gap says what the names of those begin with."""
+        for prefix, about in (('', {'CUSTOM_B', 'HW_C'}),
+                              ('CUSTOM_', {'HW_C'})):
+            of = host(traits=frozenset({'CUSTOM_A'}), gaps=(outcome.Doubt(
+                outcome.DoubtKind.TRAITS, 'not all', prefix),))
+            self.assertEqual(about, {
+                doubt.about for doubt in providers.doubts(
+                    of, guest_request.query({'VCPU': 1}, {
+                        'CUSTOM_A', 'CUSTOM_B', 'HW_C'}))})
+
     def test_gap(self):
         of = host(gaps=(outcome.Doubt(
             outcome.DoubtKind.PROVIDERS, 'children', 'VGPU'),))

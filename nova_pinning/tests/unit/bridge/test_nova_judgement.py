@@ -15,6 +15,7 @@ from nova.pci import request as pci_request
 from nova.virt import hardware
 
 from nova_pinning.bridge import nova_judgement
+from nova_pinning.bridge import nova_options
 from nova_pinning import errors
 from nova_pinning.flavors.checks import nova_exceptions
 from nova_pinning.flavors.checks import nova_rules
@@ -211,13 +212,13 @@ class JudgeTest(unit_base.TestCase):
     def test_leaves_nova_as_it_was(self):
         logger = logging.getLogger('nova')
         level = logger.level
-        before = nova_judgement.CONF.pci.alias
+        before = nova_options.CONF.pci.alias
         flavor = check_samples.flavor({'pci_passthrough:alias': 'nvme:1'})
         with nova_judgement.judging([flavor]) as judged:
             judged(flavor)
             self.assertIn('nvme', pci_request.get_alias_from_config())
         self.assertEqual(level, logger.level)
-        self.assertEqual(before, nova_judgement.CONF.pci.alias)
+        self.assertEqual(before, nova_options.CONF.pci.alias)
         self.assertNotIn('nvme', pci_request.get_alias_from_config())
 
     def test_is_quiet(self):

@@ -101,8 +101,8 @@ class TestFit(TestCase):
             hw__mem_page_size='2MB'))
 
         self.assertIsNone(shown.refusal)
-        self.assertIsInstance(shown.outcome, model.Fit)
-        cell, = shown.outcome.cells
+        self.assertIsInstance(shown.fit, model.Fit)
+        cell, = shown.fit.cells
         self.assertEqual(2048, cell.page_size_kib)
         told = {vcpu: cpuset.CpuSet([cpu]) for vcpu, cpu in cell.pins}
         self.assertEqual(told, pins(shown.xml))
@@ -128,7 +128,7 @@ class TestFit(TestCase):
     def test_floating(self):
         shown = self.preview(flavor(vcpus=2))
 
-        self.assertIsNone(shown.outcome)
+        self.assertIsNone(shown.fit)
         self.assertIsNone(shown.refusal)
         self.assertEqual({0: cpus('0-1'), 1: cpus('0-1')},
                          dict(shown.placement.vcpu_cpus))
@@ -147,7 +147,7 @@ class TestFit(TestCase):
             vcpus=3, hw__cpu_policy='dedicated',
             hw__emulator_threads_policy='isolate'))
 
-        cell, = shown.outcome.cells
+        cell, = shown.fit.cells
         self.assertEqual(cpuset.CpuSet(cell.emulator_cpus),
                          shown.placement.emulator_cpus)
         self.assertEqual(4, shown.query.resources['PCPU'])
@@ -176,8 +176,8 @@ class TestFit(TestCase):
             vcpus=4, hw__cpu_policy='dedicated'), used='2-13,18-31')
 
         # Placement counts all CPUs together, as many as 2.
-        self.assertIs(model.Reason.FREE_CPUS, shown.outcome.reason)
-        self.assertIs(shown.outcome, shown.refusal)
+        self.assertIs(model.Reason.FREE_CPUS, shown.fit.reason)
+        self.assertIs(shown.fit, shown.refusal)
         self.assertIsNone(shown.xml)
         self.assertIsNone(shown.placement)
 
@@ -386,9 +386,9 @@ class TestQuery(TestCase):
         wanted = flavor(vcpus=1, memory_mib=32 * GIB)
         self.assertIsNone(self.preview(wanted).refusal)
         shown = self.preview(wanted, host(reserved_memory_mib=1))
-        self.assertIn('32767 MEMORY_MB left of 32768, 32768 needed',
+        self.assertIn('32,767 MEMORY_MB left of 32,768, 32,768 needed',
                       str(shown.refusal))
-        self.assertIsNone(shown.outcome)
+        self.assertIsNone(shown.fit)
         self.assertIsNone(shown.xml)
 
     def test_threads(self):
@@ -397,8 +397,8 @@ class TestQuery(TestCase):
         require = flavor(hw__cpu_policy='dedicated',
                          hw__cpu_thread_policy='require')
         for wanted, threads, trait in (
-                (isolate, 2, 'the host has trait HW_CPU_HYPERTHREADING'),
-                (require, 1, 'the host has no trait HW_CPU_HYPERTHREADING')):
+                (isolate, 2, 'has trait HW_CPU_HYPERTHREADING'),
+                (require, 1, 'has no trait HW_CPU_HYPERTHREADING')):
             self.assertIn(trait, str(
                 self.preview(wanted, host(threads)).placement_refusal))
             self.assertIsNone(
@@ -416,20 +416,28 @@ class TestQuery(TestCase):
         # As Placement would have it, where the description knows.
         shown = self.preview(wanted, host(traits=['CUSTOM_A']))
         self.assertIsNone(shown.refusal)
-        remark, = shown.remarks
-        self.assertIn('trait HW_CPU_X86_AVX2 only', remark)
         self.assertEqual(
-            'the host has no trait CUSTOM_A, which is required; the host has '
-            'trait CUSTOM_B, which is forbidden',
+            'it is not known whether it has trait HW_CPU_X86_AVX2',
+            shown.undecided)
+        self.assertEqual(
+            'has no trait CUSTOM_A, which is required; has trait CUSTOM_B, '
+            'which is forbidden',
             self.preview(
                 wanted, host(traits=['CUSTOM_B'])).placement_refusal.detail)
         # A description without any traits is one that does not know.
         shown = self.preview(wanted, host())
         self.assertIsNone(shown.refusal)
         self.assertEqual(
-            ['CUSTOM_A', 'HW_CPU_X86_AVX2'],
-            [re.search('trait ([A-Z0-9_]+) only', remark).group(1)
-             for remark in shown.remarks])
+            {'CUSTOM_A', 'CUSTOM_B', 'HW_CPU_X86_AVX2', 'DISK_GB'},
+            {doubt.about for doubt in shown.doubts})
+
+    def test_resources_that_the_file_does_not_tell(self):
+        shown = self.preview(flavor(vcpus=2, resources__VGPU='1'))
+        self.assertIsNone(shown.refusal)
+        self.assertIn('how much VGPU it has', shown.undecided)
+        # Nor does it tell of disks, which is said and no more.
+        self.assertIn('DISK_GB', {doubt.about for doubt in shown.doubts})
+        self.assertEqual('', self.preview(flavor(vcpus=2)).undecided)
 
 
 @ddt.ddt
@@ -471,7 +479,7 @@ class TestDevices(TestCase):
                 host(devices=self.DEVICES))
             self.assertIs(model.Reason.PCI, shown.refusal.reason)
             self.assertRegex(str(shown.refusal),
-                             r'[03] devices with alias "\w+", [14] needed')
+                             r'[03] free devices with alias \w+, [14] needed')
 
     def test_not_near(self):
         # The devices' node has no CPUs left.
@@ -617,7 +625,7 @@ class TestSettings(TestCase):
             shown = self.preview(
                 flavor(hw__cpu_policy='dedicated', vcpus=4),
                 host(packs_cells=said), used='8-12,24-28')
-            cell, = shown.outcome.cells
+            cell, = shown.fit.cells
             self.assertEqual(int(expected), cell.host_cell)
 
 

@@ -81,8 +81,10 @@ class TestShow(cli_case.TestCase):
                  '--image-property', 'hw_machine_type=q35'), True)):
             done = self._show('--only', 'fit', *image, host=shared, flavor=(
                 'vcpus=2 ram=1GiB os:secure_boot=required'))
-            self.assertEqual(0 if is_fit else 1, done.status)
-            self.assertEqual(is_fit, done.out.startswith('Fits'))
+            # Whether the host boots securely, its file does not tell.
+            self.assertEqual(1, done.status)
+            self.assertNotIn('Fits', done.out)
+            self.assertEqual(is_fit, done.out.startswith('May fit'))
             self.assertEqual(is_fit, 'P306' not in done.out)
         shown = json.loads(self._show(
             '--format', 'json', host=shared,
@@ -195,7 +197,21 @@ families:
     extra_specs: {'hw:maxphysaddr_mode': passthrough}
     sizes: {s: {vcpus: 2, memory: 4GiB}}
 ''')
-        self.assertEqual(0, self._show(flavor=path).status)
+        self.assertNotIn('Does not work', self._show(flavor=path).out)
+
+    def test_not_known(self):
+        """What a host file does not tell is said, and is no yes."""
+        flavor = 'vcpus=2 ram=1GiB {} hw:cpu_policy=dedicated'
+        done = self._show('--only', 'fit',
+                          flavor=flavor.format('resources:VGPU=1'))
+        self.assertEqual(1, done.status)
+        self.assertIn('May fit: of the host it is not known how much VGPU',
+                      ' '.join(done.out.split()))
+        shown = json.loads(self._show(
+            '--format', 'json', flavor=flavor.format('disk=9')).out)
+        # It never tells of disks.
+        self.assertIs(True, shown['fits'])
+        self.assertIn('DISK_GB', shown['doubts'][0])
 
     def test_a_flavor_without_a_name_is_not_called_flavor(self):
         done = self._show(flavor='vcpus=2 ram=1GiB hw:cpu_policy=odd')

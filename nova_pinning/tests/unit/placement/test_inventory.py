@@ -36,35 +36,3 @@ class TestRequests(unit_base.TestCase):
             self.assertEqual(
                 {'VCPU': vcpu, 'PCPU': pcpu, 'MEMORY_MB': 64, 'DISK_GB': 0},
                 inventory.allocation(4, 64, 0, topology, on_pcpus=on_pcpus))
-
-
-class TestShortages(unit_base.TestCase):
-
-    HAS = {'VCPU': inventory.Inventory(4, 0, 2.0),
-           'MEMORY_MB': inventory.Inventory(1000, 100, 1.0)}
-
-    def _lacks(self, used=None, **needs):
-        return [tuple(lack) for lack in inventory.resource_shortages(
-            self.HAS, used or {}, needs)]
-
-    def test_no_more_than_there_is_for_one_guest(self):
-        self.assertEqual([], self._lacks(VCPU=4))
-        self.assertEqual([('VCPU', 5, 4, 4)], self._lacks(VCPU=5))
-
-    def test_what_others_have(self):
-        self.assertEqual([], self._lacks({'VCPU': 5}, VCPU=3))
-        self.assertEqual([('VCPU', 4, 3, 4)], self._lacks({'VCPU': 5}, VCPU=4))
-
-    def test_reserved(self):
-        self.assertEqual([], self._lacks(MEMORY_MB=900))
-        self.assertEqual([('MEMORY_MB', 901, 900, 1000)],
-                         self._lacks(MEMORY_MB=901))
-
-    def test_more_used_than_there_is(self):
-        used = {'VCPU': 9}
-        self.assertEqual([], self._lacks(used, VCPU=0))
-        self.assertEqual([('VCPU', 1, 0, 4)], self._lacks(used, VCPU=1))
-
-    def test_nothing_of_the_kind(self):
-        self.assertEqual([('PCPU', 1, 0, 0)], self._lacks(PCPU=1))
-        self.assertEqual([], self._lacks(PCPU=0))
