@@ -81,7 +81,7 @@ def run(
             flavor_check_run.check(flavors, nova_judgement.judging, hosts,
                                    properties, cloud=cloud,
                                    separation=separation),
-            flavors, source, cloud)
+            flavors, source, cloud, hosts)
 
     return checking.run(parsed_args, check)
 

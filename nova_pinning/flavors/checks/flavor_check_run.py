@@ -144,6 +144,7 @@ def make_report(
     findings: tuple[check_rule.Finding, ...],
     flavors: Sequence[flavor_model.Flavor], source: str,
     cloud: release_support.CloudRelease = release_support.CloudRelease(),
+    hosts: Sequence[host_model.HostDescription] = (),
 ) -> report.CheckReport:
     """What a check of flavors has to say.
 
@@ -151,8 +152,13 @@ def make_report(
 
     :param source: a catalogue, or a cloud
     :param cloud: the release of nova that they were checked for
+    :param hosts: that they were checked against
     :raises errors.InputError: if there is no such rule
     """
+    with_disk = [flavor.name for flavor in flavors
+                 if hosts and flavor.local_disk_gib]
+    more = f' and {len(with_disk) - 1} more' if len(with_disk) > 1 else ''
+    untold = [f'disks, of {with_disk[0]}{more}'] if with_disk else []
     ignored = {flavor.name: flavor.ignored for flavor in flavors}
     for flavor in flavors:
         waiver.check_codes(flavor.ignored, RULES, flavor.where)
@@ -169,8 +175,11 @@ def make_report(
         scope=f'in {len(flavors)} flavor{"" if len(flavors) == 1 else "s"}',
         head={'flavors': len(flavors), 'nova': cloud.installed,
               'releases': list(map(str, cloud.releases)),
-              'remarks': list(cloud.remarks)},
-        notes=_notes(cloud),
+              'remarks': list(cloud.remarks),
+              'not_compared': untold},
+        notes=(*_notes(cloud), *((
+            ('Not compared with the hosts, whose files do not tell:',
+             *untold),) if untold else ())),
         figures=(report.Figure('checked', 'Flavors that were checked',
                                {(): len(flavors)}),))
 

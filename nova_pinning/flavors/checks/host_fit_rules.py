@@ -165,26 +165,25 @@ def threads_beyond_host(
 @check_rule.rule(
     'P606', Severity.WARNING, 'not known whether any host takes it',
     why='host files do not tell all that guests of the flavor ask for, and '
-        'if it is missing nobody can start one; where it is only the disk, '
-        'this is a note',
+        'if it is missing nobody can start one',
     advice='compare with what Placement has of the hosts, with openstack '
            'resource provider inventory list and trait list')
 def unknown_hosts(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if not subject.is_accepted:
         return
     request = subject.request
-    undecided: list[tuple[str, tuple[outcome.Doubt, ...]]] = []
+    undecided: list[tuple[str, list[str]]] = []
     for host in subject.hosts:
         answer = host.answer(request)
-        if isinstance(answer, outcome.Admitted):
+        if isinstance(answer, outcome.NotAdmitted):
+            continue
+        unknown = [doubt.text for doubt in getattr(answer, 'doubts', ())
+                   if doubt.about not in host_offer.UNTOLD]
+        if not unknown:
             return
-        if isinstance(answer, outcome.Undecided):
-            undecided.append((host.title, answer.doubts))
+        undecided.append((host.title, unknown))
     if undecided:
-        title, doubts = min(undecided, key=lambda one: len(one[1]))
+        title, unknown = min(undecided, key=lambda one: len(one[1]))
         yield subject.violation(
-            f'{title} may take it or not: '
-            + '; '.join(doubt.text for doubt in doubts), ('vcpus', 'name'),
-            severity=Severity.NOTE if all(
-                doubt.about in host_offer.UNTOLD for doubt in doubts)
-            else None)
+            f'{title} may take it or not: {"; ".join(unknown)}',
+            ('vcpus', 'name'))

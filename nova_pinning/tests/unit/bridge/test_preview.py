@@ -5,7 +5,6 @@ import itertools
 import json
 import logging
 import pathlib
-import re
 import subprocess
 import sys
 from urllib import parse
