@@ -2,7 +2,6 @@
 """nova-pinning rebalance defragment: moves that make room for guests."""
 
 import argparse
-import dataclasses
 
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display
@@ -52,10 +51,7 @@ class Defragment(display.Lister):
         request = rebalance_options.request_of(parsed_args, goal)
         fleet = fleets.load(parsed_args)
         rebalance_options.check_names(request, fleet)
-        with fleets.progress('asking nova what the flavors are'):
-            sizes = rebalance_options.sizes(parsed_args, fleet)
-        request = dataclasses.replace(
-            request, goal=dataclasses.replace(goal, sizes=tuple(sizes)))
         answer, self.status = rebalance_output.planned(
-            parsed_args, request, fleet)
+            parsed_args, rebalance_options.with_sizes(
+                parsed_args, request, goal, fleet), fleet)
         return answer

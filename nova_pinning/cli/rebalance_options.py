@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 
 from nova_pinning.bridge import standalone
@@ -38,13 +39,18 @@ _days = common_options.told(lambda text: spec.hours(text) / 24)
 _seconds = common_options.told(lambda text: spec.hours(text) * 3600)
 
 
-def add_sizes(parser: argparse.ArgumentParser) -> None:
-    """Add --for, and what nova needs to know to make guests of flavors."""
+def add_sizes(parser: argparse.ArgumentParser,
+              of_plan: str = '') -> None:
+    """Add --for, and what nova needs to know to make guests of flavors.
+
+    :param of_plan: whose sizes count without it; '' if it is required
+    """
     parser.add_argument(
-        _FOR, dest='sizes', metavar='SIZES', required=True,
-        help='guests to make room for: vCPUs of pinned guests in one NUMA '
-             'cell, or flavors of the snapshot, separated by commas and with '
-             'their weights if there are several, such as 16 or 16:3,8:1')
+        _FOR, dest='sizes', metavar='SIZES', required=not of_plan,
+        help=f'{of_plan}guests to make room for: vCPUs of pinned guests in '
+             'one NUMA cell, or flavors of the snapshot, separated by commas '
+             'and with their weights if there are several, such as 16 or '
+             '16:3,8:1')
     guest_options.add_order(parser)
 
 
@@ -176,6 +182,19 @@ def request_of(
             post_copy=parsed_args.post_copy,
             auto_converge=parsed_args.auto_converge),
         seconds=parsed_args.seconds)
+
+
+def with_sizes(
+    parsed_args: argparse.Namespace, request: plan_request.PlanRequest,
+    goal: plan_request.MakeRoom, fleet: snapshot.Fleet,
+) -> plan_request.PlanRequest:
+    """A request for room for what --for says.
+
+    :raises errors.InputError: as :func:`sizes`
+    """
+    with fleets.progress('asking nova what the flavors are'):
+        return dataclasses.replace(request, goal=dataclasses.replace(
+            goal, sizes=tuple(sizes(parsed_args, fleet))))
 
 
 def check_names(request: plan_request.PlanRequest,

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameters of audits: their schemas, and the options they stand for."""
+"""The parameters of audits: their schemas, and what they ask for."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
+
+from nova_pinning.document import quantities
+from nova_pinning import errors
+from nova_pinning.rebalance import plan_request
+from nova_pinning.simulation import spec
 
 _WORDS = {'type': 'array', 'uniqueItems': True,
           'items': {'type': 'string', 'pattern': '^[^-]'}}
@@ -17,14 +22,11 @@ class Parameter:
 
     :param name: by which it is given
     :param schema: of JSON Schema draft 4, with a description
-    :param option: of nova-pinning rebalance that has its value, once for each
-        of a list, or is a switch; '' if it is none of that command's
     :param is_required: whether an audit cannot be made without
     """
 
     name: str
     schema: Mapping[str, Any]
-    option: str = ''
     is_required: bool = False
 
 
@@ -34,33 +36,33 @@ COMMON = (
         'as 3%. If not given, as many as gain something.',
         'anyOf': [{'type': 'integer', 'minimum': 1},
                   {'type': 'string', 'pattern': r'^[0-9]+(\.[0-9]+)?%$'}],
-    }, '--moves'),
+    }),
     Parameter('memory', {
         'description': 'Copy at most so much memory in all, such as 512GiB.',
-        'type': 'string', 'pattern': '^[0-9]'}, '--memory'),
+        'type': 'string', 'pattern': '^[0-9]'}),
     Parameter('live_only', {
         'description': 'Guests that nova cannot move live stay. If false, '
         'they are moved cold, which stops them for the time.',
-        'type': 'boolean', 'default': True}, '--live-only'),
+        'type': 'boolean', 'default': True}),
     Parameter('fixed', {
         'description': 'Guests that stay, by UUID or name.',
-        **_WORDS, 'default': []}, '--fixed'),
+        **_WORDS, 'default': []}),
     Parameter('tags', {
         'description': 'Guests with one of these server tags stay.',
-        **_WORDS, 'default': []}, '--tag'),
+        **_WORDS, 'default': []}),
     Parameter('min_age', {
         'description': 'Guests that nova built less than so long ago stay, '
-        'such as 7d.', **_AGE}, '--min-age'),
+        'such as 7d.', **_AGE}),
     Parameter('max_age', {
         'description': 'Guests that nova built longer ago stay.',
-        **_AGE}, '--max-age'),
+        **_AGE}),
     Parameter('exclude', {
         'description': 'Hosts that no guest leaves or comes to.',
-        **_WORDS, 'default': []}, '--exclude'),
+        **_WORDS, 'default': []}),
     Parameter('seconds', {
         'description': 'After so many the best plan so far is taken.',
         'type': 'integer', 'minimum': 1, 'maximum': 3600, 'default': 60,
-    }, '--seconds'),
+    }),
 )
 
 DEFRAGMENTATION = (
@@ -70,18 +72,18 @@ DEFRAGMENTATION = (
         'such as 16 or 16:3,8:1.',
         'anyOf': [{'type': 'integer', 'minimum': 1},
                   {'type': 'string', 'pattern': '^[^-]'}],
-    }, '--for', is_required=True),
+    }, is_required=True),
     Parameter('until', {
         'description': 'Make room for so many guests in all, those that fit '
         'now among them, with as few moves as will do.',
-        'type': 'integer', 'minimum': 1}, '--until'),
+        'type': 'integer', 'minimum': 1}),
     *COMMON,
 )
 
 DRAIN = (
     Parameter('hosts', {
         'description': 'The hosts to empty, by the names of their compute '
-        'services.', **_WORDS, 'minItems': 1}, '--host', is_required=True),
+        'services.', **_WORDS, 'minItems': 1}, is_required=True),
     Parameter('disable', {
         'description': 'Disable the compute services of these hosts first, so '
         'that nova-scheduler puts no new guests there.',
@@ -99,20 +101,49 @@ def schema(parameters: Sequence[Parameter]) -> dict[str, Any]:
         'additionalProperties': False}
 
 
-def command_options(parameters: Sequence[Parameter],
-                    values: Mapping[str, Any]) -> list[str]:
-    """The options that stand for the parameters of an audit.
+def request_of(
+    values: Mapping[str, Any], settings: Any,
+    goal: plan_request.MakeRoom | plan_request.DrainHosts,
+) -> plan_request.PlanRequest:
+    """What the parameters of an audit ask for.
 
-    :param values: by name; those that are not given, or are None, are left to
-        the command
+    :param values: by name; those that may be left out may be None
+    :param settings: the group of watcher_options
+    :raises errors.InputError: for an amount or an age that is none, and for
+        ages that no guest has
     """
-    options = []
-    for one in parameters:
-        value = values.get(one.name)
-        if one.option and value is True:
-            options.append(one.option)
-        elif one.option and value not in (None, False):
-            options += [
-                f'{one.option}={word}' for word in
-                (value if isinstance(value, list) else [value])]
-    return options
+    moves = values.get('moves')
+    share_percent = None
+    if isinstance(moves, str):
+        share_percent = float(moves.removesuffix('%'))
+        moves = None
+    memory = values.get('memory')
+    is_live = bool(values.get('live_only'))
+    least, most = (_days(values, name) for name in ('min_age', 'max_age'))
+    if least is not None and most is not None and least >= most:
+        raise errors.InputError(
+            'leaves no guest to move together with min_age',
+            errors.Location('max_age'), 'it has to be the larger')
+    return plan_request.PlanRequest(
+        goal=goal, moves=moves, share_percent=share_percent,
+        memory_mib=None if memory is None else quantities.memory_mib(
+            memory, errors.Location('memory')),
+        fixed=tuple(values.get('fixed') or ()),
+        excluded=tuple(values.get('exclude') or ()),
+        rules=plan_request.RuleSettings(
+            allows_cold=not is_live, moves_devices=not is_live,
+            release=settings.release or '', is_restarted=settings.restarted,
+            fixed_tags=frozenset(values.get('tags') or ()),
+            least_age_days=least, most_age_days=most,
+            crosses_zones=settings.cross_zones,
+            default_zone=settings.default_zone,
+            isolates=settings.isolated_aggregates),
+        seconds=values.get('seconds') or 60)
+
+
+def _days(values: Mapping[str, Any], name: str) -> float | None:
+    text = values.get(name)
+    try:
+        return None if text is None else spec.hours(text) / 24
+    except ValueError as error:
+        raise errors.InputError(str(error), errors.Location(name)) from None

@@ -6,6 +6,7 @@ actions. Watcher's goals say which figures a strategy has to give, and keep
 whatever else it gives.
 """
 
+import abc
 from collections.abc import Iterable
 from collections.abc import Sequence
 import pathlib
@@ -18,12 +19,14 @@ from oslo_log import log
 from watcher.decision_engine.solution import efficacy
 from watcher.decision_engine.strategy.strategies import base
 
+from nova_pinning.cli import rebalance_options
 from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.fleet import snapshot
 from nova_pinning.importers import snapshot_limits
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 from nova_pinning.watcher import fleet_source
 from nova_pinning.watcher import indicators
 from nova_pinning.watcher import move_order
@@ -117,6 +120,14 @@ class RebalanceStrategy(base.BaseStrategy):
             *_shown(indicators.gains(self.plan))]
         return solution
 
+    @abc.abstractmethod
+    def goal(self) -> plan_request.MakeRoom | plan_request.DrainHosts:
+        """What the parameters of the audit want."""
+
+    def own_options(self) -> Sequence[str]:
+        """What of them only the command can read: it knows nova."""
+        return ()
+
     def check_plan(self) -> None:
         """Make sure that the plan is what was asked for.
 
@@ -134,13 +145,17 @@ class RebalanceStrategy(base.BaseStrategy):
         with tempfile.TemporaryDirectory(prefix='nova-pinning-') as name:
             directory = pathlib.Path(name)
             fleet, plan = directory / 'fleet.json', directory / 'plan.json'
+            asked = directory / 'request.json'
             self._write_fleet(fleet)
+            request = parameters.request_of(
+                self.input_parameters, cfg.CONF.pinning_watcher, self.goal())
+            rebalance_options.check_names(request, self.fleet)
+            plan_document.write_plan(plan_model.RebalancePlan(
+                goal=self.GOAL, moves=(), request=request), asked)
             said = own_command.run(
-                'rebalance', self.GOAL, str(fleet),
-                *watcher_options.command_options(cfg.CONF.pinning_watcher),
-                *parameters.command_options(
-                    self.PARAMETERS, self.input_parameters),
-                '--output', str(plan), statuses=_PLANNED)
+                'rebalance', 'plan', str(fleet), '--request', str(asked),
+                *self.own_options(), '--output', str(plan),
+                statuses=_PLANNED)
             for line in said.splitlines():
                 LOG.warning(line)
             return plan_document.read_plan(plan)
@@ -199,6 +214,13 @@ class DefragmentationStrategy(RebalanceStrategy):
     def get_goal_name(cls) -> str:
         return 'server_consolidation'
 
+    def goal(self) -> plan_request.MakeRoom:
+        return plan_request.MakeRoom(
+            sizes=(), until=self.input_parameters.get('until'))
+
+    def own_options(self) -> Sequence[str]:
+        return (f'--for={self.input_parameters["sizes"]}',)
+
     def post_execute(self) -> None:
         """Give the figures that the goal asks for."""
         self.solution.set_efficacy_indicators(
@@ -226,6 +248,10 @@ class DrainStrategy(RebalanceStrategy):
     @classmethod
     def get_goal_name(cls) -> str:
         return 'cluster_maintaining'
+
+    def goal(self) -> plan_request.DrainHosts:
+        return plan_request.DrainHosts(
+            hosts=tuple(self.input_parameters['hosts']))
 
     def check_plan(self) -> None:
         """Make sure that no guest is left behind."""

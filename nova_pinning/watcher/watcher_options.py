@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options in watcher.conf: where the state of the fleet is read from."""
 
-from typing import Any
-
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup(
@@ -61,21 +59,6 @@ OPTIONS = (
              'it then, and no bug that is about those that were not keeps '
              'guests from being moved.'),
 )
-
-#: Of nova-pinning rebalance, where the option of the same name is set.
-_SWITCHES = ('isolated_aggregates', 'cross_zones', 'restarted')
-
-
-def command_options(settings: Any) -> list[str]:
-    """What nova-pinning rebalance is told of the cloud.
-
-    :param settings: the group
-    """
-    options = [f'--default-zone={settings.default_zone}']
-    if settings.release:
-        options.append(f'--release={settings.release}')
-    return options + [f'--{name.replace("_", "-")}' for name in _SWITCHES
-                      if settings[name]]
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, tuple[cfg.Opt, ...]]]:

@@ -36,6 +36,7 @@ from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 from nova_pinning.watcher import strategies
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -59,6 +60,7 @@ class AuditTestCase(base.DbTestCase):
     :ivar plan: that the command makes, an error that it ends with, or a
         function of the fleet that gives one of these
     :ivar arguments: that the command was run with last
+    :ivar request: that they name
     """
 
     def setUp(self):
@@ -91,6 +93,7 @@ class AuditTestCase(base.DbTestCase):
 
     def run_(self, *arguments, statuses):
         self.arguments = arguments
+        self.request = plan_document.read_plan(arguments[4]).request
         made = self.plan
         if callable(made):
             made = made(document.read(arguments[2]))
@@ -149,11 +152,13 @@ class TestDefragmentation(AuditTestCase):
         state, plan = self.audited(parameters={
             'sizes': '16', 'moves': '3%', 'tags': ['db', 'mq']})
         self.assertEqual(('SUCCEEDED', 'RECOMMENDED'), (state, plan.state))
-        self.assertEqual(('rebalance', 'defragment'), self.arguments[:2])
-        self.assertEqual(
-            ('--default-zone=nova', '--for=16', '--moves=3%', '--live-only',
-             '--tag=db', '--tag=mq', '--seconds=60', '--output'),
-            self.arguments[3:-1])
+        self.assertEqual(('rebalance', 'plan'), self.arguments[:2])
+        self.assertEqual(('--for=16', '--output'), self.arguments[5:-1])
+        self.assertEqual(plan_request.PlanRequest(
+            goal=plan_request.MakeRoom(sizes=()), share_percent=3.0,
+            rules=plan_request.RuleSettings(
+                allows_cold=False, moves_devices=False,
+                fixed_tags=frozenset({'db', 'mq'}))), self.request)
         actions = self.actions(plan)
         self.assertEqual(['migrate'] * 3,
                          [action.action_type for action in actions])
@@ -260,9 +265,9 @@ class TestDrain(AuditTestCase):
             move('x', 'a', 'b'))
         state, plan = self.audited()
         self.assertEqual('SUCCEEDED', state)
-        self.assertEqual(
-            ('--default-zone=nova', '--host=a', '--live-only',
-             '--seconds=60', '--output'), self.arguments[3:-1])
+        self.assertEqual(('--output',), self.arguments[5:-1])
+        self.assertEqual(plan_request.DrainHosts(hosts=('a',)),
+                         self.request.goal)
         service, *moves = self.actions(plan)
         self.assertEqual('change_nova_service_state', service.action_type)
         self.assertEqual(
@@ -289,6 +294,10 @@ class TestDrain(AuditTestCase):
         self.plan = self.drained(stuck=(plan_model.StuckGuest(
             guest=GUESTS['w'], host='a', reason='has a device'),))
         self.assertEqual(('FAILED', None), self.audited())
+
+    def test_host_that_is_not_there(self):
+        self.plan = self.drained()
+        self.assertEqual(('FAILED', None), self.audited(hosts=['gone']))
 
     def test_guests_that_are_left(self):
         self.plan = self.drained(move('w', 'a', 'b'),

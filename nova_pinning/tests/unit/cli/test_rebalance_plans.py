@@ -381,6 +381,21 @@ class TestVerify(_PlanCase):
         self.assertNotIn(self.made.moves[0].guest,
                          {move.guest for move in again.moves})
 
+    def test_wishes_without_moves(self):
+        """A plan that has none yet may leave its sizes to --for."""
+        self.made = self._planned('defragment', _EXAMPLE, '--for', '16')
+        wishes = dataclasses.replace(
+            self.made.request, goal=dataclasses.replace(
+                self.made.request.goal, sizes=()))
+        plan_document.write_plan(dataclasses.replace(
+            self.made, moves=(), gains=(), request=wishes), self.plan)
+        done = self._run('plan', _EXAMPLE, '--request', self.plan)
+        self.assertEqual(2, done.status)
+        self.assertIn('does not say which guests', done.err)
+        again = self._planned('plan', _EXAMPLE, '--request', self.plan,
+                              '--for', '16')
+        self.assertEqual(self.made.moves, again.moves)
+
     def test_flavor_that_is_gone(self):
         self.made = self._planned('defragment', _EXAMPLE, '--for',
                                   'pinned.16')

@@ -7,18 +7,14 @@ import jsonschema
 from oslo_config import cfg
 from oslotest import base as oslotest
 
-from nova_pinning.cli import rebalance_defragment
-from nova_pinning.cli import rebalance_drain
+from nova_pinning import errors
+from nova_pinning.rebalance import plan_document
+from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 from nova_pinning.watcher import parameters
 from nova_pinning.watcher import watcher_options
 
-DEFRAGMENTATION = (
-    parameters.DEFRAGMENTATION, rebalance_defragment.Defragment,
-    {'sizes': '16:3,8:1', 'until': 40})
-DRAIN = (parameters.DRAIN, rebalance_drain.Drain, {'hosts': ['a', 'b']})
-COMMON = {'moves': '3%', 'memory': '2TiB', 'live_only': True,
-          'fixed': ['x', 'y'], 'tags': ['db', 'mq'], 'min_age': '7d',
-          'max_age': '60d', 'exclude': ['c', 'd'], 'seconds': 5}
+GOAL = plan_request.DrainHosts(hosts=('a',))
 
 
 @ddt.ddt
@@ -61,54 +57,54 @@ class TestParameters(oslotest.BaseTestCase):
             jsonschema.ValidationError, jsonschema.Draft4Validator(
                 parameters.schema(parameters.DRAIN)).validate, values)
 
-    def test_options(self):
-        self.assertEqual(
-            ['--for=16:3,8:1', '--moves=25', '--live-only', '--tag=a',
-             '--tag=b', '--seconds=60'],
-            parameters.command_options(parameters.DEFRAGMENTATION, {
-                'sizes': '16:3,8:1', 'moves': 25, 'tags': ['a', 'b'],
-                'fixed': [], 'live_only': True, 'seconds': 60,
-                'until': None}))
-
-    def test_options_that_are_not_the_command_s(self):
-        self.assertEqual(
-            ['--host=a', '--host=b'],
-            parameters.command_options(parameters.DRAIN, {
-                'hosts': ['a', 'b'], 'disable': True, 'live_only': False}))
-
-    @ddt.data(DEFRAGMENTATION, DRAIN)
-    @ddt.unpack
-    def test_command_knows_them(self, known, command, values):
-        """Each parameter, and each option for the cloud, reaches it."""
-        values = values | COMMON
-        self.assertEqual({one.name for one in known if one.option},
-                         set(values))
+    def request_of(self, values, **settings):
         conf = cfg.ConfigOpts()
         watcher_options.register_opts(conf)
         conf([])
-        for name, value in (
-                ('release', '2026.1'), ('default_zone', 'z'),
-                ('isolated_aggregates', True), ('cross_zones', True),
-                ('restarted', True)):
+        for name, value in settings.items():
             conf.set_override(name, value, 'pinning_watcher')
+            # It is kept with the group, which is one for all tests.
             self.addCleanup(conf.clear_override, name, 'pinning_watcher')
-        parser = command(None, None).get_parser('x')
-        parsed = parser.parse_args([
-            'fleet.json',
-            *watcher_options.command_options(conf.pinning_watcher),
-            *parameters.command_options(known, values)])
+        return parameters.request_of(values, conf.pinning_watcher, GOAL)
+
+    def test_all(self):
+        """Each parameter, and each option for the cloud, counts."""
         self.assertEqual(
-            ('2026.1', 'z', True, True, True, ['x', 'y'], ['db', 'mq'],
-             ['c', 'd'], True, '2TiB', 5, 7, 60),
-            (parsed.release, parsed.default_zone, parsed.isolated_aggregates,
-             parsed.cross_zones, parsed.restarted, parsed.fixed, parsed.tag,
-             parsed.exclude, parsed.live_only, parsed.memory, parsed.seconds,
-             parsed.min_age, parsed.max_age))
-        self.assertEqual((3, True), parsed.moves)
-        if 'sizes' in values:
-            self.assertEqual(('16:3,8:1', 40), (parsed.sizes, parsed.until))
-        else:
-            self.assertEqual(['a', 'b'], parsed.host)
+            plan_request.PlanRequest(
+                goal=GOAL, share_percent=3.0, memory_mib=2 * 2 ** 20,
+                fixed=('x', 'y'), excluded=('c', 'd'), seconds=5,
+                rules=plan_request.RuleSettings(
+                    allows_cold=False, moves_devices=False, release='2026.1',
+                    is_restarted=True, fixed_tags=frozenset({'db', 'mq'}),
+                    least_age_days=7, most_age_days=60, crosses_zones=True,
+                    default_zone='z', isolates=True)),
+            self.request_of({
+                'moves': '3%', 'memory': '2TiB', 'live_only': True,
+                'fixed': ['x', 'y'], 'tags': ['db', 'mq'], 'min_age': '7d',
+                'max_age': '60d', 'exclude': ['c', 'd'], 'seconds': 5},
+                release='2026.1', default_zone='z', restarted=True,
+                isolated_aggregates=True, cross_zones=True))
+
+    def test_what_is_left_out(self):
+        for values in ({}, dict.fromkeys((
+                'moves', 'memory', 'live_only', 'fixed', 'tags', 'min_age',
+                'max_age', 'exclude', 'seconds'))):
+            self.assertEqual(plan_request.PlanRequest(goal=GOAL),
+                             self.request_of(values))
+        self.assertEqual(25, self.request_of({'moves': 25}).moves)
+
+    @ddt.data({'min_age': '7'}, {'max_age': '3 weeks'}, {'memory': '9XB'},
+              {'min_age': '7d', 'max_age': '1d'})
+    def test_values_that_are_none(self, values):
+        error = self.assertRaises(errors.InputError, self.request_of, values)
+        self.assertIn(str(list(values)[-1]), str(error))
+
+    def test_written(self):
+        """The command reads what an audit asks for."""
+        request = self.request_of({'moves': 3, 'tags': ['db']})
+        text = plan_document.dumps(plan_model.RebalancePlan(
+            goal=plan_model.PlanGoal.DRAIN, moves=(), request=request))
+        self.assertEqual(request, plan_document.loads(text).known_request())
 
     def test_docs_have_them(self):
         page = (pathlib.Path(__file__).parents[4] / 'doc' / 'source' / 'admin'
