@@ -11,8 +11,11 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
+import functools
 
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import outcome
 from nova_pinning import fit
 from nova_pinning.fleet import guest_kinds
 from nova_pinning.fleet import occupied
@@ -34,6 +37,7 @@ class EvacuationFleet:
     """The guests of a fleet by kind, and its hosts as they are.
 
     :param ask_nova: nova's own claim, None to take the engine's word
+    :ivar guests: by UUID
     :ivar kind: of a guest
     :ivar kinds: by number
     :ivar judge: says what room hosts have
@@ -43,6 +47,8 @@ class EvacuationFleet:
                  ask_nova: fit.AskNova | None = None) -> None:
         self.fleet = fleet
         self.rules = rules
+        self._ask_nova = ask_nova
+        self.guests = {guest.uuid: guest for guest in fleet.guests}
         self.judge = rules.admission(fit.ClaimBounds(ask_nova=ask_nova))
         self._kinds = guest_kinds.GuestKinds(
             rules, lambda kind, host: rules.evacuation_host_refusal(
@@ -52,6 +58,14 @@ class EvacuationFleet:
         self.occupancies = occupied.of_fleet(fleet)
         self.states = {name: self.state_of(occupancy) for name, occupancy
                        in self.occupancies.items()}
+
+    @functools.cached_property
+    def hopeful(self) -> 'EvacuationFleet':
+        """The same if all that is not known turns out well."""
+        return EvacuationFleet(self.fleet, move_rules.MoveRules(
+            self.fleet, dataclasses.replace(
+                self.rules.settings,
+                assumes=frozenset(outcome.DoubtKind))), self._ask_nova)
 
     def state_of(
         self, occupancy: host_occupancy.HostOccupancy,

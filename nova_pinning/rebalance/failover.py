@@ -171,6 +171,13 @@ class _LossJudge:
         down = (*certain, *(self._squeezed_out(guest, targets)
                             for guest in trial.down))
         least += len(certain)
+        unsure = {one.guest for one in down if self._may_go(one, targets)}
+        if unsure:
+            # They may take room from others, or leave them some.
+            least = sum(one.guest not in unsure for one in certain)
+            down = tuple(
+                dataclasses.replace(one, is_certain=False)
+                if one.guest in unsure else one for one in down)
         verdict = failover_model.SurvivalVerdict.UNKNOWN
         if not down:
             verdict = failover_model.SurvivalVerdict.YES
@@ -241,6 +248,18 @@ class _LossJudge:
         rest = self._try([guest for own in waiting.values() for guest in own],
                          states)
         return _Trial(placed + rest.placed, rest.down)
+
+    def _may_go(self, down: failover_model.DownGuest,
+                targets: evacuation.Targets) -> bool:
+        """Whether a host may take a guest of which not all is known."""
+        hopeful, guest = self.fleet.hopeful, self.fleet.guests[down.guest]
+        if hopeful.rules.evacuation_refusal(guest):
+            return False
+        kind = hopeful.kind(guest)
+        return any(hopeful.would_take(kind, hopeful.states[name])
+                   and not self.fleet.would_take(
+                       self.fleet.kind(guest), self.fleet.states[name])
+                   for name in targets)
 
     # Why.
 
