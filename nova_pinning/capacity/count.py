@@ -79,6 +79,7 @@ class HostCount(NamedTuple):
     :param missing: of what the totals promise, by what is in the way
     :param doubts: what is not known, so that ``fits`` is a bound: no more
         will fit
+    :param least: that fit for all that is known, where there are doubts
     """
 
     fits: int
@@ -86,11 +87,12 @@ class HostCount(NamedTuple):
     totals: int
     missing: Mapping[CapacityCause, int]
     doubts: tuple[outcome.Doubt, ...] = ()
+    least: int = 0
 
     @property
     def certain(self) -> int:
         """How many nova will place for all that is known."""
-        return 0 if self.doubts else self.fits
+        return self.least if self.doubts else self.fits
 
 
 #: Guests that are tried one after the other.
@@ -264,7 +266,13 @@ class Counter:
             return self._count(host)
         counted = self._bound(host)
         # Where none fits, no less can.
-        return counted._replace(doubts=doubts) if counted.fits else counted
+        if not counted.fits:
+            return counted
+        # One may fit by what is known, while not all is known for more.
+        least = bool(host.occupancy.host.children) and isinstance(
+            self._judge.answer(self.request, host.occupancy),
+            outcome.Admitted)
+        return counted._replace(doubts=doubts, least=int(least))
 
     def _bound(self, host: CountedHost) -> HostCount:
         """How many go on a host at most of which not all is known."""
