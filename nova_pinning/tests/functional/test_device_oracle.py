@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices are given as nova's PciDeviceStats gives them."""
+
+from oslotest import base
+
+from nova_pinning.tests.oracle import device_oracle
+
+
+class TestDevices(base.BaseTestCase):
+
+    def test_as_nova(self):
+        wrong, counts = device_oracle.disagreements(1, range(250))
+        self.assertEqual([], wrong)
+        self.assertGreater(counts['claimed'], 100, counts)
+        self.assertGreater(counts['refused'], 100, counts)
+        self.assertGreater(counts['claim fails'], 0, counts)
