@@ -16,7 +16,6 @@ from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
-from nova_pinning.placement import inventory
 
 #: A kind of gap, how many hosts have it, and an example: 'cmp-1: ...'.
 Counted: TypeAlias = tuple[outcome.DoubtKind, int, str]
@@ -86,16 +85,14 @@ def device_limit(
         names = [spec.get('resource_class')
                  or f'CUSTOM_PCI_{spec.get("vendor_id")}_'
                     f'{spec.get("product_id")}'.upper() for spec in specs]
-        told = [name for name in names if name in occupancy.inventories]
-        if told and wanted.count:
-            free = sum(_free(occupancy, name) for name in told)
+        offers = [(name, index, has) for name in names for index, has
+                  in occupancy.host.offers.get(name, ())]
+        if offers and wanted.count:
+            free = sum(max(0, int(has.capacity)
+                           - occupancy.used[index].get(name, 0))
+                       for name, index, has in offers)
             limits.append(free // wanted.count)
     return min(limits, default=None)
-
-
-def _free(occupancy: host_occupancy.HostOccupancy, name: str) -> int:
-    has = occupancy.inventories.get(name, inventory.Inventory(0))
-    return max(0, int(has.capacity) - occupancy.resources_used.get(name, 0))
 
 
 def counted(hosts: Iterable[offered_host.OfferedHost]) -> list[Counted]:

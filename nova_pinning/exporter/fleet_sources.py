@@ -2,7 +2,6 @@
 """Where the exporter reads a fleet from, again and again."""
 
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
@@ -11,7 +10,6 @@ import os
 import time
 from typing import Any
 from typing import Protocol
-from typing import TypeVar
 
 from nova_pinning import errors
 from nova_pinning.fleet import document
@@ -20,8 +18,6 @@ from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning.importers import compute_api
 from nova_pinning.importers import compute_run
-
-_T = TypeVar('_T')
 
 
 class FleetSource(Protocol):
@@ -88,7 +84,7 @@ class CloudApi:
                 self._cloud = compute_api.ComputeCloud(
                     self._connection, self._name)
             fleet, _notes = compute_run.read(
-                self._cloud, self._descriptions, _without_progress)
+                self._cloud, self._descriptions)
         except Exception:
             self.close()
             raise
@@ -197,8 +193,3 @@ def configured(settings: Any) -> FleetSource:
             raise errors.CloudError(str(error)) from error
 
     return CloudApi(settings.cloud, connect, descriptions)
-
-
-def _without_progress(results: Iterator[_T], total: int,
-                      what: str) -> Iterator[_T]:
-    return results

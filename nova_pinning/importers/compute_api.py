@@ -21,14 +21,14 @@ from openstack import exceptions as sdk_exceptions
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.fleet import cpu_models
+from nova_pinning.fleet import provider_trees
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_model
 from nova_pinning.host import host_offer
 from nova_pinning.importers import host_gaps
 from nova_pinning import model
 from nova_pinning.model import hostclass
-from nova_pinning.placement import cache_resources
-from nova_pinning.placement import client
+from nova_pinning.placement import inventory
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation import segregation_cloud
 from nova_pinning.segregation import segregation_model
@@ -75,20 +75,6 @@ class ListedServerGroup:
 
     group: snapshot.FleetServerGroup
     members: frozenset[str]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ProviderData:
-    """What Placement has of a host; traits are None if it has no provider.
-
-    :param inventories: of the host, and of devices that are providers below
-        it, the same resource classes added up
-    :param used: what is allocated of them
-    """
-
-    traits: frozenset[str] | None
-    inventories: Mapping[str, client.ProviderInventory]
-    used: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -162,35 +148,6 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
             yield from page
             offset += len(page)
 
-    def provided(self, provider: str) -> ProviderData:
-        """What Placement has of a host.
-
-        :param provider: its UUID
-        """
-        try:
-            traits = self.placement.traits(provider).names
-            inventories = dict(self.placement.inventories(provider))
-            used = dict(self.placement.usages(provider))
-            for below in self.placement.providers(in_tree=provider):
-                if below.uuid != provider:
-                    self._add(below.uuid, inventories, used)
-            return ProviderData(traits, inventories, used)
-        except errors.RefusedError:
-            # Placement has no such provider (404).
-            return ProviderData(None, {})
-
-    def _add(self, provider: str,
-             inventories: dict[str, client.ProviderInventory],
-             used: dict[str, int]) -> None:
-        """Add what a provider below a host has, such as a PCI device."""
-        for name, has in self.placement.inventories(provider).items():
-            before = inventories.get(name)
-            inventories[name] = has if before is None else dataclasses.replace(
-                before, total=before.total + has.total,
-                reserved=before.reserved + has.reserved)
-        for name, amount in self.placement.usages(provider).items():
-            used[name] = used.get(name, 0) + amount
-
     def listed_servers(self, host: str = '') -> tuple[ListedServer, ...]:
         """The servers of all projects that are on a host.
 
@@ -259,13 +216,14 @@ def _hypervisor(shown: Any,
 
 
 def fleet_host(
-    hypervisor: ListedHypervisor, provided: ProviderData,
+    hypervisor: ListedHypervisor, tree: provider_trees.HostTree,
     aggregates: Sequence[segregation_model.HostAggregate],
     description: host_model.HostDescription | None,
     note: Callable[[str], None],
 ) -> snapshot.FleetHost:
-    """A host as a snapshot has it.
+    """A host as a snapshot has it, without what is used of it.
 
+    :param tree: () if Placement does not have it
     :param aggregates: of the cloud
     :param description: its host file, None if there is none: it then has no
         cells; Placement outweighs what it says
@@ -273,12 +231,13 @@ def fleet_host(
     """
     own = [fleet_aggregate(aggregate) for aggregate in aggregates
            if hypervisor.name in aggregate.hosts]
-    inventories = provided.inventories
-    cells, gaps = host_gaps.known_cells(description, inventories)
+    inventories = tree[0].inventories if tree else {}
+    traits = tree[0].traits if tree else None
+    cells, gaps = host_gaps.known_cells(description, tree)
     host_class = None
     try:
         host_class = placement_traits.host_class(
-            own, placement_traits.classes_of(provided.traits or ()), cells)
+            own, placement_traits.classes_of(traits or ()), cells)
     except hostclass.UnknownClass as error:
         note(f'host {hypervisor.name} is of no class: {error}')
     cpu_model = None
@@ -294,23 +253,21 @@ def fleet_host(
         l3_domains=host_offer.l3_domains(description) if description else
         (),
         host_class=host_class,
-        traits=provided.traits,
+        traits=traits,
         aggregates=tuple(sorted(aggregate.name for aggregate in own)),
         cpu_allocation_ratio=_ratio(inventories.get('VCPU')),
         ram_allocation_ratio=_ratio(memory),
         disk_allocation_ratio=_ratio(disk),
         reserved_memory_mib=memory.reserved if memory else 0,
         disk_gib=disk.total if disk else None,
-        resources={name: inventories[name].total
-                   for name in cache_resources.CLASSES if name in inventories},
         is_enabled=not hypervisor.disabled_reason,
         disabled_reason=hypervisor.disabled_reason,
         cpu_model=cpu_model, hypervisor_version=hypervisor.version or None,
         inventories=inventories, gaps=gaps)
 
 
-def _ratio(inventory: client.ProviderInventory | None) -> float:
-    return inventory.allocation_ratio if inventory else 1.0
+def _ratio(has: inventory.Inventory | None) -> float:
+    return has.allocation_ratio if has else 1.0
 
 
 def fleet_aggregate(
@@ -350,7 +307,6 @@ def fleet_guest(
         # A server without an image boots from a volume.
         disk_gib=(flavor['disk'] if image else 0) + flavor['ephemeral']
         + math.ceil(flavor['swap'] / units.MIB_PER_GIB),
-        resources=cache_resources.asked(flavor['extra_specs']),
         topology=numa_topology, fit=fit,
         is_movable=(shown.get('status') in _MOVABLE
                     and not shown.get('OS-EXT-STS:task_state')),

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import concurrent.futures
+import dataclasses
 import datetime
+import functools
 from typing import Any
 from typing import Protocol
 from typing import TypeVar
 
+from nova_pinning.fleet import provider_trees
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_model
 from nova_pinning.host import words
@@ -40,7 +43,7 @@ class Progress(Protocol):
 def read(
     cloud: compute_api.ComputeCloud,
     descriptions: Mapping[str, host_model.HostDescription],
-    progress: Progress,
+    progress: Progress = lambda results, total, what: results,
     jobs: int = JOBS,
     now: datetime.datetime | None = None,
 ) -> tuple[snapshot.Fleet, tuple[str, ...]]:
@@ -62,13 +65,9 @@ def read(
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         try:
             hypervisors = _single(cloud.hypervisors(), notes)
-            used: dict[str, Mapping[str, int]] = {}
-            hosts = tuple(_host(hypervisor, provided, aggregates, descriptions,
-                                used, notes)
-                          for hypervisor, provided in progress(_answers(
-                              pool, lambda hypervisor: cloud.provided(
-                                  hypervisor.provider), hypervisors),
-                              len(hypervisors), 'hosts'))
+            trees = provider_trees.read(
+                cloud.placement, [one.provider for one in hypervisors],
+                functools.partial(progress, what='providers'), jobs)
             servers = cloud.listed_servers()
             guests = tuple(_guests(progress(_answers(
                 pool, lambda server: cloud.topology(server.id)
@@ -77,6 +76,8 @@ def read(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+    hosts, guests = _placed(hypervisors, trees, aggregates, descriptions,
+                            guests, notes)
     without = [host.name for host in hosts if not host.cells]
     if without:
         notes.append(
@@ -84,8 +85,7 @@ def read(
             'which is known only how many pinned guests fit at most: '
             f'{", ".join(without[:5])}{", ..." if len(without) > 5 else ""}')
     return snapshot.Fleet(
-        hosts=tuple(host_gaps.with_usage(hosts, guests, used)),
-        guests=guests, flavors=flavors,
+        hosts=hosts, guests=guests, flavors=flavors,
         aggregates=tuple(map(compute_api.fleet_aggregate, aggregates)),
         server_groups=tuple(listed.group for listed in server_groups),
         taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}',
@@ -112,20 +112,34 @@ def _single(hypervisors: Sequence[compute_api.ListedHypervisor],
     return list(single.values())
 
 
-def _host(
-    hypervisor: compute_api.ListedHypervisor,
-    provided: compute_api.ProviderData,
+def _placed(
+    hypervisors: Iterable[compute_api.ListedHypervisor],
+    trees: Mapping[str, provider_trees.HostTree],
     aggregates: Sequence[segregation_model.HostAggregate],
     descriptions: Mapping[str, host_model.HostDescription],
-    used: dict[str, Mapping[str, int]], notes: list[str],
-) -> snapshot.FleetHost:
-    """A host; what Placement has allocated of it is put into ``used``."""
-    name = hypervisor.name
-    used[name] = provided.used
-    if provided.traits is None:
-        notes.append(f'host {name}: Placement has no such provider')
-    return compute_api.fleet_host(hypervisor, provided, aggregates,
-                                  descriptions.get(name), notes.append)
+    guests: Sequence[snapshot.FleetGuest], notes: list[str],
+) -> tuple[tuple[snapshot.FleetHost, ...], tuple[snapshot.FleetGuest, ...]]:
+    """The hosts, and the guests with what Placement has of them."""
+    by_host: dict[str, list[snapshot.FleetGuest]] = {}
+    for guest in guests:
+        by_host.setdefault(guest.host, []).append(guest)
+    hosts = []
+    placed = {}
+    for hypervisor in hypervisors:
+        name = hypervisor.name
+        tree = trees.get(hypervisor.provider, ())
+        host = compute_api.fleet_host(hypervisor, tree, aggregates,
+                                      descriptions.get(name), notes.append)
+        here: Sequence[snapshot.FleetGuest] = by_host.get(name, ())
+        if tree:
+            host, here = provider_trees.with_tree(host, here, tree)
+            placed.update((guest.uuid, guest) for guest in here)
+        else:
+            notes.append(f'host {name}: Placement has no such provider')
+        hosts.append(dataclasses.replace(host, gaps=(
+            *host.gaps, *host_gaps.usage_gaps(host.held, here))))
+    return tuple(hosts), tuple(
+        placed.get(guest.uuid, guest) for guest in guests)
 
 
 def _guests(

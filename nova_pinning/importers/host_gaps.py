@@ -5,15 +5,13 @@ And where a host file says other than Placement. The cloud is right then: a
 file is of the day it was written.
 """
 
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
-from nova_pinning.admission import host_occupancy
 from nova_pinning import cpuset
-from nova_pinning.fleet import occupied
+from nova_pinning.fleet import provider_trees
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import engine
 from nova_pinning.host import host_model
@@ -31,24 +29,26 @@ _HELD = (inventory.PCPU, inventory.VCPU, inventory.MEMORY_MB)
 
 def known_cells(
     description: host_model.HostDescription | None,
-    inventories: Mapping[str, inventory.Inventory],
+    tree: provider_trees.HostTree,
 ) -> tuple[tuple[model.HostCell, ...], tuple[snapshot.HostGap, ...]]:
     """The cells of a host, and what remains open about it.
 
     :param description: its host file, None if there is none
-    :param inventories: what Placement has of it, by resource class
+    :param tree: what Placement has of it
     :returns: the cells without dedicated CPUs if Placement has none, and the
         gaps that every host of a compute API has, or by its file
     """
     devices = snapshot.HostGap(
         snapshot.GapKind.DEVICES,
         'the API does not tell its PCI devices'
-        if not any(name.startswith(_PCI) for name in inventories) else
+        if not any(name.startswith(_PCI) for provider in tree
+                   for name in provider.inventories) else
         'the API does not tell near which cells its PCI devices are')
     if description is None:
         return (), (snapshot.HostGap(
             snapshot.GapKind.CELLS, 'it has no host file'), devices)
     cells = engine.engine_cells(description)
+    inventories = tree[0].inventories if tree else {}
     contradictions = list(_contradictions(cells, inventories))
     if inventory.PCPU not in inventories and inventory.has_pcpus(cells):
         cells = tuple(
@@ -81,34 +81,13 @@ def _contradictions(
         yield (f'{here:,} MiB of memory where Placement has {there:,}')
 
 
-def with_usage(
-    hosts: Iterable[snapshot.FleetHost], guests: Iterable[snapshot.FleetGuest],
-    used: Mapping[str, Mapping[str, int]],
-) -> Iterator[snapshot.FleetHost]:
-    """The hosts with what Placement has allocated beside their guests.
-
-    That is what a migration holds on its other host, a server that is being
-    built, and what was forgotten there.
-
-    :param used: what Placement has allocated, by host and resource class
-    """
-    hosts = tuple(hosts)
-    by_host = occupied.guests_by_host(snapshot.Fleet(
-        hosts=hosts, guests=tuple(guests)))
-    for host in hosts:
-        here = by_host[host.name]
-        counted = host_occupancy.of_host(host, here).resources_used
-        held = {name: amount - counted.get(name, 0)
-                for name, amount in used[host.name].items()}
-        yield dataclasses.replace(
-            host, held={name: amount for name, amount in held.items()
-                        if amount},
-            gaps=(*host.gaps, *_usage_gaps(held, here)))
-
-
-def _usage_gaps(
+def usage_gaps(
     held: Mapping[str, int], guests: Sequence[snapshot.FleetGuest],
 ) -> Iterator[snapshot.HostGap]:
+    """What remains open of a host because of what is on it.
+
+    :param held: what Placement has allocated of it beside its guests
+    """
     isolated = sum(guest.topology is not None
                    and guest.topology.emulator_isolated for guest in guests)
     if isolated:

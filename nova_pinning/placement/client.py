@@ -54,26 +54,31 @@ class PlacementClient(provider_reader.PlacementReader):
                 else row.get('max_unit'), row.get('step_size', 1))
             for name, row in body['inventories'].items()}
 
-    def usages(self, provider: str) -> Mapping[str, int]:
-        """What is allocated of a provider, by resource class.
+    def allocations(self, provider: str) -> Mapping[str, Mapping[str, int]]:
+        """What is allocated of a provider, by consumer and resource class.
 
-        :param provider: its UUID
-        """
-        usages: Mapping[str, int] = self._get(
-            f'/resource_providers/{_quoted(provider)}/usages')['usages']
-        return usages
-
-    def consumers(self, provider: str) -> frozenset[str]:
-        """The UUIDs of all that has an allocation from a provider.
-
-        Of nova these are servers, from when their host is chosen, and
+        Consumers of nova's are servers, from when their host is chosen, and
         migrations, for what a server holds on the host that it leaves.
 
         :param provider: its UUID
         """
         body = self._get(
             f'/resource_providers/{_quoted(provider)}/allocations')
-        return frozenset(body['allocations'])
+        return {consumer: row['resources']
+                for consumer, row in body['allocations'].items()}
+
+    def consumers(self, provider: str) -> frozenset[str]:
+        """The UUIDs of all that has an allocation from a provider."""
+        return frozenset(self.allocations(provider))
+
+    def aggregates(self, provider: str) -> tuple[str, ...]:
+        """The UUIDs of the aggregates that a provider is in.
+
+        :param provider: its UUID
+        """
+        body = self._get(
+            f'/resource_providers/{_quoted(provider)}/aggregates')
+        return tuple(body['aggregates'])
 
     def allocation(self, consumer: str) -> Mapping[str, int]:
         """What a consumer has of all providers together, by resource class.

@@ -3,13 +3,11 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Iterator
 import dataclasses
 import datetime
 import pathlib
 import tempfile
 from typing import Any
-from typing import TypeVar
 
 from nova_pinning import errors
 from nova_pinning.fleet import document
@@ -18,8 +16,6 @@ from nova_pinning.host import host_loader
 from nova_pinning.importers import compute_api
 from nova_pinning.importers import compute_run
 from nova_pinning.watcher import own_command
-
-_T = TypeVar('_T')
 
 
 def read_fleet(
@@ -47,7 +43,7 @@ def read_fleet(
                         host_loader.load_directory(settings.host_files)}
     fleet, notes = compute_run.read(
         compute_api.ComputeCloud(connect(), 'of Watcher'), descriptions,
-        _without_progress, now=now)
+        now=now)
     for note in notes:
         tell(note)
     return fleet
@@ -103,8 +99,3 @@ def _from_databases(settings: Any,
                 '--output', str(path)).splitlines():
             tell(line.removeprefix('warning: '))
         return document.read(path)
-
-
-def _without_progress(results: Iterator[_T], total: int,
-                      what: str) -> Iterator[_T]:
-    return results

@@ -5,8 +5,10 @@ import threading
 
 import ddt
 
+from nova_pinning.admission import offered_host
 from nova_pinning import cpuset
 from nova_pinning import errors
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_model
 from nova_pinning.importers import compute_api
@@ -57,6 +59,10 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
 
     def setUp(self):
         super().setUp()
+        self.providers = {}
+        self.sharing = ()
+        self.in_aggregates = {}
+        self.http.get(f'{PLACEMENT}/resource_providers', json=self.listed)
         self.hypervisors(hypervisor())
         self.servers()
         self.server_groups()
@@ -86,24 +92,52 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
     def servers(self, *shown):
         self.http.get(f'{URL}/servers/detail', json={'servers': list(shown)})
 
-    def provider(self, name, *names, used=None, below=(), **inventories):
-        self.http.get(
-            f'{PLACEMENT}/resource_providers?in_tree=rp-{name}', json={
-                'resource_providers': [{
-                    'uuid': f'rp-{one}', 'name': one, 'generation': 1,
-                    'parent_provider_uuid': None} for one in (name, *below)]})
-        self.http.get(f'{PLACEMENT}/resource_providers/rp-{name}/usages',
-                      json={'usages': used or {},
-                            'resource_provider_generation': 1})
+    def provider(self, name, *names, used=None, parent=None, **inventories):
+        """A provider of Placement.
+
+        :param used: by consumer, or what somebody has who is no guest
+        """
+        self.providers[f'rp-{name}'] = {
+            'uuid': f'rp-{name}', 'name': name, 'generation': 1,
+            'parent_provider_uuid': parent and f'rp-{parent}'}
         path = f'{PLACEMENT}/resource_providers/rp-{name}'
+        used = used or {}
+        if not all(isinstance(amounts, dict) for amounts in used.values()):
+            used = {'somebody': used}
+        self.http.get(f'{path}/allocations', json={
+            'resource_provider_generation': 1, 'allocations': {
+                consumer: {'resources': amounts}
+                for consumer, amounts in used.items()}})
         self.http.get(f'{path}/traits', json={
             'traits': list(names), 'resource_provider_generation': 1})
+        self.http.get(f'{path}/aggregates', json={
+            'aggregates': self.in_aggregates.get(name, []),
+            'resource_provider_generation': 1})
         self.http.get(f'{path}/inventories', json={
             'resource_provider_generation': 1,
             'inventories': {
                 key: {'total': total, 'reserved': reserved,
                       'allocation_ratio': ratio}
                 for key, (total, reserved, ratio) in inventories.items()}})
+
+    def listed(self, request, _context):
+        """The providers that are asked for."""
+        def is_asked(name):
+            aggregate = request.qs.get('member_of', [''])[0]
+            return (('required' not in request.qs or name in self.sharing)
+                    and (not aggregate or aggregate
+                         in self.in_aggregates.get(name, ())))
+
+        return {'resource_providers': [
+            shown for shown in self.providers.values()
+            if is_asked(shown['name'])]}
+
+    @staticmethod
+    def pinned():
+        """One with two pinned vCPUs, booted from a volume."""
+        return test_segregation_cloud.server(image='', flavor={
+            **test_segregation_cloud.server()['flavor'], 'vcpus': 2,
+            'extra_specs': DEDICATED})
 
     def topology(self, server, *nodes, pagesize=None):
         self.http.get(f'{URL}/servers/id-{server}/topology', json={
@@ -212,28 +246,77 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
             host.gaps[0].text)
 
     def test_devices_in_placement(self):
-        for name, used in (('gpu-1', 1), ('gpu-2', 0)):
-            self.provider(name, CUSTOM_PCI_10DE_20B5=(1, 0, 1.0), used={
-                'CUSTOM_PCI_10DE_20B5': used})
-        self.provider('h', **KNOWN, below=['gpu-1', 'gpu-2'])
-        host, = self.read()[0].hosts
+        """Each is a provider below the host, with what it is used for."""
+        for name, used in (('gpu-1', {'id-s': {'CUSTOM_PCI_10DE_20B5': 1}}),
+                           ('gpu-2', {'CUSTOM_PCI_10DE_20B5': 1}),
+                           ('gpu-3', {})):
+            self.provider(name, 'CUSTOM_FAST', parent='h', used=used,
+                          CUSTOM_PCI_10DE_20B5=(1, 0, 1.0))
+        self.provider('h', **KNOWN)
+        self.servers(test_segregation_cloud.server())
+        fleet, _notes = self.read()
+        host, = fleet.hosts
+        self.assertNotIn('CUSTOM_PCI_10DE_20B5', host.inventories)
+        one = ('CUSTOM_PCI_10DE_20B5', inventory.Inventory(1))
         self.assertEqual(
-            inventory.Inventory(2), host.inventories['CUSTOM_PCI_10DE_20B5'])
-        self.assertEqual({'CUSTOM_PCI_10DE_20B5': 1}, host.held)
+            [offered_host.OfferedProvider(
+                0, (one,), frozenset({'CUSTOM_FAST'}), held=held)
+             for held in ((), (('CUSTOM_PCI_10DE_20B5', 1),), ())],
+            list(host.children))
+        self.assertEqual(['rp-gpu-1', 'rp-gpu-2', 'rp-gpu-3'],
+                         [child.uuid for child in host.children])
+        guest, = fleet.guests
+        self.assertEqual(((1, (('CUSTOM_PCI_10DE_20B5', 1),)),),
+                         guest.allocations)
         self.assertIn('near which cells', host.gaps[0].text)
 
-    def test_counted_with_less(self):
+    def test_shared_disks(self):
+        """Of what shares with a host, what others have of it is held."""
+        self.in_aggregates = {'pool': ['agg'], 'numa': ['agg']}
+        self.sharing = ('pool',)
+        self.provider('h', **KNOWN, used={'id-s': {'MEMORY_MB': 2}})
+        self.provider('numa', parent='h')
+        self.provider('other')
+        self.provider('pool', 'MISC_SHARES_VIA_AGGREGATE', used={
+            'id-s': {'DISK_GB': 3}, 'elsewhere': {'DISK_GB': 4}},
+            DISK_GB=(100, 0, 1.0))
+        self.servers(test_segregation_cloud.server())
+        fleet, _notes = self.read()
+        host, = fleet.hosts
+        self.assertEqual(['rp-numa', 'rp-pool'],
+                         [child.uuid for child in host.children])
+        self.assertEqual(offered_host.OfferedProvider(
+            None, (('DISK_GB', inventory.Inventory(100)),),
+            frozenset({'MISC_SHARES_VIA_AGGREGATE'}), is_shared=True,
+            held=(('DISK_GB', 4),)), host.children[1])
+        occupancy = occupied.of_fleet(fleet)['h']
+        self.assertEqual(
+            ({'VCPU': 0, 'PCPU': 0, 'MEMORY_MB': 2, 'DISK_GB': 0}, {},
+             {'DISK_GB': 7}), occupancy.used)
+
+    def test_allocated_otherwise(self):
         """Placement is right about what its allocations are."""
-        self.provider('h', **KNOWN, used={'PCPU': 1, 'MEMORY_MB': 1})
-        self.servers(test_segregation_cloud.server(extra_specs=DEDICATED))
+        self.provider('h', **KNOWN, used={
+            'id-s': {'PCPU': 1, 'MEMORY_MB': 1, 'CUSTOM_GOLD': 2}})
+        self.servers(self.pinned())
+        self.topology('s', node(0, {'0': 2, '1': 3}))
+        fleet, _notes = self.read()
+        host, = fleet.hosts
+        self.assertEqual({}, host.held)
+        self.assertEqual((NO_DEVICES,), host.gaps)
+        guest, = fleet.guests
+        self.assertEqual({'PCPU': 1, 'CUSTOM_GOLD': 2}, guest.resources)
+
+    def test_counted_with_less(self):
+        """What a guest has on its other host is not here."""
+        self.provider('h', **KNOWN, used={'MEMORY_MB': 1})
+        self.servers(self.pinned())
         self.topology('s', node(0, {'0': 2, '1': 3}))
         host, = self.read()[0].hosts
-        self.assertEqual({'PCPU': -1}, host.held)
-        self.assertEqual((NO_DEVICES,), host.gaps)
+        self.assertEqual({'PCPU': -2}, host.held)
 
     def test_without_provider(self):
-        self.http.get(f'{PLACEMENT}/resource_providers/rp-h/traits',
-                      status_code=404)
+        del self.providers['rp-h']
         fleet, notes = self.read()
         self.assertIsNone(fleet.hosts[0].traits)
         self.assertEqual(('host h: Placement has no such provider',), notes)

@@ -13,7 +13,9 @@ from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.importers import compute_api
 from nova_pinning.osc import fleet_import
+from nova_pinning.placement import client
 from nova_pinning.placement import inventory
+from nova_pinning.placement import provider_reader
 from nova_pinning.tests.unit.segregation import test_segregation_cloud
 
 
@@ -31,10 +33,19 @@ class FakeCloud:
     def hypervisors(self):
         return (compute_api.ListedHypervisor('h', 'rp-h', ''),)
 
-    def provided(self, provider):
-        return compute_api.ProviderData(frozenset({'CUSTOM_X'}), {
-            'VCPU': inventory.Inventory(4),
-            'MEMORY_MB': inventory.Inventory(1024)})
+    @property
+    def placement(self):
+        """One that has the provider of the host and no other."""
+        return mock.Mock(
+            providers=lambda required='': () if required else (
+                provider_reader.ResourceProvider('rp-h', 'h', 1),),
+            traits=lambda _provider: client.ProviderTraits(
+                frozenset({'CUSTOM_X'}), 1),
+            inventories=lambda _provider: {
+                'VCPU': inventory.Inventory(4),
+                'MEMORY_MB': inventory.Inventory(1024)},
+            allocations=lambda _provider: {
+                'id-s': {'VCPU': 1, 'MEMORY_MB': 1, 'DISK_GB': 1}})
 
     def listed_servers(self):
         return (compute_api.ListedServer('id-s',

@@ -94,12 +94,18 @@ class TestReading(ClientTestCase):
                 'min_unit': 1, 'max_unit': 8, 'step_size': 1}}})
         self.http.get(f'{RP}/allocations', json={
             'resource_provider_generation': 5,
-            'allocations': {'s1': {'resources': {'VCPU': 1}}, 's2': {}}})
+            'allocations': {'s1': {'resources': {'VCPU': 1}},
+                            's2': {'resources': {'PCPU': 2}}}})
+        self.http.get(f'{RP}/aggregates', json={
+            'resource_provider_generation': 5, 'aggregates': ['agg']})
         self.assertEqual(client.ProviderTraits(frozenset({'A', 'B'}), 5),
                          self.client.traits('rp'))
         self.assertEqual({'VCPU': client.ProviderInventory(8, 1, 4.0)},
                          self.client.inventories('rp'))
+        self.assertEqual({'s1': {'VCPU': 1}, 's2': {'PCPU': 2}},
+                         self.client.allocations('rp'))
         self.assertEqual({'s1', 's2'}, self.client.consumers('rp'))
+        self.assertEqual(('agg',), self.client.aggregates('rp'))
 
     def test_odd_names_stay_in_their_place(self):
         self.http.get(f'{URL}/resource_providers/a%2Fb%3Fc/traits',

@@ -42,15 +42,18 @@ class TestFleetSource(test_segregation_cloud.CloudTestCase):
                 ('os-server-groups', {'server_groups': []})):
             self.http.get(f'{url}/{path}', json=answer)
         self.http.get(
-            f'{placement}/resource_providers?in_tree=rp-h', json={
+            f'{placement}/resource_providers', json={
                 'resource_providers': [{
                     'uuid': 'rp-h', 'name': 'h', 'generation': 1,
                     'parent_provider_uuid': None}]})
+        self.http.get(
+            f'{placement}/resource_providers?required='
+            'MISC_SHARES_VIA_AGGREGATE', json={'resource_providers': []})
         for path, answer in (('traits', {'traits': []}),
                              ('inventories', {'inventories': {'PCPU': {
                                  'total': 3, 'reserved': 0,
                                  'allocation_ratio': 1.0}}}),
-                             ('usages', {'usages': {}})):
+                             ('allocations', {'allocations': {}})):
             self.http.get(
                 f'{placement}/resource_providers/rp-h/{path}',
                 json={'resource_provider_generation': 1, **answer})
