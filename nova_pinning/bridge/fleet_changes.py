@@ -31,6 +31,7 @@ from typing import TypeVar
 from nova import objects
 
 from nova_pinning.bridge import fleet_import
+from nova_pinning.bridge import fleet_import_devices
 from nova_pinning.bridge import fleet_import_guests
 from nova_pinning.bridge import fleet_import_hosts
 from nova_pinning.bridge import fleet_import_wishes
@@ -153,7 +154,7 @@ class _CellState:
         :returns: UUIDs of instances that have others than before
         """
         nodes = [self.nodes[number] for number in sorted(changed)]
-        pools, uses = fleet_import.pci_devices(cell, nodes)
+        pools, uses = fleet_import_devices.pci_devices(cell, nodes)
         names = set()
         for node in nodes:
             names.add(node.host.name)
