@@ -1,44 +1,252 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A snapshot of a fleet from nova's own databases, all cells together."""
+"""A fleet from nova's own databases, all cells together.
+
+It can be read again and again; what has not changed are then the same objects
+as before. Aggregates, flavors and host mappings are read each time. Server
+groups are read in full readings only, and what Placement has of hosts in
+those and for hosts that have changed, or whose guests have.
+"""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import datetime
-import functools
 import itertools
 from typing import Any
-from typing import TypeVar
 
-from nova import exception
 from nova import objects
-from nova.pci import request as pci_request
-from oslo_config import cfg
 
-from nova_pinning.bridge import fleet_import_devices
+from nova_pinning.bridge import fleet_import_cells
 from nova_pinning.bridge import fleet_import_guests
 from nova_pinning.bridge import fleet_import_hosts
+from nova_pinning.bridge import fleet_import_settings
 from nova_pinning.bridge import fleet_import_wishes
-from nova_pinning.bridge import nova_conf_reader
 from nova_pinning.bridge import nova_database
 from nova_pinning import cpuset
-from nova_pinning import errors
 from nova_pinning.fit import usage
 from nova_pinning.fleet import host_completion
+from nova_pinning.fleet import provider_trees
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 
-_T = TypeVar('_T')
-
 #: Told after each page how many instances of how many have been read.
 Tell = Callable[[int, int], None]
-#: Gives the traits of providers by UUID; those without are left out.
-ReadTraits = Callable[[Sequence[str]], Mapping[str, frozenset[str]]]
+# A host with its guests and what Placement has of both; before, and after.
+_Placed = tuple[
+    tuple[snapshot.FleetHost, tuple[snapshot.FleetGuest, ...],
+          provider_trees.HostTree],
+    tuple[snapshot.FleetHost, tuple[snapshot.FleetGuest, ...]]]
+
+
+class FleetReader:
+    """Reads a fleet again and again, all of it only the first time.
+
+    :param skips_down_cells: go on without cells whose database cannot be read
+    :param descriptions: host files by the name of the compute service
+    :param read_trees: without, what Placement has of hosts is not known
+    :param advice: what to do if a cell cannot be read
+    :ivar notes: what is odd in what was read last, a sentence each
+    :ivar nodes: of the hosts that were read last
+    """
+
+    def __init__(
+        self, *, skips_down_cells: bool = False,
+        descriptions: Mapping[str, host_model.HostDescription] | None = None,
+        read_trees: provider_trees.ReadTrees | None = None,
+        page_rows: int = nova_database.PAGE_ROWS, advice: str = '',
+    ) -> None:
+        self._advice = advice
+        self._skips_down_cells = skips_down_cells
+        self._descriptions = descriptions or {}
+        self._read_trees = read_trees
+        self._page_rows = page_rows
+        self.notes: list[str] = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Read everything the next time."""
+        self.nodes: list[fleet_import_hosts.ComputeNode] = []
+        self._cells: dict[str, fleet_import_cells.CellReader] = {}
+        self._trees: dict[str, provider_trees.HostTree] = {}
+        self._asked: set[str] = set()
+        self._placed: dict[str, _Placed] = {}
+        self._groups: tuple[snapshot.FleetServerGroup, ...] | None = None
+
+    def read(self, database: nova_database.NovaDatabases,
+             now: datetime.datetime | None = None,
+             tell: Tell = lambda done, total: None) -> snapshot.Fleet:
+        """The fleet as it is now.
+
+        :param database: from nova_database.opened; another one than the last
+            time, if need be
+        :param now: UTC, without a time zone
+        :raises nova_database.DatabaseError: if a database cannot be read;
+            everything is read the next time
+        :raises errors.InputError: if nova.conf has something that nova refuses
+        :raises errors.CloudError: if Placement does not answer
+        """
+        try:
+            return self._read(database, now or datetime.datetime.now(
+                datetime.UTC).replace(tzinfo=None), tell)
+        except Exception:
+            # What it has noted down halfway need not be so.
+            self.forget()
+            raise
+
+    def _read(self, database: nova_database.NovaDatabases,
+              now: datetime.datetime, tell: Tell) -> snapshot.Fleet:
+        self.notes = []
+        conf = database.conf
+        aliases = fleet_import_settings.pci_aliases(conf)
+        with nova_database.reading('the API database'):
+            aggregates = tuple(objects.AggregateList.get_all(database.context))
+            flavors = tuple(
+                fleet_import_guests.flavor(row)
+                for row in objects.FlavorList.get_all(
+                    database.context, filters={'is_public': None}))
+            if self._groups is None:
+                self._groups = tuple(
+                    fleet_import_wishes.server_groups(database))
+            mapped = fleet_import_hosts.mapped_hosts(database)
+        cells = self._update(database, mapped, now, tell)
+        self.nodes = list(_without_twins(
+            [node for cell in cells for node in cell.nodes.values()],
+            self.notes))
+        homeless = sum(cell.homeless for cell in cells)
+        if homeless:
+            self.notes.append(
+                f'{homeless} servers are being built and are not on a host '
+                'yet, so their resources still count as free')
+        self._update_trees({name for cell in cells for name in cell.touched})
+        by_host: dict[str, list[snapshot.FleetAggregate]] = {}
+        for aggregate in aggregates:
+            for name in aggregate.hosts:
+                by_host.setdefault(name, []).append(_aggregate(aggregate))
+        hosts = host_completion.completed(tuple(
+            self._finished(node, by_host.get(node.host.name, ()))
+            for node in self.nodes), self._descriptions)
+        hosts, guests = self._with_trees(hosts, tuple(_without_repeats(
+            itertools.chain.from_iterable(cell.guests for cell in cells))))
+        return snapshot.Fleet(
+            hosts=hosts, guests=guests, flavors=flavors,
+            aggregates=tuple(map(_aggregate, aggregates)),
+            server_groups=self._groups, pci_aliases=aliases,
+            packs_cells=(
+                conf.compute.packing_host_numa_cells_allocation_strategy),
+            enabled_filters=fleet_import_settings.enabled_filters(conf),
+            rules=fleet_import_settings.rules(conf),
+            taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}', source="nova's databases")
+
+    def _update(
+        self, database: nova_database.NovaDatabases,
+        mapped: Mapping[str, str], now: datetime.datetime, tell: Tell,
+    ) -> list[fleet_import_cells.CellReader]:
+        """The cells that can be read, up to date."""
+        before, self._cells = self._cells, {}
+        total = done = 0
+        found = []
+        for cell in database.cells:
+            reader = (before.get(cell.uuid)
+                      or fleet_import_cells.CellReader())
+            with self._reading(cell):
+                total += reader.look(cell)
+                found.append((cell, reader))
+
+        def told(more: int) -> None:
+            nonlocal done
+            done += more
+            tell(min(done, total), total)
+
+        for cell, reader in found:
+            with self._reading(cell):
+                reader.update(database, cell, mapped, now, self._page_rows,
+                              told)
+                self._cells[cell.uuid] = reader
+                self.notes += reader.notes
+        return list(self._cells.values())
+
+    @contextlib.contextmanager
+    def _reading(self, cell: nova_database.CellDatabase) -> Iterator[None]:
+        """Go on without a cell that is down, if that is wanted."""
+        try:
+            with nova_database.reading(str(cell)):
+                yield
+        except nova_database.DatabaseError as error:
+            if not self._skips_down_cells:
+                raise nova_database.DatabaseError(
+                    error.message, error.where, self._advice) from error
+            self.notes.append(f'{error}; its hosts and guests are left out')
+
+    def _update_trees(self, touched: Collection[str]) -> None:
+        """Ask Placement for hosts that are new, or in which guests are."""
+        if self._read_trees is None:
+            return
+        wanted = [node.provider for node in self.nodes
+                  if node.provider not in self._asked
+                  or node.host.name in touched]
+        if wanted:
+            for provider in wanted:
+                self._trees.pop(provider, None)
+            self._trees = provider_trees.renewed(
+                self._trees, self._read_trees(wanted))
+            self._asked.update(wanted)
+
+    def _finished(
+        self, node: fleet_import_hosts.ComputeNode,
+        aggregates: Sequence[snapshot.FleetAggregate],
+    ) -> snapshot.FleetHost:
+        """A host with its aggregates, traits and class."""
+        name = node.host.name
+        tree = self._trees.get(node.provider)
+        more: dict[str, Any] = {'traits': tree[0].traits if tree else None}
+        if self._read_trees is not None and not tree:
+            # Nova-scheduler never hears of it.
+            more['inventories'] = {}
+            self.notes.append(f'host {name}: Placement has no such provider')
+        try:
+            more['host_class'] = placement_traits.host_class(
+                aggregates, placement_traits.classes_of(more['traits'] or ()),
+                node.host.cells)
+        except hostclass.UnknownClass as error:
+            self.notes.append(f'host {name} is of no class: {error}')
+        return dataclasses.replace(node.host, **more, aggregates=tuple(sorted(
+            aggregate.name for aggregate in aggregates)))
+
+    def _with_trees(
+        self, hosts: tuple[snapshot.FleetHost, ...],
+        guests: tuple[snapshot.FleetGuest, ...],
+    ) -> tuple[tuple[snapshot.FleetHost, ...],
+               tuple[snapshot.FleetGuest, ...]]:
+        """Both with what Placement has of them, if it was asked."""
+        if self._read_trees is None:
+            return hosts, guests
+        by_host: dict[str, list[snapshot.FleetGuest]] = {}
+        for guest in guests:
+            by_host.setdefault(guest.host, []).append(guest)
+        before, self._placed = self._placed, {}
+        made = []
+        allocated: dict[str, snapshot.FleetGuest] = {}
+        for node, host in zip(self.nodes, hosts, strict=True):
+            tree = self._trees.get(node.provider)
+            if tree:
+                given = host, tuple(by_host.get(host.name, ())), tree
+                known = before.get(host.name)
+                if known is None or known[0] != given:
+                    known = given, provider_trees.with_tree(
+                        *given, node.pool_providers)
+                self._placed[host.name] = known
+                host, own = known[1]
+                allocated.update((guest.uuid, guest) for guest in own)
+            made.append(host)
+        return tuple(made), tuple(
+            allocated.get(guest.uuid, guest) for guest in guests)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,158 +257,35 @@ class Imported:
     notes: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _CellPart:
-    """The hosts and guests of one cell."""
-
-    nodes: list[fleet_import_hosts.ComputeNode]
-    guests: list[snapshot.FleetGuest]
-    notes: list[str]
-    homeless: int
-
-
 def read(
     database: nova_database.NovaDatabases, *,
-    skips_down_cells: bool = False,
-    descriptions: Mapping[str, host_model.HostDescription] | None = None,
-    read_traits: ReadTraits | None = None,
-    tell: Tell = lambda done, total: None,
     now: datetime.datetime | None = None,
-    page_rows: int = nova_database.PAGE_ROWS,
+    tell: Tell = lambda done, total: None, **settings: Any,
 ) -> Imported:
-    """Read hosts and guests of all cells.
+    """Read hosts and guests of all cells once.
 
     :param database: from nova_database.opened
-    :param skips_down_cells: go on without cells whose database cannot be read
-    :param descriptions: host files by the name of the compute service
-    :param read_traits: without, hosts' traits are not known
     :param now: UTC, without a time zone
-    :raises nova_database.DatabaseError: if a database cannot be read
-    :raises errors.InputError: if nova.conf has something that nova refuses
+    :param settings: those of :class:`FleetReader`
+    :raises nova_database.DatabaseError: as FleetReader.read does, and all
+        else that it raises
     """
-    now = now or datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-    aliases = pci_aliases(database.conf)
-    notes: list[str] = []
-    with nova_database.reading('the API database'):
-        aggregates = tuple(objects.AggregateList.get_all(database.context))
-        flavors = tuple(
-            fleet_import_guests.flavor(row)
-            for row in objects.FlavorList.get_all(
-                database.context, filters={'is_public': None}))
-        server_groups = tuple(fleet_import_wishes.server_groups(database))
-    parts = _Cells(database, skips_down_cells, now, page_rows, tell).read(
-        notes)
-    nodes = without_twins(
-        [node for part in parts for node in part.nodes], notes)
-    guests = tuple(without_repeats(itertools.chain.from_iterable(
-        part.guests for part in parts)))
-    homeless = sum(part.homeless for part in parts)
-    if homeless:
-        notes.append(f'{homeless} servers are being built and are not on a '
-                     'host yet, so their resources still count as free')
-    notes += _untracked(nodes, guests)
-    traits = read_traits([node.provider
-                          for node in nodes]) if read_traits else (None)
-    by_host: dict[str, list[snapshot.FleetAggregate]] = {}
-    for aggregate in aggregates:
-        for name in aggregate.hosts:
-            by_host.setdefault(name, []).append(fleet_aggregate(aggregate))
-    hosts = tuple(finished(node, by_host.get(node.host.name, ()), traits,
-                           notes) for node in nodes)
-    fleet = snapshot.Fleet(
-        hosts=host_completion.completed(hosts, descriptions or {}),
-        guests=guests, flavors=flavors,
-        aggregates=tuple(map(fleet_aggregate, aggregates)),
-        server_groups=server_groups, pci_aliases=aliases,
-        packs_cells=(database.conf.compute
-                     .packing_host_numa_cells_allocation_strategy),
-        enabled_filters=enabled_filters(database.conf),
-        taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}', source="nova's databases")
-    return Imported(fleet, tuple(notes))
+    reader = FleetReader(advice='give --skip-down-cells to do without its '
+                         'hosts and guests', **settings)
+    fleet = reader.read(database, now, tell)
+    return Imported(fleet, (*reader.notes,
+                            *_untracked(reader.nodes, fleet.guests)))
 
 
-# Cells.
-
-class _Cells:
-    """Reads cells, one after the other.
-
-    :param tell: told of all cells together
-    """
-
-    def __init__(self, database: nova_database.NovaDatabases,
-                 skips_down_cells: bool, now: datetime.datetime,
-                 page_rows: int, tell: Tell) -> None:
-        self._database = database
-        self._skips_down_cells = skips_down_cells
-        self._now = now
-        self._page_rows = page_rows
-        self._tell = tell
-
-    def read(self, notes: list[str]) -> list[_CellPart]:
-        counts = [self._try(cell, notes, fleet_import_guests.count)
-                  for cell in self._database.cells]
-        total = sum(count or 0 for count in counts) or 1
-        parts, done = [], 0
-        for cell, count in zip(self._database.cells, counts, strict=True):
-            if count is None:
-                continue
-
-            part = self._try(cell, notes, functools.partial(
-                self._part, functools.partial(self._told, done, total)))
-            if part is not None:
-                parts.append(part)
-                notes += part.notes
-            done += count
-        return parts
-
-    def _try(self, cell: nova_database.CellDatabase, notes: list[str],
-             action: Callable[[nova_database.CellDatabase], _T]) -> _T | None:
-        """What the action returns; None if the cell is down and skipped."""
-        try:
-            with nova_database.reading(str(cell)):
-                return action(cell)
-        except nova_database.DatabaseError as error:
-            if not self._skips_down_cells:
-                raise nova_database.DatabaseError(
-                    error.message, error.where,
-                    'give --skip-down-cells to do without its hosts and '
-                    'guests') from error
-            notes.append(f'{error}; its hosts and guests are left out')
-            return None
-
-    def _told(self, before: int, total: int, read: int) -> None:
-        self._tell(min(before + read, total), total)
-
-    def _part(self, tell: Callable[[int], None],
-              cell: nova_database.CellDatabase) -> _CellPart:
-        conf = self._database.conf
-        services = fleet_import_hosts.compute_services(
-            cell, self._now, conf.service_down_time)
-        nodes = list(fleet_import_hosts.nodes(cell, conf, services))
-        pools, uses = fleet_import_devices.pci_devices(cell, nodes)
-        nodes = [dataclasses.replace(node, host=dataclasses.replace(
-            node.host, pci_pools=pools.get(node.id, ()))) for node in nodes]
-        part = _CellPart(nodes, [], [
-            f'host {node.host.name}: {node.problem}'
-            for node in nodes if node.problem] + [
-            f'{cell}: {note}'
-            for note in fleet_import_hosts.unknown_releases(
-                nodes, services)], 0)
-        homeless = done = 0
-        for page in fleet_import_guests.pages(
-                self._database, cell, uses, self._page_rows):
-            part.guests.extend(page.guests)
-            part.notes.extend(page.problems)
-            homeless += len(page.homeless)
-            done += len(page.instances)
-            tell(done)
-        return dataclasses.replace(part, homeless=homeless)
+def _aggregate(row: Any) -> snapshot.FleetAggregate:
+    metadata = dict(row.metadata)
+    zone = metadata.pop('availability_zone', None)
+    return snapshot.FleetAggregate(row.name, zone, metadata)
 
 
-# All cells together.
-
-def without_twins(nodes: Iterable[fleet_import_hosts.ComputeNode],
-                  notes: list[str]) -> list[fleet_import_hosts.ComputeNode]:
+def _without_twins(
+    nodes: Iterable[fleet_import_hosts.ComputeNode], notes: list[str],
+) -> Iterable[fleet_import_hosts.ComputeNode]:
     """One node for each compute service: the newest.
 
     Nova's other drivers have several; libvirt's leaves one behind when the
@@ -214,10 +299,10 @@ def without_twins(nodes: Iterable[fleet_import_hosts.ComputeNode],
                 f'host {node.host.name} has several compute nodes, of which '
                 f'{node.name} was taken and {other.name} left out')
         by_name[node.host.name] = node
-    return list(by_name.values())
+    return by_name.values()
 
 
-def without_repeats(
+def _without_repeats(
     guests: Iterable[snapshot.FleetGuest],
 ) -> Iterator[snapshot.FleetGuest]:
     """Each with its own name: one between cells is in both."""
@@ -251,65 +336,3 @@ def _untracked(
             yield (f'host {node.host.name}: nova has CPUs {extra} down as '
                    'taken, but no guest has them; guests may have come or '
                    'gone meanwhile')
-
-
-def finished(
-    node: fleet_import_hosts.ComputeNode,
-    aggregates: Sequence[snapshot.FleetAggregate],
-    traits: Mapping[str, frozenset[str]] | None, notes: list[str],
-) -> snapshot.FleetHost:
-    """A host with its aggregates, traits and class."""
-    name = node.host.name
-    host_traits = traits.get(node.provider) if traits is not None else None
-    if traits is not None and host_traits is None:
-        notes.append(f'host {name}: Placement has no such provider')
-    host_class = None
-    try:
-        host_class = placement_traits.host_class(
-            aggregates, placement_traits.classes_of(host_traits or ()),
-            node.host.cells)
-    except hostclass.UnknownClass as error:
-        notes.append(f'host {name} is of no class: {error}')
-    return dataclasses.replace(
-        node.host, host_class=host_class, traits=host_traits,
-        aggregates=tuple(sorted(aggregate.name for aggregate in aggregates)))
-
-
-def fleet_aggregate(row: Any) -> snapshot.FleetAggregate:
-    metadata = dict(row.metadata)
-    zone = metadata.pop('availability_zone', None)
-    return snapshot.FleetAggregate(row.name, zone, metadata)
-
-
-# nova.conf.
-
-def enabled_filters(conf: cfg.ConfigOpts) -> tuple[str, ...]:
-    """[filter_scheduler] enabled_filters.
-
-    :returns: () if it is not there: the file may be another service's than
-        nova-scheduler's, so what nova enables by default tells nothing
-    """
-    found = conf.get_location('enabled_filters', 'filter_scheduler')
-    if found is None or not found.location.is_user_controlled:
-        return ()
-    return tuple(filter(None, conf.filter_scheduler.enabled_filters))
-
-
-def pci_aliases(
-    conf: cfg.ConfigOpts,
-) -> dict[str, snapshot.PciAlias]:
-    """[pci] alias.
-
-    :raises errors.InputError: if nova refuses it
-    """
-    try:
-        with nova_conf_reader.replaced_conf(pci_request, conf):
-            # What nova remembers of another nova.conf is passed by.
-            by_alias = pci_request.get_alias_from_config.__wrapped__()
-    except exception.PciInvalidAlias as error:
-        raise errors.InputError(
-            f'[pci] alias: {error}', errors.Location('nova.conf')) from error
-    return {
-        name: snapshot.PciAlias(tuple(
-            tuple(sorted(spec.items())) for spec in specs), policy)
-        for name, (policy, specs) in by_alias.items()}

@@ -2,12 +2,15 @@
 """PCI devices of hosts and guests, from the devices and nodes of a cell."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
+import dataclasses
 from typing import Any
 
 from nova.db.main import models
 from nova.objects import fields
 from nova.objects import pci_device_pool
+from oslo_serialization import jsonutils
 import sqlalchemy as sa
 
 from nova_pinning.admission import devices
@@ -15,64 +18,83 @@ from nova_pinning.bridge import fleet_import_guests
 from nova_pinning.bridge import fleet_import_hosts
 from nova_pinning.bridge import nova_database
 from nova_pinning.fleet import snapshot
+from nova_pinning.model import flag
 
 _DEVICE = models.PciDevice
 _NODE = models.ComputeNode
+_EXTRA = models.InstanceExtra
 #: Devices that no guest has or may have. Those that are unavailable are so
 #: as long as a guest has another function of theirs.
 _GONE = (fields.PciDeviceStatus.REMOVED, fields.PciDeviceStatus.DELETED)
-# Tags of pools by vendor, product, node, type and address.
-_PoolTags = dict[tuple[str, str, int | None, str | None, str | None],
-                 list[dict[str, str]]]
+# What nova has pools by: vendor, product, node, type and address.
+_Place = tuple[str, str, int | None, str | None, str | None]
 _NODES_AT_ONCE = 500
+_IN_POOLS = ('managed', 'live_migratable', 'parent_ifname')
+_REMOTE = 'remote_managed'
+#: What a request says of itself, and not of the device.
+_OF_REQUEST = ('resource_class', 'traits', 'rp_uuids', _REMOTE)
 
 
 def pci_devices(
     cell: nova_database.CellDatabase,
     nodes: Sequence[fleet_import_hosts.ComputeNode],
-) -> tuple[dict[int, tuple[snapshot.PciPool, ...]],
+) -> tuple[list[fleet_import_hosts.ComputeNode],
            fleet_import_guests.Devices]:
-    """What PCI devices hosts have, by node, and guests, by host and UUID."""
-    names = {node.id: node.host.name for node in nodes}
-    rows: dict[int, list[Any]] = {}
-    tags: dict[int, _PoolTags] = {}
-    ids = list(names)
-    for start in range(0, len(ids), _NODES_AT_ONCE):
-        some = ids[start:start + _NODES_AT_ONCE]
-        for row in nova_database.select(cell.context, _device_query(some)):
-            rows.setdefault(row.compute_node_id, []).append(row)
-        for node, pci_stats in nova_database.select(cell.context, sa.select(
-                _NODE.id, _NODE.pci_stats).where(_NODE.id.in_(rows))):
-            tags[node] = _pool_tags(pci_stats)
-    pools = {}
+    """Nodes with their PCI devices, and what guests have, by host and UUID."""
+    made = []
     uses: dict[tuple[str, str], tuple[snapshot.PciUse, ...]] = {}
-    for node, own in rows.items():
-        pools[node], by_guest = _host_devices(own, tags.get(node, {}))
-        uses.update({(names[node], uuid): guest_uses
-                     for uuid, guest_uses in by_guest.items()})
-    return pools, uses
+    for start in range(0, len(nodes), _NODES_AT_ONCE):
+        some = {node.id: node for node in nodes[start:start + _NODES_AT_ONCE]}
+        rows: dict[int, list[Any]] = {}
+        for row in nova_database.select(cell.context, _device_query([*some])):
+            rows.setdefault(row.compute_node_id, []).append(row)
+        told = {number: _told_of_pools(pci_stats) for number, pci_stats
+                in nova_database.select(cell.context, sa.select(
+                    _NODE.id, _NODE.pci_stats).where(_NODE.id.in_(rows)))}
+        unsure = {row.instance_uuid for number, own in rows.items()
+                  for row in own if row.instance_uuid
+                  and len(_pools_of(row, told.get(number, {}))) != 1}
+        specs = _requested(cell, sorted(unsure))
+        for number, node in some.items():
+            host = node.host
+            pools, by_guest = _host_devices(
+                rows.get(number, ()), told.get(number, {}), specs)
+            made.append(dataclasses.replace(
+                node, pool_providers=tuple(pools.values())
+                if any(pools.values()) else (),
+                host=host if host.pci_pools == tuple(pools)
+                else dataclasses.replace(host, pci_pools=tuple(pools))))
+            uses.update({(host.name, uuid): guest_uses
+                         for uuid, guest_uses in by_guest.items()})
+    return made, uses
 
 
 def _device_query(nodes: Sequence[int]) -> Any:
-    # Virtual functions go with their physical one, as in nova's pools.
+    # Virtual functions go with their physical one, as in nova's pools. What
+    # is beside the columns is alike for those that one pool has.
     alike = (_DEVICE.compute_node_id, _DEVICE.vendor_id, _DEVICE.product_id,
              _DEVICE.numa_node, _DEVICE.dev_type,
              sa.func.coalesce(_DEVICE.parent_addr, _DEVICE.address).label(
-                 'pool_address'), _DEVICE.instance_uuid,
+                 'pool_address'), _DEVICE.instance_uuid, _DEVICE.request_id,
              (_DEVICE.status == fields.PciDeviceStatus.UNAVAILABLE).label(
                  'is_unavailable'))
-    return sa.select(
+    groups = sa.select(
         *alike, sa.func.count(_DEVICE.id).label('devices'),
+        sa.func.min(_DEVICE.id).label('first'),
     ).where(
         _DEVICE.compute_node_id.in_(nodes), _DEVICE.deleted == 0,
         _DEVICE.status.not_in(_GONE),
-    ).group_by(*alike).order_by(_DEVICE.compute_node_id,
-                                sa.func.min(_DEVICE.id))
+    ).group_by(*alike).subquery()
+    return sa.select(groups, _DEVICE.extra_info).join(
+        _DEVICE, _DEVICE.id == groups.c.first).order_by(
+            groups.c.compute_node_id, groups.c.first)
 
 
-def _pool_tags(pci_stats: str | None) -> _PoolTags:
-    """What nova-compute wrote of each pool, by what rows of devices have."""
-    found: _PoolTags = {}
+def _told_of_pools(
+    pci_stats: str | None,
+) -> dict[_Place, list[dict[str, str]]]:
+    """What nova-compute wrote of each pool that has free devices."""
+    found: dict[_Place, list[dict[str, str]]] = {}
     try:
         pools = list(pci_device_pool.from_pci_stats(pci_stats))
         for pool in pools:
@@ -87,47 +109,113 @@ def _pool_tags(pci_stats: str | None) -> _PoolTags:
     return found
 
 
+def _place(row: Any) -> _Place:
+    return (row.vendor_id.lower(), row.product_id.lower(), row.numa_node,
+            row.dev_type, row.pool_address)
+
+
+def _pools_of(
+    row: Any, told: Mapping[_Place, list[dict[str, str]]],
+) -> list[dict[str, str]]:
+    """The pools that a device may be of, by what nova-compute wrote."""
+    place = _place(row)
+    return told.get(place) or told.get((*place[:-1], None)) or []
+
+
+def _requested(
+    cell: nova_database.CellDatabase, guests: Sequence[str],
+) -> dict[tuple[str, str], dict[str, str]]:
+    """What guests asked of the devices of each request, by both their UUIDs.
+
+    Nova gives devices that are remotely managed to those who ask for them.
+    """
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for start in range(0, len(guests), nova_database.PAGE_ROWS):
+        for uuid, text in nova_database.select(cell.context, sa.select(
+                _EXTRA.instance_uuid, _EXTRA.pci_requests).where(
+                    _EXTRA.instance_uuid.in_(
+                        guests[start:start + nova_database.PAGE_ROWS]),
+                    _EXTRA.deleted == 0)):
+            try:
+                for request in jsonutils.loads(text or '[]'):
+                    spec, = request['spec']
+                    is_remote = flag.parse(str(spec.get(_REMOTE))) is True
+                    found[uuid, request['request_id']] = {
+                        key: str(value) for key, value in spec.items()
+                        if key not in _OF_REQUEST and value is not None
+                    } | {_REMOTE: str(is_remote).lower()}
+            except fleet_import_hosts.ODD_JSON:
+                continue
+    return found
+
+
+def _beside(row: Any) -> dict[str, Any]:
+    """What nova keeps of a device beside the columns of its row."""
+    try:
+        found: dict[str, Any] = jsonutils.loads(row.extra_info or '{}')
+        return {key: str(found[key]) for key in (*_IN_POOLS, 'rp_uuid')
+                if found.get(key)}
+    except fleet_import_hosts.ODD_JSON:
+        return {}
+
+
 def _host_devices(
-    rows: Iterable[Any], tags: _PoolTags,
-) -> tuple[tuple[snapshot.PciPool, ...],
+    rows: Iterable[Any], told: Mapping[_Place, list[dict[str, str]]],
+    specs: Mapping[tuple[str, str], Mapping[str, str]],
+) -> tuple[dict[snapshot.PciPool, str],
            dict[str, tuple[snapshot.PciUse, ...]]]:
     """The pools of a host, in nova's order, and what guests have of them.
 
     Nova has a pool for each address. They are one here, unless one function
-    of a device takes another.
+    of a device takes another, or Placement counts each by itself. Of a pool
+    that is all in use nova-compute writes nothing down; then what nova knows
+    of its devices tells, and what was asked for by those who have them.
+
+    :returns: the pools with the provider of each, '' for none
     """
     rows = list(rows)
     physical = {row.pool_address for row in rows
                 if row.dev_type == fields.PciDeviceType.SRIOV_PF}
     virtual = {row.pool_address for row in rows if row.dev_type in (
         fields.PciDeviceType.SRIOV_VF, fields.PciDeviceType.VDPA)}
-    totals: dict[tuple[bool, devices.Pairs, int | None], int] = {}
+    rows = [row for row in rows
+            # What else keeps one from guests is not to be seen here.
+            if not row.is_unavailable
+            or row.pool_address in physical & virtual]
+    tags: dict[_Place, dict[str, str]] = {}
+    for row in rows:
+        known = _pools_of(row, told)
+        own = tags.setdefault(_place(row), {})
+        if len(known) == 1:
+            own.update(known[0])
+        else:
+            own.update(specs.get((row.instance_uuid, row.request_id), {}))
+            own.update(_beside(row))
+        own.update({key: value for key, value in _beside(row).items()
+                    if key == 'rp_uuid'})
+    totals: dict[tuple[bool, devices.Pairs, int | None, str], int] = {}
     counts: dict[str, dict[tuple[devices.Pairs, int | None], int]] = {}
     for row in rows:
-        if row.is_unavailable and row.pool_address not in physical & virtual:
-            # Whatever keeps it from guests is not to be seen here.
-            continue
-        vendor, product = row.vendor_id.lower(), row.product_id.lower()
-        place = vendor, product, row.numa_node, row.dev_type
-        known = tags.get((*place, row.pool_address)) or tags.get(
-            (*place, None)) or []
-        more = dict(known[0]) if len(known) == 1 else {}
-        if row.pool_address in physical & virtual:
+        more = dict(tags[_place(row)])
+        provider = more.pop('rp_uuid', '')
+        if provider or row.pool_address in physical & virtual:
             more['address'] = row.pool_address
-        keys = devices.device_keys(vendor, product, **{
-            **more, 'dev_type': row.dev_type or ''})
-        pool = len(known) == 1, keys, row.numa_node
+        vendor, product, *_others = _place(row)
+        keys = devices.device_keys(**{
+            **more, 'vendor_id': vendor, 'product_id': product,
+            'dev_type': row.dev_type or ''})
+        pool = (len(_pools_of(row, told)) == 1, keys, row.numa_node, provider)
         totals[pool] = totals.get(pool, 0) + row.devices
         if row.instance_uuid:
-            own = counts.setdefault(row.instance_uuid, {})
-            own[pool[1:]] = own.get(pool[1:], 0) + row.devices
-    pools = [
-        snapshot.PciPool(keys, numa_node, total, is_complete=is_complete)
-        for (is_complete, keys, numa_node), total in totals.items()]
+            of_guest = counts.setdefault(row.instance_uuid, {})
+            use = keys, row.numa_node
+            of_guest[use] = of_guest.get(use, 0) + row.devices
     # See nova.pci.stats.PciDeviceStats; of addresses all pools have one.
-    pools.sort(key=lambda pool: len(
-        [key for key, _value in pool.keys if key != 'address']))
-    return tuple(pools), {
-        uuid: tuple([snapshot.PciUse(keys, numa_node, count)
+    pools = sorted(totals.items(), key=lambda pool: bool(pool[0][3]) + len(
+        [key for key, _value in pool[0][1] if key != 'address']))
+    return {
+        snapshot.PciPool(keys, numa_node, total, is_complete=is_complete):
+        provider for (is_complete, keys, numa_node, provider), total in pools
+    }, {uuid: tuple([snapshot.PciUse(keys, numa_node, count)
                      for (keys, numa_node), count in own.items()])
         for uuid, own in counts.items()}

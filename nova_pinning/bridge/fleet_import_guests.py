@@ -78,31 +78,6 @@ class GuestPage:
     problems: tuple[str, ...]
     homeless: tuple[str, ...]
 
-    @property
-    def guests(self) -> Iterator[snapshot.FleetGuest]:
-        for instance in self.instances:
-            yield from instance.guests
-
-
-def count(cell: nova_database.CellDatabase) -> int:
-    """How many instances a cell has, for a progress bar."""
-    number: int = nova_database.select(cell.context, sa.select(
-        sa.func.count(_INSTANCE.id)).where(_INSTANCE.deleted == 0))[0][0]
-    return number
-
-
-def pages(database: nova_database.NovaDatabases,
-          cell: nova_database.CellDatabase, devices: Devices,
-          rows: int = nova_database.PAGE_ROWS) -> Iterator[GuestPage]:
-    """The guests of a cell, page by page.
-
-    :param rows: of a page
-    """
-    reader = GuestReader(devices)
-    for page in nova_database.pages(
-            cell.context, _query(), _INSTANCE.id, rows):
-        yield _page(database, cell, reader, page)
-
 
 def named(database: nova_database.NovaDatabases,
           cell: nova_database.CellDatabase, reader: 'GuestReader',
@@ -111,13 +86,8 @@ def named(database: nova_database.NovaDatabases,
 
     :param ids: nova's numbers; those that are gone are left out
     """
-    return _page(database, cell, reader, nova_database.select(
-        cell.context, _query().where(_INSTANCE.id.in_(ids))))
-
-
-def _page(database: nova_database.NovaDatabases,
-          cell: nova_database.CellDatabase, reader: 'GuestReader',
-          rows: Sequence[Any]) -> GuestPage:
+    rows = nova_database.select(
+        cell.context, _query().where(_INSTANCE.id.in_(ids)))
     return reader.page(rows, _migrations(cell, rows),
                        fleet_import_wishes.of_instances(
                            database, cell, [row.uuid for row in rows]))

@@ -9,6 +9,7 @@ import dataclasses
 import datetime
 from typing import Any
 
+from nova.db.api import models as api_models
 from nova.db.main import models
 from nova import exception
 from nova import objects
@@ -28,6 +29,8 @@ from nova_pinning.model import nova_release
 
 _NODE = models.ComputeNode
 _SERVICE = models.Service
+_CELL = api_models.CellMapping
+_MAPPING = api_models.HostMapping
 #: What nova's objects raise when they are made of odd JSON. What is odd about
 #: one row must not end the import.
 ODD_JSON = (
@@ -60,6 +63,8 @@ class ComputeNode:
     :param host: without class, traits, aggregates and devices
     :param taken_cpus: that nova has down as pinned to, in all cells
     :param problem: what is odd about it, '' if nothing is
+    :param pool_providers: UUID of the provider that each of the host's PCI
+        pools is counted by, '' for none; () if none is counted
     """
 
     id: int
@@ -68,6 +73,7 @@ class ComputeNode:
     host: snapshot.FleetHost
     taken_cpus: cpuset.CpuSet
     problem: str = ''
+    pool_providers: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,37 +89,25 @@ class ComputeService:
     version: int
 
 
-def nodes(cell: nova_database.CellDatabase, conf: cfg.ConfigOpts,
-          services: Mapping[str, ComputeService]) -> Iterator[ComputeNode]:
-    """All compute nodes of a cell but bare metal ones, by id.
+def named(cell: nova_database.CellDatabase, conf: cfg.ConfigOpts,
+          ids: Sequence[int]) -> Iterator[ComputeNode]:
+    """Some compute nodes, but bare metal ones, without their services.
 
     :param conf: for what nova takes where a node has no allocation ratio
-    :param services: from :func:`compute_services`
-    """
-    for page in nova_database.pages(
-            cell.context, _query(), _NODE.id, _PAGE_ROWS):
-        yield from _of_rows(cell, conf, services, page)
-
-
-def named(cell: nova_database.CellDatabase, conf: cfg.ConfigOpts,
-          services: Mapping[str, ComputeService],
-          ids: Sequence[int]) -> Iterator[ComputeNode]:
-    """Some compute nodes, but bare metal ones.
-
     :param ids: nova's numbers; those that are gone are left out
     """
     for start in range(0, len(ids), _PAGE_ROWS):
-        yield from _of_rows(cell, conf, services, nova_database.select(
-            cell.context, _query().where(
-                _NODE.id.in_(ids[start:start + _PAGE_ROWS]))))
+        for row in nova_database.select(cell.context, _query().where(
+                _NODE.id.in_(ids[start:start + _PAGE_ROWS]))):
+            if row.host and not hostclass.is_bare_metal(row.hypervisor_type):
+                yield _node(row, conf, cell)
 
 
-def _of_rows(cell: nova_database.CellDatabase, conf: cfg.ConfigOpts,
-             services: Mapping[str, ComputeService],
-             rows: Iterable[Any]) -> Iterator[ComputeNode]:
-    for row in rows:
-        if row.host and not hostclass.is_bare_metal(row.hypervisor_type):
-            yield with_service(_node(row, conf, cell), cell, services)
+def mapped_hosts(database: nova_database.NovaDatabases) -> dict[str, str]:
+    """The UUID of the cell that each host is mapped to."""
+    return dict(map(tuple, nova_database.select_api(
+        database.context, sa.select(_MAPPING.host, _CELL.uuid).join(
+            _CELL, _CELL.id == _MAPPING.cell_id))))
 
 
 def marks(cell: nova_database.CellDatabase,
@@ -213,13 +207,22 @@ def _disabled_reason(row: Any, now: datetime.datetime,
 
 def with_service(
     node: ComputeNode, cell: nova_database.CellDatabase,
-    services: Mapping[str, ComputeService],
+    services: Mapping[str, ComputeService], mapped: Mapping[str, str],
 ) -> ComputeNode:
-    """A node with what its service says of it; itself if it has that."""
+    """A node with what its service says of it; itself if it has that.
+
+    Who is sent to a host that is not mapped to its cell, nova puts into cell0
+    (ComputeTaskManager.schedule_and_build_instances).
+
+    :param mapped: the UUID of the cell of each host
+    """
     host = node.host
     service = services.get(host.name)
     reason = (service.disabled_reason if service
               else 'it has no compute service')
+    if mapped.get(host.name) != cell.uuid:
+        reason = reason or (
+            f'it is not mapped to {cell} (nova-manage cell_v2 discover_hosts)')
     if not cell.is_enabled:
         reason = reason or f'{cell} is disabled'
     name = _release_name(service) if service else None

@@ -94,6 +94,7 @@ def load_conf(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
     :raises errors.InputError: if it cannot be loaded
     """
     standalone.prepare()
+    from nova.conf import availability_zone
     from nova.conf import base
     from nova.conf import compute
     from nova.conf import database
@@ -101,7 +102,8 @@ def load_conf(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
     from nova.conf import scheduler
     from nova.conf import service
     conf = cfg.ConfigOpts()
-    for module in (base, compute, database, pci, scheduler, service):
+    for module in (availability_zone, base, compute, database, pci, scheduler,
+                   service):
         module.register_opts(conf)
     # Oslo.messaging's; cell mappings are filled in from it.
     conf.register_opt(cfg.StrOpt('transport_url', secret=True))

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement as nova.conf says to reach it, and the traits of many hosts."""
-
-from collections.abc import Callable
-from collections.abc import Sequence
-import concurrent.futures
+"""Placement as nova.conf says to reach it."""
 
 from keystoneauth1 import exceptions as ksa_exceptions
 from keystoneauth1 import loading as ks_loading
@@ -13,8 +9,6 @@ from nova_pinning import errors
 from nova_pinning.placement import client
 
 _GROUP = 'placement'
-#: Requests at once: Placement serves nova meanwhile.
-_JOBS = 4
 #: How long to wait for an answer where [placement] does not say.
 _TIMEOUT_SECONDS = 60
 
@@ -48,30 +42,3 @@ def connect(conf: cfg.ConfigOpts) -> client.PlacementClient:
                                                       auth=auth))
     except (cfg.Error, ksa_exceptions.ClientException) as error:
         raise errors.InputError(str(error), where) from error
-
-
-def traits(
-    placement: client.PlacementClient, providers: Sequence[str],
-    tell: Callable[[int, int], None] = lambda done, total: None,
-) -> dict[str, frozenset[str]]:
-    """All traits of these providers.
-
-    :param providers: their UUIDs
-    :param tell: told how many of how many have been read
-    :returns: by UUID, without those that Placement does not have
-    :raises errors.CloudError: if Placement does not answer
-    """
-    by_provider: dict[str, frozenset[str]] = {}
-    known = {provider.uuid for provider in placement.providers()}
-    there = [uuid for uuid in providers if uuid in known]
-    with concurrent.futures.ThreadPoolExecutor(_JOBS) as pool:
-        try:
-            for done, (uuid, own) in enumerate(zip(
-                    there, pool.map(placement.traits, there), strict=True),
-                    start=1):
-                by_provider[uuid] = own.names
-                tell(done, len(there))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    return by_provider

@@ -9,15 +9,19 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
 from typing import Any
+from typing import TypeVar
 
 from nova_pinning.bridge import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
 from nova_pinning import errors
+from nova_pinning.fleet import provider_trees
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_loader
 from nova_pinning.importers import snapshot_limits
+
+_T = TypeVar('_T')
 
 
 class ImportNova(base_command.FileCommand):
@@ -46,8 +50,9 @@ class ImportNova(base_command.FileCommand):
                             help='go on without the hosts of cells whose '
                             'database cannot be read')
         parser.add_argument('--placement', action='store_true',
-                            help="ask Placement, as [placement] of nova.conf "
-                            "says, for hosts' traits: a request for each")
+                            help='ask Placement, as [placement] of nova.conf '
+                            'says, what it has of hosts: three requests for '
+                            'each provider')
         add_hosts(parser, 'L3 domains and reserved memory')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -65,7 +70,7 @@ class ImportNova(base_command.FileCommand):
                 database, skips_down_cells=parsed_args.skip_down_cells,
                 descriptions=descriptions,
                 tell=lambda done, total: tell(done / total),
-                read_traits=functools.partial(_traits, conf, tell)
+                read_trees=functools.partial(_trees, conf, tell)
                 if parsed_args.placement else None)
         left_out = save(parsed_args, imported.fleet)
         base_command.tell('warning', [*imported.notes, *left_out, *unmatched(
@@ -73,16 +78,21 @@ class ImportNova(base_command.FileCommand):
         return base_command.OK
 
 
-def _traits(conf: Any, tell: Callable[[float], None],
-            providers: Sequence[str]) -> Mapping[str, frozenset[str]]:
+def _trees(conf: Any, tell: Callable[[float], None], hosts: Sequence[str],
+           ) -> Mapping[str, provider_trees.HostTree]:
     from nova_pinning.bridge import nova_placement
+
+    def follow(results: Iterator[_T], total: int) -> Iterator[_T]:
+        for done, result in enumerate(results, 1):
+            tell(done / total)
+            yield result
+
     try:
-        return nova_placement.traits(
-            nova_placement.connect(conf), providers,
-            lambda done, total: tell(done / total))
+        return provider_trees.read(
+            nova_placement.connect(conf), hosts, follow)
     except errors.CloudError as error:
         raise errors.InputError(
-            f"hosts' traits cannot be read: {error}",
+            f'what Placement has of hosts cannot be read: {error}',
             errors.Location('--placement')) from error
 
 

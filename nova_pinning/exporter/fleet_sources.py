@@ -13,6 +13,7 @@ from typing import Protocol
 
 from nova_pinning import errors
 from nova_pinning.fleet import document
+from nova_pinning.fleet import provider_trees
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
@@ -111,16 +112,16 @@ class DatabaseSource:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # Only here, for it takes seconds.
-        from nova_pinning.bridge import fleet_changes
+        from nova_pinning.bridge import fleet_import
         from nova_pinning.bridge import nova_database
         self._conf = nova_database.load_conf([
             word for path in conf_files for word in ('--config-file', path)])
         self._clock = clock
         self._full_interval_seconds = settings.full_read_interval_seconds
-        self._reader = fleet_changes.ChangedFleetReader(
+        self._reader = fleet_import.FleetReader(
             skips_down_cells=settings.skip_down_cells,
             descriptions=descriptions,
-            read_traits=self._read_traits if settings.placement else None)
+            read_trees=self._read_trees if settings.placement else None)
         self._full_at: float | None = None
         self._open = contextlib.ExitStack()
         self._database: Any = None
@@ -152,13 +153,11 @@ class DatabaseSource:
         # them: let the next collection find them.
         gc.unfreeze()
 
-    def _read_traits(
-        self, providers: Sequence[str],
-    ) -> Mapping[str, frozenset[str]]:
+    def _read_trees(
+        self, hosts: Sequence[str],
+    ) -> Mapping[str, provider_trees.HostTree]:
         from nova_pinning.bridge import nova_placement
-        return nova_placement.traits(
-            nova_placement.connect(self._conf), providers,
-            lambda done, total: None)
+        return provider_trees.read(nova_placement.connect(self._conf), hosts)
 
 
 def configured(settings: Any) -> FleetSource:

@@ -118,14 +118,25 @@ class NovaDatabase:
 
     def add_host(self, name: str, cell: str = 'north', *,
                  service: Mapping[str, Any] | None = None,
-                 **changes: Any) -> None:
+                 is_mapped: bool = True, **changes: Any) -> None:
         """A compute node and its service.
 
         :param service: changes to its columns; None for one that is up
+        :param is_mapped: whether nova knows in which cell it is
         """
         self.insert(cell, models.ComputeNode, [node_row(name, **changes)])
         self.insert(cell, models.Service,
                     [service_row(name, **(service or {}))])
+        if is_mapped:
+            self.map_hosts([name], cell)
+
+    def map_hosts(self, names: Iterable[str], cell: str = 'north') -> None:
+        """Have hosts be in a cell."""
+        (number,), = self.execute('api', sa.select(
+            api_models.CellMapping.id).where(
+                api_models.CellMapping.name == cell))
+        self.insert('api', api_models.HostMapping, [
+            {'cell_id': number, 'host': name} for name in names])
 
     def fill(self, hosts: int, guests: int, cell: str = 'north') -> None:
         """Add hosts of 88 CPUs, each with guests of 4 pinned vCPUs.
@@ -148,6 +159,7 @@ class NovaDatabase:
                 node_row(name, numa_topology=host_topology)
                 for name in names])
             self.insert(cell, models.Service, map(service_row, names))
+            self.map_hosts(names, cell)
             self.insert(cell, models.Instance, [
                 instance_row(guest, host) for host, guest, _slot in own])
             self.insert(cell, models.InstanceExtra, [

@@ -12,7 +12,6 @@ from oslo_config import cfg
 from oslotest import base
 
 from demo import hosts
-from nova_pinning.bridge import fleet_changes
 from nova_pinning.bridge import fleet_import
 from nova_pinning.bridge import nova_database
 from nova_pinning.conf import exporter
@@ -158,7 +157,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
         self.large = self.nova.create_flavor(
             'large', 4, 2 * functional_base.GIB, {
                 'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '2'})
-        self.reader = fleet_changes.ChangedFleetReader()
+        self.reader = fleet_import.FleetReader()
         self.watch = fleet_watch.FleetWatch(self)
         self.whole = None
 

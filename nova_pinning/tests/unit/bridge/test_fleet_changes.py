@@ -7,9 +7,11 @@ import ddt
 from nova.db.main import models
 import sqlalchemy as sa
 
-from nova_pinning.bridge import fleet_changes
+from nova_pinning.bridge import fleet_import
 from nova_pinning.bridge import fleet_import_guests
 from nova_pinning.bridge import nova_database
+from nova_pinning.fleet import provider_trees
+from nova_pinning.placement import inventory
 from nova_pinning.tests import novadatabase
 from nova_pinning.tests.unit.bridge import test_fleet_import
 
@@ -41,7 +43,7 @@ class ChangesTestCase(test_fleet_import.TestCase):
         self.patch(fleet_import_guests, 'named', counted)
         self.conf = nova_database.load_conf(
             ['--config-file', str(self.nova.conf)])
-        self.reader = fleet_changes.ChangedFleetReader()
+        self.reader = fleet_import.FleetReader()
 
     def patch(self, module, name, value):
         original = getattr(module, name)
@@ -56,6 +58,7 @@ class ChangesTestCase(test_fleet_import.TestCase):
     def check(self):
         """Read, and compare with a whole reading; returns what was read."""
         fleet = self.read()
+        read_ids = [number for ids in self.read_ids for number in ids]
         whole = self.import_(now=self.now).fleet
         self.assertEqual(whole.hosts, fleet.hosts)
         self.assertCountEqual(whole.guests, fleet.guests)
@@ -63,7 +66,7 @@ class ChangesTestCase(test_fleet_import.TestCase):
             if field.name != 'guests':
                 self.assertEqual(getattr(whole, field.name),
                                  getattr(fleet, field.name))
-        return [number for ids in self.read_ids for number in ids]
+        return read_ids
 
     def write(self, name, seconds, model=models.Instance, **values):
         """Write a row of an instance, so long after everything else."""
@@ -208,20 +211,34 @@ class ChangesTestCase(test_fleet_import.TestCase):
         fleet_import_guests.named = named
         self.assertEqual([1, 2, 3, 4], self.check())
 
-    def test_traits(self):
-        """Asked for once, and for hosts that are new."""
+    def test_placement(self):
+        """Asked for once, and for hosts that are new or have others."""
         asked = []
+        used = {novadatabase.uuid('a'): {'VGPU': 1}}
 
-        def read_traits(providers):
-            asked.append(len(providers))
-            return {provider: frozenset({'CUSTOM_X'})
-                    for provider in providers}
+        def read_trees(hosts):
+            asked.append(len(hosts))
+            return {uuid: tree(uuid, used) for uuid in hosts}
 
-        self.reader = fleet_changes.ChangedFleetReader(
-            read_traits=read_traits)
-        self.read()
-        self.nova.add_host('cmp-9')
-        fleet = self.read()
-        self.assertEqual([4, 1], asked)
+        self.reader = fleet_import.FleetReader(read_trees=read_trees)
+        for _time in range(3):
+            fleet = self.read()
+        self.nova.add_host('cmp-9', created_at=_OLD)
+        self.write('a', 5, host='cmp-3')
+        other = self.read()
+        self.assertEqual([4, 2, 3], asked)
         self.assertEqual({frozenset({'CUSTOM_X'})},
-                         {host.traits for host in fleet.hosts})
+                         {host.traits for host in other.hosts})
+        unchanged = novadatabase.uuid('b')
+        one, two = [next(guest for guest in read.guests
+                         if guest.uuid == unchanged)
+                    for read in (fleet, other)]
+        self.assertIs(one, two)
+        self.assertEqual({'cmp-3'}, {
+            guest.host for guest in other.guests if 'VGPU' in guest.resources})
+
+
+def tree(uuid, used):
+    return (provider_trees.TreeProvider(
+        uuid, uuid, None, {'VGPU': inventory.Inventory(4)},
+        frozenset({'CUSTOM_X'}), used),)

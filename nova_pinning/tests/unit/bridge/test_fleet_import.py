@@ -14,15 +14,21 @@ import sqlalchemy as sa
 from sqlalchemy import exc as sa_exception
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
+from nova_pinning.admission import providers
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.bridge import fleet_import
 from nova_pinning.bridge import nova_database
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.fleet import document
+from nova_pinning.fleet import occupied
+from nova_pinning.fleet import provider_trees
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_loader
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
 from nova_pinning.tests import novadatabase
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit import unit_base
@@ -298,6 +304,83 @@ class HostTestCase(TestCase):
         self.assertEqual((snapshot.PciUse(NIC, 0, 2),),
                          imported.fleet.guests[0].devices)
 
+    def add_devices(self, *devices, pools=None):
+        """Devices of cmp-1.
+
+        :param pools: what nova-compute has written of those that are free
+        """
+        number = self.nova.node_id('cmp-1')
+        self.nova.insert('north', models.PciDevice, [{
+            'compute_node_id': number, 'vendor_id': '15b3',
+            'product_id': '101e', 'dev_type': 'type-VF', 'label': 'x',
+            'status': 'allocated' if device.get('instance_uuid')
+            else 'available', 'numa_node': 0, 'instance_uuid': None,
+            'request_id': None, 'parent_addr': None, 'extra_info': '{}',
+            'deleted': 0, 'dev_id': '',
+            'address': f'0000:3b:00.{index}', **device}
+            for index, device in enumerate(devices)])
+        self.nova.execute('north', sa.update(models.ComputeNode).values(
+            pci_stats=json.dumps(pools or [])))
+
+    def test_tags(self):
+        """What nova-compute has written of pools is all there is to know."""
+        self.nova.add_host('cmp-1')
+        self.add_devices({}, {'dev_type': 'type-PCI'}, pools=[
+            {'vendor_id': '15b3', 'product_id': '101e', 'numa_node': 0,
+             'count': 1, 'dev_type': 'type-VF', 'remote_managed': 'false',
+             'address': '0000:3b:00.0', 'physical_network': 'east',
+             'managed': 'true', 'live_migratable': 'true',
+             'one_time_use': 'false'}])
+        self.assertCountEqual([
+            snapshot.PciPool(devices.device_keys(
+                '15b3', '101e', 'type-VF', remote_managed='false',
+                physical_network='east', managed='true',
+                live_migratable='true', one_time_use='false'), 0, 1),
+            snapshot.PciPool(devices.device_keys('15b3', '101e'), 0, 1,
+                             is_complete=False)], self.host().pci_pools)
+
+    def test_tags_of_devices_in_use(self):
+        """Then those tell who have them, and nova's notes of the device."""
+        self.nova.add_host('cmp-1')
+        guest = self.nova.add_guest('a', 'cmp-1', extra={
+            'pci_requests': json.dumps([{
+                'request_id': 'r1', 'count': 1, 'alias_name': None,
+                'spec': [{'physical_network': 'east'}]}])})
+        self.add_devices({
+            'instance_uuid': guest, 'request_id': 'r1',
+            'extra_info': json.dumps({
+                'live_migratable': 'true', 'capabilities': '{}'})})
+        imported = self.import_()
+        keys = devices.device_keys(
+            '15b3', '101e', 'type-VF', physical_network='east',
+            live_migratable='true', remote_managed='false')
+        self.assertEqual((snapshot.PciPool(keys, 0, 1, is_complete=False),),
+                         imported.fleet.hosts[0].pci_pools)
+        self.assertEqual((snapshot.PciUse(keys, 0, 1),),
+                         imported.fleet.guests[0].devices)
+
+    def test_devices_in_placement(self):
+        """Each pool with the provider that counts it."""
+        self.nova.add_host('cmp-1')
+        own = novadatabase.uuid('cmp-1')
+        self.add_devices(
+            {'extra_info': json.dumps({'rp_uuid': 'two'})},
+            {'extra_info': json.dumps({'rp_uuid': 'one'})}, pools=[
+                {'vendor_id': '15b3', 'product_id': '101e', 'numa_node': 0,
+                 'count': 1, 'dev_type': 'type-VF', 'rp_uuid': uuid,
+                 'address': f'0000:3b:00.{index}'}
+                for index, uuid in enumerate(('two', 'one'))])
+        provider = provider_trees.TreeProvider
+        host = self.host(read_trees=lambda _hosts: {own: (
+            provider(own, '', None, {}, frozenset(), {}),
+            *[provider(name, '', own, {'CUSTOM_PCI': inventory.Inventory(1)},
+                       frozenset(), {}) for name in ('one', 'two')])})
+        self.assertEqual(
+            {'0000:3b:00.0': 2, '0000:3b:00.1': 1},
+            {dict(pool.keys)['address']: pool.provider
+             for pool in host.pci_pools})
+        self.assertTrue(all(pool.is_complete for pool in host.pci_pools))
+
     def test_host_files(self):
         self.nova.add_host('cmp-1')
         path = self.nova.directory / 'cmp-1.yaml'
@@ -311,26 +394,73 @@ class HostTestCase(TestCase):
         self.assertEqual((cpuset.CpuSet.parse('0-1'),
                           cpuset.CpuSet.parse('2-3')), host.l3_domains)
 
-    def test_traits(self):
-        self.nova.add_host('cmp-1')
-        self.nova.add_host('cmp-2')
+    def test_placement(self):
+        """Providers, and whose they are; without it, what is not known."""
+        for name in ('cmp-1', 'cmp-2'):
+            self.nova.add_host(name)
+        self.add_pinned('a', 'cmp-1', {0: [0, 16]})
+        self.add_pinned('b', 'cmp-1', {0: [1, 17]})
+        own, other = map(novadatabase.uuid, ('cmp-1', 'cmp-2'))
         asked = []
 
-        def read(providers):
-            asked.extend(providers)
-            return {novadatabase.uuid('cmp-1'): frozenset(
-                {'CUSTOM_PINNING_SHARED'})}
+        def read(hosts):
+            asked.extend(hosts)
+            provider = provider_trees.TreeProvider
+            return {own: (
+                provider(own, 'cmp-1', None, {
+                    'PCPU': inventory.Inventory(32),
+                    'MEMORY_MB': inventory.Inventory(131072, 512)},
+                    frozenset({'CUSTOM_PINNING_SHARED'}),
+                    {novadatabase.uuid('a'): {
+                        'PCPU': 2, 'MEMORY_MB': 8192},
+                     novadatabase.uuid('b'): {
+                         'PCPU': 2, 'MEMORY_MB': 8192}}),
+                provider('gpu', 'gpu', own, {'VGPU': inventory.Inventory(4)},
+                         frozenset({'CUSTOM_A'}),
+                         {novadatabase.uuid('a'): {'VGPU': 1},
+                          'a migration': {'VGPU': 2}}))}
 
-        imported = self.import_(read_traits=read)
-        self.assertEqual(
-            [novadatabase.uuid('cmp-1'), novadatabase.uuid('cmp-2')], asked)
+        imported = self.import_(read_trees=read)
+        self.assertEqual([own, other], asked)
         first, second = imported.fleet.hosts
-        self.assertEqual(frozenset({'CUSTOM_PINNING_SHARED'}), first.traits)
         # Though its CPUs are dedicated ones.
         self.assertIs(hostclass.HostClass.SHARED, first.host_class)
+        self.assertEqual(inventory.Inventory(131072, 512),
+                         first.inventories['MEMORY_MB'])
+        gpu, = first.children
+        self.assertEqual((0, frozenset({'CUSTOM_A'}), (('VGPU', 2),)),
+                         (gpu.parent, gpu.traits, gpu.held))
+        guest = next(guest for guest in imported.fleet.guests
+                     if guest.uuid == novadatabase.uuid('a'))
+        self.assertEqual(((1, (('VGPU', 1),)),), guest.allocations)
+        self.assertEqual(
+            {'VGPU': 3}, occupied.of_fleet(imported.fleet)['cmp-1'].used[1])
         self.assertIsNone(second.traits)
+        self.assertEqual({}, second.inventories)
         self.assertEqual(('host cmp-2: Placement has no such provider',),
                          imported.notes)
+        self.assertEqual((), first.gaps)
+
+    def test_without_placement(self):
+        """What does not follow from cells and disks is not known."""
+        self.nova.add_host('cmp-1')
+        host = self.host()
+        used = occupied.of_fleet(snapshot.Fleet(hosts=(host,)))['cmp-1'].used
+        [candidate] = providers.candidates(host, used, guest_request.query(
+            {'PCPU': 2, 'VGPU': 1}, ['CUSTOM_A']))
+        self.assertEqual(['VGPU', 'CUSTOM_A'],
+                         [doubt.about for doubt in candidate.doubts])
+        [candidate] = providers.candidates(
+            host, used, guest_request.query({'PCPU': 2, 'DISK_GB': 1}))
+        self.assertEqual((), candidate.doubts)
+
+    def test_not_mapped(self):
+        """What nova sends there ends in cell0."""
+        self.nova.add_host('cmp-1', is_mapped=False)
+        host = self.host()
+        self.assertFalse(host.is_enabled)
+        self.assertEqual('it is not mapped to cell north (nova-manage '
+                         'cell_v2 discover_hosts)', host.disabled_reason)
 
 
 class CloudTestCase(TestCase):
@@ -417,13 +547,37 @@ class CloudTestCase(TestCase):
     def test_enabled_filters(self):
         """Those that nova enables if nothing is said have no place there."""
         self.nova.add_host('cmp-1')
-        self.assertEqual((), self.import_().fleet.enabled_filters)
+        fleet = self.import_().fleet
+        self.assertEqual((), fleet.enabled_filters)
+        self.assertEqual(scheduler_rules.SchedulerRules(), fleet.rules)
         self.nova.write_conf(
             '[filter_scheduler]\nenabled_filters = ComputeFilter, '
             'HostClassFilter,PinnedTopologyFilter,\n')
+        fleet = self.import_().fleet
         self.assertEqual(
             ('ComputeFilter', 'HostClassFilter', 'PinnedTopologyFilter'),
-            self.import_().fleet.enabled_filters)
+            fleet.enabled_filters)
+        self.assertIs(False, fleet.rules.isolates_hosts)
+
+    def test_rules(self):
+        """What filters go by, and what Placement is asked for besides."""
+        self.nova.write_conf(
+            '[DEFAULT]\ndefault_availability_zone = south\n'
+            '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
+            'limit_tenants_to_placement_aggregate = true\n'
+            'placement_aggregate_required_for_tenants = true\n'
+            '[filter_scheduler]\npci_in_placement = true\n'
+            'enabled_filters = ComputeFilter\nisolated_hosts = h\n'
+            'max_instances_per_host = 7\n'
+            'aggregate_image_properties_isolation_separator = :\n'
+            'aggregate_image_properties_isolation_namespace = ours\n')
+        self.assertEqual(scheduler_rules.SchedulerRules(
+            enabled_filters=('ComputeFilter',), default_zone='south',
+            isolates=True, limits_tenants=True,
+            requires_tenant_aggregate=True, pci_in_placement=True,
+            max_instances_per_host=7, isolates_hosts=True,
+            image_separator=':', image_namespace='ours'),
+            occupied.rules_of(self.import_().fleet))
 
     def test_bad_alias(self):
         self.nova.write_conf('[pci]\nalias = {"name": 7}\n')

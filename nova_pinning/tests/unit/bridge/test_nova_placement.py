@@ -26,26 +26,14 @@ class NovaPlacementTestCase(oslotest.BaseTestCase):
         return nova_placement.connect(self.conf(
             f'[placement]\nauth_type = none\nendpoint_override = {URL}\n'))
 
-    def test_traits(self):
+    def test_connected(self):
         self.http.get(f'{URL}/resource_providers', json={
-            'resource_providers': [
-                {'uuid': uuid, 'name': uuid, 'generation': 1,
-                 'parent_provider_uuid': None} for uuid in ('a', 'b', 'c')]})
-        for uuid in ('a', 'b'):
-            self.http.get(f'{URL}/resource_providers/{uuid}/traits', json={
-                'traits': [f'CUSTOM_{uuid}'],
-                'resource_provider_generation': 1})
-        told = []
-        self.assertEqual(
-            {'a': {'CUSTOM_a'}, 'b': {'CUSTOM_b'}}, nova_placement.traits(
-                self.connect(), ['a', 'gone', 'b'],
-                lambda *what: told.append(what)))
-        self.assertEqual([(1, 2), (2, 2)], told)
+            'resource_providers': []})
+        self.assertEqual((), self.connect().providers())
 
     def test_fails(self):
         self.http.get(f'{URL}/resource_providers', status_code=403, json={})
-        self.assertRaises(errors.CloudError, nova_placement.traits,
-                          self.connect(), ['a'])
+        self.assertRaises(errors.CloudError, self.connect().providers)
 
     def test_not_told_how(self):
         error = self.assertRaises(

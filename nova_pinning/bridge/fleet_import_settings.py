@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova.conf says of nova-scheduler, for a snapshot."""
+
+from nova import exception
+from nova.pci import request as pci_request
+from oslo_config import cfg
+
+from nova_pinning.admission import scheduler_rules
+from nova_pinning.bridge import nova_conf_reader
+from nova_pinning import errors
+from nova_pinning.fleet import snapshot
+
+
+def enabled_filters(conf: cfg.ConfigOpts) -> tuple[str, ...]:
+    """[filter_scheduler] enabled_filters.
+
+    :returns: () if it is not there: the file may be another service's than
+        nova-scheduler's, so what nova enables by default tells nothing
+    """
+    found = conf.get_location('enabled_filters', 'filter_scheduler')
+    if found is None or not found.location.is_user_controlled:
+        return ()
+    return tuple(filter(None, conf.filter_scheduler.enabled_filters))
+
+
+def pci_aliases(
+    conf: cfg.ConfigOpts,
+) -> dict[str, snapshot.PciAlias]:
+    """[pci] alias.
+
+    :raises errors.InputError: if nova refuses it
+    """
+    try:
+        with nova_conf_reader.replaced_conf(pci_request, conf):
+            # What nova remembers of another nova.conf is passed by.
+            by_alias = pci_request.get_alias_from_config.__wrapped__()
+    except exception.PciInvalidAlias as error:
+        raise errors.InputError(
+            f'[pci] alias: {error}', errors.Location('nova.conf')) from error
+    return {
+        name: snapshot.PciAlias(tuple(
+            tuple(sorted(spec.items())) for spec in specs), policy)
+        for name, (policy, specs) in by_alias.items()}
+
+
+def rules(conf: cfg.ConfigOpts) -> scheduler_rules.SchedulerRules:
+    """The options that tell where guests may go, without enabled_filters."""
+    chosen, scheduler = conf.filter_scheduler, conf.scheduler
+    return scheduler_rules.SchedulerRules(
+        default_zone=conf.default_availability_zone,
+        isolates=scheduler.enable_isolated_aggregate_filtering,
+        limits_tenants=scheduler.limit_tenants_to_placement_aggregate,
+        requires_tenant_aggregate=(
+            scheduler.placement_aggregate_required_for_tenants),
+        pci_in_placement=chosen.pci_in_placement,
+        max_instances_per_host=chosen.max_instances_per_host,
+        isolates_hosts=bool(chosen.isolated_hosts or chosen.isolated_images)
+        if enabled_filters(conf) else None,
+        image_separator=chosen.aggregate_image_properties_isolation_separator,
+        image_namespace=(
+            chosen.aggregate_image_properties_isolation_namespace or ''))
