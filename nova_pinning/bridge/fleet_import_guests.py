@@ -35,6 +35,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import cache_resources
+from nova_pinning.placement import inventory
 from nova_pinning import units
 
 _INSTANCE = models.Instance
@@ -274,7 +275,9 @@ class GuestReader:
             guest_class=self._class(row, host, flavor, guest),
             name=row.display_name or '', flavor=flavor.name,
             disk_gib=_disk_gib(flavor, row),
-            resources=cache_resources.asked(flavor.extra_specs),
+            resources={name: amount for name, amount
+                       in cache_resources.asked(flavor.extra_specs).items()
+                       if name not in inventory.COUNTED},
             topology=guest, fit=fit,
             vm_state=row.vm_state or '', project=row.project_id or '',
             availability_zone=self._wishes.zones.get(row.uuid, ''),

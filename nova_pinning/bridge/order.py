@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import re
 from typing import Any
+import uuid
 
 from nova import exception
 from nova import objects
@@ -80,6 +81,9 @@ def from_flavor(
         requests = pci_request.get_pci_requests_from_flavor(
             nova_flavor, affinity_policy=policy)
     requests.instance_uuid = UUID
+    for number, request in enumerate(requests.requests, 1):
+        # The same each time, for Placement's groups are named by them.
+        request.request_id = str(uuid.UUID(int=number))
     return ApiRequest(nova_flavor, image_dict, image, topology, requests)
 
 
@@ -152,7 +156,7 @@ def _image(properties: Mapping[str, str]) -> tuple[dict[str, Any], Any]:
 
 def request_spec(request: ApiRequest) -> Any:
     """What nova-conductor hands to nova-scheduler."""
-    return objects.RequestSpec(
+    spec = objects.RequestSpec(
         flavor=request.flavor, image=request.image,
         numa_topology=request.topology, pci_requests=request.pci_requests,
         instance_uuid=UUID, num_instances=1, is_bfv=False,
@@ -160,3 +164,5 @@ def request_spec(request: ApiRequest) -> Any:
         requested_destination=None, requested_resources=[],
         request_level_params=objects.RequestLevelParams(),
         scheduler_hints={}, force_hosts=None, force_nodes=None)
+    spec.generate_request_groups_from_pci_requests()
+    return spec

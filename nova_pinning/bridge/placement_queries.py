@@ -100,5 +100,6 @@ def _query(request: Any) -> SchedulerQuery:
                 for suffix, group in request._rg_by_id.items()),
             root_required=frozenset(request._root_required),
             root_forbidden=frozenset(request._root_forbidden),
+            same_subtree=tuple(map(frozenset, request._same_subtree)),
             group_policy=request.group_policy or 'none'),
         querystring=request.to_querystring())

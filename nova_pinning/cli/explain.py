@@ -106,7 +106,8 @@ class ExplanationAnswer(fleets.FleetAnswer):
 
         read = functools.partial(
             guest_options.guest_request_for, aliases=aliases)
-        with flavor_request.batch(), fleets.progress('explaining') as tell:
+        with (flavor_request.batch(rules.pci_in_placement),
+              fleets.progress('explaining') as tell):
             explained = explanation.explain_guest(
                 fleet, judge, request.order, read, names, tell, known)
         if not explained.fitting or not explained.is_certain:

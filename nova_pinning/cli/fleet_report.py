@@ -97,7 +97,8 @@ def _page(parsed_args: argparse.Namespace) -> str:
     from nova_pinning.presentation.fleet_page import page
     from nova_pinning.presentation.fleet_page import page_data
     from nova_pinning.presentation.fleet_page import sold_history
-    with flavor_request.batch(), fleets.progress('making the page') as tell:
+    with (flavor_request.batch(fleet.rules.pci_in_placement),
+          fleets.progress('making the page') as tell):
         measured = capacity.measure(
             fleet, requests, progress=lambda done: tell(_COUNTING * done))
         return page.page(

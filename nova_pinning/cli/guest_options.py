@@ -166,7 +166,7 @@ def guest_requests(
     from nova_pinning.bridge import flavor_request
     is_named = bool(parsed_args.flavor) or parsed_args.catalogue is not None
     requests = []
-    with flavor_request.batch():
+    with flavor_request.batch(fleet.rules.pci_in_placement):
         for flavor in named:
             try:
                 requests.append(guest_request_for(flavor, image, aliases))

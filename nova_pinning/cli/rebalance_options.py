@@ -316,8 +316,10 @@ def _flavor_slot(parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
             error.message, errors.Location(_FOR),
             error.advice) from None
     standalone.prepare()
-    return slot_size.SlotSize(
-        request=guest_options.guest_request_for(
-            flavor, common_options.image_properties(parsed_args),
-            guest_options.pci_aliases(parsed_args, fleet)),
-        name=flavor.name, weight=weight)
+    from nova_pinning.bridge import flavor_request
+    with flavor_request.batch(fleet.rules.pci_in_placement):
+        return slot_size.SlotSize(
+            request=guest_options.guest_request_for(
+                flavor, common_options.image_properties(parsed_args),
+                guest_options.pci_aliases(parsed_args, fleet)),
+            name=flavor.name, weight=weight)

@@ -265,7 +265,7 @@ def _flavors(
         return {}
     standalone.prepare()
     from nova_pinning.bridge import flavor_request
-    with flavor_request.batch():
+    with flavor_request.batch(fleet.rules.pci_in_placement):
         return {name: guest_options.guest_request_for(flavor, image, aliases)
                 for name, flavor in flavors.items()}
 

@@ -47,6 +47,7 @@ class _Requests(NamedTuple):
 
     flavors: tuple[flavor_model.Flavor, ...]
     aliases: Mapping[str, snapshot.PciAlias]
+    in_placement: bool
     requests: tuple[guest_request.GuestRequest, ...]
     refused: int
 
@@ -64,7 +65,7 @@ class FleetWatch:
         self._choice = choice
         self._tasks = tasks or task_metrics.TaskMetrics()
         self._tally: fleet_tally.FleetTally | None = None
-        self._requests = _Requests((), {}, (), 0)
+        self._requests = _Requests((), {}, False, (), 0)
         self._fleet: snapshot.Fleet | None = None
         self._text = ''
         for task in (READ, COUNT):
@@ -109,9 +110,9 @@ class FleetWatch:
         """One guest of each flavor that is counted, as nova would place it."""
         chosen = self._chosen(fleet)
         known = self._requests
-        if (known.flavors, known.aliases) != (chosen, fleet.pci_aliases):
-            known = self._requests = _read_flavors(
-                chosen, dict(fleet.pci_aliases))
+        settings = (chosen, fleet.pci_aliases, fleet.rules.pci_in_placement)
+        if (known.flavors, known.aliases, known.in_placement) != settings:
+            known = self._requests = _read_flavors(*settings)
         self._tasks.flavors_left_out.set(
             len(self._matching(fleet)) - len(known.requests))
         return known.requests
@@ -135,14 +136,15 @@ class FleetWatch:
 
 
 def _read_flavors(flavors: Sequence[flavor_model.Flavor],
-                  aliases: Mapping[str, snapshot.PciAlias]) -> _Requests:
+                  aliases: Mapping[str, snapshot.PciAlias],
+                  in_placement: bool) -> _Requests:
     """What nova makes of flavors; those that it refuses are left out."""
     # Only here, for it takes seconds.
     from nova_pinning.bridge import standalone
     standalone.prepare()
     from nova_pinning.bridge import flavor_request
     requests, refused = [], 0
-    with flavor_request.batch():
+    with flavor_request.batch(in_placement):
         for flavor in flavors:
             try:
                 requests.append(flavor_request.request_for(
@@ -150,8 +152,8 @@ def _read_flavors(flavors: Sequence[flavor_model.Flavor],
             except errors.InputError as error:
                 refused += 1
                 LOG.warning('flavor left out: %s', error)
-    return _Requests(tuple(flavors), aliases, capacity.ranked(requests),
-                     refused)
+    return _Requests(tuple(flavors), dict(aliases), in_placement,
+                     capacity.ranked(requests), refused)
 
 
 def _epoch(taken_at: str) -> float | None:

@@ -27,6 +27,9 @@ def of_guest(
     held = collections.Counter(guest.resources)
     for _provider, amounts in guest.allocations:
         held.update(dict(amounts))
+    for name in inventory.COUNTED:
+        # Of those it asks for what it is of; its disks may be shared ones.
+        held.pop(name, None)
     queries = tuple(
         guest_request.query({**resources, **held})
         for resources in inventory.resource_requests(
@@ -96,6 +99,9 @@ def _device_request(
     had = snapshot.PciPool(keys, None, count,
                            is_complete='dev_type' in dict(keys))
     for name, alias in sorted(aliases.items()):
+        if any('product_id' not in dict(spec) for spec in alias.specs):
+            # Placement alone can tell what it stands for.
+            continue
         request = snapshot.PciRequest(name, alias.specs, count, alias.policy)
         if request.wants(had) and request.may_use(had):
             return request

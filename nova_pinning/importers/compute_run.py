@@ -124,7 +124,7 @@ def _placed(
     for guest in guests:
         by_host.setdefault(guest.host, []).append(guest)
     hosts = []
-    placed = {}
+    placed: dict[str, snapshot.FleetGuest] = {}
     for hypervisor in hypervisors:
         name = hypervisor.name
         tree = trees.get(hypervisor.provider, ())

@@ -50,14 +50,14 @@ def totals(ways: int, caches: int, groups: int) -> Mapping[str, int]:
 
 
 def asked(extra_specs: Mapping[str, str]) -> dict[str, int]:
-    """What a flavor asks for of both classes, in groups of any number.
+    """What a flavor asks for by resource class, in groups of any number.
 
     See merged_resources of nova.scheduler.utils.ResourceRequest.
     """
     amounts: dict[str, int] = {}
     for key, value in extra_specs.items():
         match = _ASKED.fullmatch(key)
-        if match and match[1] in CLASSES and _AMOUNT.fullmatch(value.strip()):
+        if match and _AMOUNT.fullmatch(value.strip()):
             amounts[match[1]] = amounts.get(match[1], 0) + int(value)
     return {name: amount for name, amount in amounts.items() if amount}
 

@@ -71,6 +71,29 @@ class TestWanted(unit_base.TestCase):
             (snapshot.PciRequest('gpu', (_GPU, _GPU2), 2, 'required'),),
             found.devices)
 
+    def test_devices_that_placement_finds(self):
+        """A group of Placement's for each device, named the same each time."""
+        flavor = _flavor(**{'pci_passthrough:alias': 'gpu:2,gold:1'})
+        aliases = {'gpu': snapshot.PciAlias((_GPU,)),
+                   'gold': snapshot.PciAlias(((
+                       ('resource_class', 'gold'), ('traits', 'fast')),))}
+        with flavor_request.batch(pci_in_placement=True):
+            found, again = [flavor_request.request_for(flavor, {}, aliases)
+                            for _time in range(2)]
+        self.assertEqual(found, again)
+        groups = {group.suffix: group for group in found.queries[0].groups}
+        gpus, gold = [request.groups for request in found.devices]
+        self.assertEqual(3, len({*gpus, *gold}))
+        self.assertEqual(
+            [{'CUSTOM_PCI_10DE_20B5': 1}] * 2 + [{'CUSTOM_GOLD': 1}],
+            [dict(groups[suffix].resources) for suffix in (*gpus, *gold)])
+        self.assertEqual({'CUSTOM_FAST'}, groups[gold[0]].required)
+        with flavor_request.batch():
+            without = flavor_request.request_for(
+                _flavor(**{'pci_passthrough:alias': 'gpu:2'}), {},
+                {'gpu': aliases['gpu']})
+        self.assertEqual((), without.devices[0].groups)
+
     def test_policy_of_the_flavor(self):
         found = flavor_request.request_for(
             _flavor(**{'pci_passthrough:alias': 'gpu:1',

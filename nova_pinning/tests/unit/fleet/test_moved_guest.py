@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
+
+from nova_pinning.admission import devices
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
@@ -36,3 +39,22 @@ class TestOfGuest(unit_base.TestCase):
             _GUEST, {'accel:device_profile': 'fpga'})
         self.assertEqual(['accel:device_profile'],
                          [doubt.about for doubt in request.doubts])
+
+    def test_what_placement_has_for_it(self):
+        """From any provider; its own disks may be shared ones."""
+        guest = dataclasses.replace(
+            _GUEST, disk_gib=5, resources={'DISK_GB': 0, 'VGPU': 1},
+            allocations=((1, (('VGPU', 2),)), (2, (('DISK_GB', 5),))))
+        [query] = moved_guest.of_guest(guest).queries
+        self.assertEqual({'VCPU': 2, 'MEMORY_MB': 1024, 'DISK_GB': 5,
+                          'VGPU': 3}, query.resources)
+
+    def test_alias_of_a_class(self):
+        """Only Placement knows what that stands for: not any device."""
+        keys = devices.device_keys('10de', '20b5')
+        guest = dataclasses.replace(
+            _GUEST, devices=(snapshot.PciUse(keys, 0, 1),))
+        self.assertEqual(
+            (snapshot.PciRequest('', (keys,), 1),),
+            moved_guest.device_requests(guest, {'gold': snapshot.PciAlias(
+                ((('resource_class', 'GOLD'),),))}))
