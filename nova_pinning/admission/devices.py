@@ -31,10 +31,10 @@ Pairs: TypeAlias = written_forms.DeviceKeys
 PciSpec: TypeAlias = written_forms.DeviceSpec
 
 #: nova.objects.fields.PciDeviceType
-STANDARD = 'type-PCI'
-_PF = 'dev_type', 'type-PF'
+STANDARD, PHYSICAL, VIRTUAL = 'type-PCI', 'type-PF', 'type-VF'
+_PF = 'dev_type', PHYSICAL
 _VDPA = 'dev_type', 'vdpa'
-_VIRTUAL = ('dev_type', 'type-VF'), _VDPA
+_VIRTUAL = ('dev_type', VIRTUAL), _VDPA
 _REMOTE_MANAGED = 'remote_managed'
 # PciDeviceStats.ignored_spec_tags: they are for Placement to meet.
 _OF_PLACEMENT = frozenset(('resource_class', 'traits', 'rp_uuids'))

@@ -8,6 +8,7 @@ discover and draw.
 from collections.abc import Mapping
 import dataclasses
 
+from nova_pinning.admission import devices
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import hardware
@@ -167,7 +168,7 @@ class HostDescription:
         See nova.virt.libvirt.host.Host._get_pcidev_info.
         """
         if device.physical_function:
-            return 'type-VF'
+            return devices.VIRTUAL
         has_functions = any(other.physical_function == device.address
                             for other in self.pci_devices)
-        return 'type-PF' if has_functions else 'type-PCI'
+        return devices.PHYSICAL if has_functions else devices.STANDARD

@@ -5,11 +5,12 @@ import json
 import re
 from typing import Any
 
+from nova_pinning.admission import devices
 from nova_pinning.bridge import nova_options
 from nova_pinning.host import host_model
 
 #: Vendor, product and type of no device, for aliases that the host has not.
-_NO_DEVICE = ('ffff', 'ffff', 'type-PCI')
+_NO_DEVICE = ('ffff', 'ffff', devices.STANDARD)
 
 
 def options(
@@ -22,12 +23,12 @@ def options(
         host is refused and not the flavor
     """
     settings = description.nova
-    devices = [
+    named = [
         pci_device for pci_device in description.pci_devices
         if pci_device.alias]
     known = {(device.alias, device.vendor_id, device.product_id,
-              description.device_type(device)) for device in devices}
-    missing = aliases - {device.alias for device in devices}
+              description.device_type(device)) for device in named}
+    missing = aliases - {device.alias for device in named}
     known |= {(alias, *_NO_DEVICE) for alias in missing}
     return {
         ('compute', 'cpu_dedicated_set'): _cpus(settings.dedicated_cpus),
@@ -46,7 +47,7 @@ def options(
             for alias, vendor, product, device_type in sorted(known)],
         ('pci', 'device_spec'): [
             json.dumps({'address': _address(device.address)})
-            for device in devices],
+            for device in named],
         (None, 'instances_path'): '/var/lib/nova/instances',
         ('libvirt', 'virt_type'): 'kvm',
         ('libvirt', 'images_type'): 'qcow2',

@@ -7,6 +7,7 @@ import dataclasses
 import enum
 import re
 
+from nova_pinning.admission import devices
 from nova_pinning import errors
 
 _UNIT = re.compile(r'[A-Za-z0-9:_.@\\-]{1,247}', re.ASCII)
@@ -46,9 +47,9 @@ class DeviceType(enum.StrEnum):
     See nova.pci.request.
     """
 
-    PCI = 'type-PCI'
-    PF = 'type-PF'  # whole, but could be split into virtual functions
-    VF = 'type-VF'
+    PCI = devices.STANDARD
+    PF = devices.PHYSICAL  # whole, but could be split into virtual functions
+    VF = devices.VIRTUAL
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
