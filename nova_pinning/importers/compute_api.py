@@ -148,6 +148,13 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
             yield from page
             offset += len(page)
 
+    def zones(self) -> dict[str, str]:
+        """The availability zone of each host."""
+        with segregation_cloud.translated():
+            return {host: zone.name for zone
+                    in self._compute.availability_zones(details=True)
+                    for host in zone.hosts or ()}
+
     def listed_servers(self, host: str = '') -> tuple[ListedServer, ...]:
         """The servers of all projects that are on a host.
 

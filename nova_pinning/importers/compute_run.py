@@ -14,6 +14,7 @@ from typing import Any
 from typing import Protocol
 from typing import TypeVar
 
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.fleet import provider_trees
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_model
@@ -88,8 +89,21 @@ def read(
         hosts=hosts, guests=guests, flavors=flavors,
         aggregates=tuple(map(compute_api.fleet_aggregate, aggregates)),
         server_groups=tuple(listed.group for listed in server_groups),
+        rules=_rules(cloud.zones(), aggregates),
         taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}',
         source=f'cloud {cloud.name}'), tuple(notes)
+
+
+def _rules(
+    zones: Mapping[str, str],
+    aggregates: Sequence[segregation_model.HostAggregate],
+) -> scheduler_rules.SchedulerRules:
+    """What the API tells of options: the zone of hosts that are in none."""
+    put = {name for aggregate in aggregates for name in aggregate.hosts
+           if 'availability_zone' in aggregate.metadata}
+    default = next((zone for name, zone in zones.items() if name not in put),
+                   scheduler_rules.SchedulerRules().default_zone)
+    return scheduler_rules.SchedulerRules(default_zone=default)
 
 
 def _answers(

@@ -20,6 +20,8 @@ class CloudApiTestCase(test_segregation_cloud.CloudTestCase):
         self.http.get(f'{URL}/os-server-groups', json={'server_groups': []})
         self.http.get(f'{URL}/os-aggregates', json={'aggregates': []})
         self.http.get(f'{URL}/flavors/detail', json={'flavors': []})
+        self.http.get(f'{URL}/os-availability-zone/detail',
+                      json={'availabilityZoneInfo': []})
         self.servers(json={'servers': []})
         self.source = fleet_sources.CloudApi(
             'here', self.connect,

@@ -68,6 +68,8 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
         self.server_groups()
         self.http.get(f'{URL}/os-aggregates', json={'aggregates': []})
         self.http.get(f'{URL}/flavors/detail', json={'flavors': []})
+        self.http.get(f'{URL}/os-availability-zone/detail',
+                      json={'availabilityZoneInfo': []})
         self.provider('h', **KNOWN)
 
     def hypervisors(self, *shown, cpu_info=None):
@@ -331,6 +333,19 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
             'a', 'east', {'pinning:class': 'shared'}),), fleet.aggregates)
         self.assertEqual(('a',), fleet.hosts[0].aggregates)
         self.assertIs(hostclass.HostClass.SHARED, fleet.hosts[0].host_class)
+
+    def test_default_zone(self):
+        """That of hosts which no aggregate puts in one."""
+        shown = test_segregation_cloud.aggregate('h')
+        shown['metadata'] = {'availability_zone': 'east'}
+        self.http.get(f'{URL}/os-aggregates', json={'aggregates': [shown]})
+        self.http.get(f'{URL}/os-availability-zone/detail', json={
+            'availabilityZoneInfo': [
+                {'zoneName': name, 'zoneState': {'available': True},
+                 'hosts': hosts}
+                for name, hosts in (('east', {'h': {}}), ('none', None),
+                                    ('south', {'other': {}}))]})
+        self.assertEqual('south', self.fleet().rules.default_zone)
 
     def test_class_in_dispute(self):
         shown = test_segregation_cloud.aggregate('h')

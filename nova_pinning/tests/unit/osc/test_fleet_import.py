@@ -30,6 +30,9 @@ class FakeCloud:
     flavors = aggregates
     server_groups = aggregates
 
+    def zones(self):
+        return {}
+
     def hypervisors(self):
         return (compute_api.ListedHypervisor('h', 'rp-h', ''),)
 

@@ -37,6 +37,7 @@ class TestFleetSource(test_segregation_cloud.CloudTestCase):
                 ('os-hypervisors/detail',
                  {'hypervisors': [test_compute_api.hypervisor()]}),
                 ('os-aggregates', {'aggregates': []}),
+                ('os-availability-zone/detail', {'availabilityZoneInfo': []}),
                 ('servers/detail', {'servers': []}),
                 ('flavors/detail', {'flavors': []}),
                 ('os-server-groups', {'server_groups': []})):
