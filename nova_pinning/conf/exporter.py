@@ -38,10 +38,10 @@ read_opts = [
              'they tell L3 domains.'),
     cfg.BoolOpt(
         'placement', default=False,
-        help="Ask Placement for the traits of hosts, as [placement] of "
-             "nova_conf says: a request for each host in each full reading. "
-             "Set it where flavors ask for traits, or traits alone tell the "
-             "class of hosts."),
+        help="Ask Placement what it has of hosts, as [placement] of nova_conf "
+             "says: three requests for each provider, again where guests "
+             "change. Set it where flavors ask for more than CPUs, memory "
+             "and disk, or traits tell the class of hosts."),
     cfg.BoolOpt(
         'skip_down_cells', default=False,
         help="Go on without the hosts of cells whose database cannot be "

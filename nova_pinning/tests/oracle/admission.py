@@ -3,8 +3,9 @@
 
 Random fleets are put into a real Placement, which is asked with each query of
 a fleet. For each host its candidates must be those of
-``admission.providers``. Exit status: 0 if they are in every case, 1 if not, 2
-for a usage error.
+``admission.providers``. With --imported, fleets are imported from databases
+that they were written into, and asked again. Exit status: 0 if they are in
+every case, 1 if not, 2 for a usage error.
 """
 
 import argparse
@@ -58,6 +59,21 @@ def judge(task: tuple[int, int]) -> AdmissionTally:
     return tally
 
 
+def judge_imported(task: tuple[int, int]) -> AdmissionTally:
+    """Compare what is said of a fleet and of what imports make of it.
+
+    :param task: seed and number of the fleet
+    """
+    from nova_pinning.tests.oracle import import_ring
+    tally = AdmissionTally()
+    for verdict, wrong in import_ring.compared(*task):
+        tally.counts.update(('cases', verdict))
+        if wrong:
+            tally.counts['disagreements'] += 1
+            tally.differences.append(f'fleet {task[1]}, {wrong}')
+    return tally
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command.
 
@@ -74,26 +90,36 @@ def main(argv: list[str] | None = None) -> int:
                         help='processes to use (%(default)s)')
     parser.add_argument('--fleet', type=int, metavar='K',
                         help='compare the cases of fleet K only')
+    parser.add_argument('--imported', action='store_true',
+                        help='hold what is said of fleets against what is '
+                        'said of them once they are imported from databases '
+                        'of nova and Placement, and through the compute API')
     parsed = parser.parse_args(argv)
     if parsed.cases < 1 or parsed.jobs < 1:
         parser.error('--cases and --jobs must be at least 1')
     begun = time.monotonic()
     total = AdmissionTally()
-    numbers = (range(-(-parsed.cases // PER_FLEET)) if parsed.fleet is None
+    # Of what is imported, each case is asked of two imports.
+    per_fleet = PER_FLEET * (1 + parsed.imported)
+    numbers = (range(-(-parsed.cases // per_fleet)) if parsed.fleet is None
                else [parsed.fleet])
     tasks = zip(itertools.repeat(parsed.seed), numbers)
     # Each process has a Placement of its own.
     with multiprocessing.get_context('fork').Pool(parsed.jobs) as pool:
-        for tally in pool.imap_unordered(judge, tasks):
+        for tally in pool.imap_unordered(
+                judge_imported if parsed.imported else judge, tasks):
             total.add(tally)
     for difference in total.differences:
         print(difference)
     counts = total.counts
-    print(f'{counts["cases"]:,} cases of seed {parsed.seed}, '
-          f'{counts["with candidates"]:,} of them with '
-          f'{counts["candidates"]:,} candidates, in '
+    found = (', '.join(f'{counts[what]:,} {what}' for what in (
+        'admitted', 'refused', 'undecided', 'left out'))
+        if parsed.imported else f'{counts["with candidates"]:,} of them with '
+        f'{counts["candidates"]:,} candidates')
+    print(f'{counts["cases"]:,} cases of seed {parsed.seed}, {found}, in '
           f'{time.monotonic() - begun:.0f} s: '
-          f'{counts["disagreements"]:,} disagreements with Placement')
+          f'{counts["disagreements"]:,} disagreements with '
+          f'{"what was drawn" if parsed.imported else "Placement"}')
     return int(bool(counts['disagreements']))
 
 

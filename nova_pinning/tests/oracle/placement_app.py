@@ -13,6 +13,7 @@ import contextlib
 import copy
 import functools
 import json
+import types
 import typing as ty
 from unittest import mock
 import urllib.parse
@@ -26,6 +27,7 @@ from placement import db_api
 from placement import deploy
 from placement.objects import allocation_candidate
 from placement.objects import research_context
+import requests
 import sqlalchemy as sa
 from sqlalchemy import pool
 import webob
@@ -37,6 +39,7 @@ from nova_pinning.admission import offered_host
 MICROVERSION = '1.36'
 #: More than there are; nova's own limit is [scheduler] max_placement_results.
 LIMIT = 1_000_000
+NOBODY: Mapping[str, ty.Any] = types.MappingProxyType({})
 
 
 class PlacementApp:
@@ -63,17 +66,22 @@ class PlacementApp:
         self._application = deploy.loadapp(config)
 
     def fill(self, hosts: Sequence[offered_host.OfferedHost],
-             used: Sequence[Sequence[Mapping[str, int]]]) -> None:
+             used: Sequence[Sequence[Mapping[str, int]]],
+             owners: Mapping[str, Mapping[str, Mapping[str, int]]] = NOBODY,
+             ) -> None:
         """Put these hosts, with what is used of them, in the place of others.
 
         :param used: by host and by provider
+        :param owners: by provider's UUID, what consumers have of it: all that
+            is used, if anything is given
         """
         ids = dict[str, int]()
         rows: dict[ty.Any, list[dict[str, ty.Any]]] = {
             table: [] for table in (
                 models.ResourceProvider, models.Inventory,
                 models.ResourceProviderTrait, models.PlacementAggregate,
-                models.ResourceProviderAggregate, models.Allocation)}
+                models.ResourceProviderAggregate, models.Allocation,
+                models.Consumer, models.Project, models.User)}
         with self._engine.begin() as connection:
             for table in rows:
                 connection.execute(sa.delete(table))
@@ -85,6 +93,8 @@ class PlacementApp:
             for number, host in enumerate(hosts):
                 self._add_host(rows, ids, number, host, used[number],
                                traits, classes)
+            if owners:
+                self._give(rows, ids, classes, owners)
             for table, values in rows.items():
                 if values:
                     connection.execute(sa.insert(table), values)
@@ -129,6 +139,22 @@ class PlacementApp:
                  'resource_class_id': classes[name], 'used': amount}
                 for name, amount in used[index].items() if amount]
 
+    def _give(self, rows, ids, classes, owners) -> None:
+        """Have consumers have what is used."""
+        consumers = sorted({one for of_provider in owners.values()
+                            for one in of_provider})
+        for table in (models.Project, models.User):
+            rows[table].append({'id': 1, 'external_id': 'somebody'})
+        rows[models.Consumer] = [
+            {'uuid': one, 'project_id': 1, 'user_id': 1, 'generation': 1}
+            for one in consumers]
+        rows[models.Allocation] = [
+            {'resource_provider_id': ids[provider], 'consumer_id': consumer,
+             'resource_class_id': classes[name], 'used': amount}
+            for provider, of_provider in owners.items()
+            for consumer, amounts in of_provider.items()
+            for name, amount in amounts.items() if amount]
+
     def _ids(self, connection, table, names) -> dict[str, int]:
         """The ids of traits or classes, made where there are none."""
         known = dict(connection.execute(sa.select(table.name, table.id)).all())
@@ -145,18 +171,33 @@ class PlacementApp:
         self, query: guest_request.CandidatesQuery,
     ) -> list[dict[str, ty.Any]]:
         """What Placement answers; nothing where it answers with an error."""
-        request = webob.Request.blank(
-            '/allocation_candidates?' + querystring(query), headers={
-                'X-Auth-Token': 'admin',
-                'OpenStack-API-Version': f'placement {MICROVERSION}'})
-        with mock.patch.object(
-                jsonschema.Draft4Validator, 'check_schema'):
-            response = request.get_response(self._application)
+        response = self._answer('/allocation_candidates?' + querystring(query),
+                                MICROVERSION)
         if response.status_int == 400:
             return []
         if response.status_int != 200:
             raise RuntimeError(response.text)
         return json.loads(response.body)['allocation_requests']
+
+    def _answer(self, path: str, microversion: str) -> webob.Response:
+        request = webob.Request.blank(path, headers={
+            'X-Auth-Token': 'admin',
+            'OpenStack-API-Version': f'placement {microversion}'})
+        with mock.patch.object(
+                jsonschema.Draft4Validator, 'check_schema'):
+            return request.get_response(self._application)
+
+    def request(self, path: str, method: str, *, microversion: str,
+                params: Mapping[str, str] | None = None,
+                **_options: ty.Any) -> requests.Response:
+        """What a keystoneauth1 adapter does, for placement.client."""
+        answer = self._answer(
+            f'{path}?{urllib.parse.urlencode(params or {})}', microversion)
+        response = requests.Response()
+        response.status_code = answer.status_int
+        response._content = answer.body
+        response.request = requests.Request(method, f'http://p{path}')
+        return response
 
     @contextlib.contextmanager
     def without_luck(self) -> Iterator[None]:
