@@ -269,7 +269,9 @@ class Counter:
         if not counted.fits:
             return counted
         # One may fit by what is known, while not all is known for more.
-        least = bool(host.occupancy.host.children) and isinstance(
+        told = host.occupancy.host
+        least = bool(told.children or any(
+            doubt.about in told.offers for doubt in doubts)) and isinstance(
             self._judge.answer(self.request, host.occupancy),
             outcome.Admitted)
         return counted._replace(doubts=doubts, least=int(least))
