@@ -85,8 +85,12 @@ class OccupancyLedger:
                 if child.is_shared and child.uuid:
                     self._sharing.setdefault(child.uuid, []).append(
                         (index, number))
-        for index, guest in self.placed_guests.values():
-            self._share(index, guest, 1)
+        # What is held of a provider has in it what guests of other hosts have.
+        if is_empty:
+            gone = occupied.guests_by_host(fleet)
+            for index, host in enumerate(self.hosts):
+                for guest in gone[host.name]:
+                    self._share(index, guest, -1)
         self._used: dict[str, Numbers] = {}
         self.dedicated_cpus = sum(
             len(host.dedicated_cpus) for host in self.hosts)

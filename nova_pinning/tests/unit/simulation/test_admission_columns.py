@@ -14,10 +14,13 @@ from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.placement import inventory
+from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import arrival_process
+from nova_pinning.simulation import fast
 from nova_pinning.simulation import guests
 from nova_pinning.simulation import nova_replay
 from nova_pinning.simulation import scheduler_configuration
@@ -204,6 +207,32 @@ class TestColumns(testtools.TestCase):
             engine.remove(str(found.index(0)))
             self.assertIsNotNone(engine.place('again', request).host, kind)
             self.assertIsNone(engine.place('more', request).host, kind)
+
+    def test_what_is_shared_is_counted_once(self):
+        """Guests of a snapshot hold it for the hosts that they are not on."""
+        request = next(one for one in KINDS if one.name == 'shared-disk')
+        plain = simulation_scenes.host('one')
+        hosts = tuple(
+            dataclasses.replace(
+                plain, name=name, is_enabled=name == 'two', aggregates=(),
+                inventories={
+                    'PCPU': inventory.Inventory(24),
+                    'MEMORY_MB': inventory.Inventory(40960)},
+                children=(offered_host.OfferedProvider(
+                    None, (('DISK_GB', inventory.Inventory(70)),),
+                    is_shared=True, held=held, uuid='the-shared-one'),))
+            for name, held in (('one', ()), ('two', (('DISK_GB', 20),))))
+        guest = resident_guest.ResidentGuest(
+            uuid='there', host='one', vcpus=1, memory_mib=512,
+            guest_class=simulation_scenes.DEDICATED,
+            allocations=((1, (('DISK_GB', 20),)),))
+        fleet = snapshot.Fleet(hosts=hosts, guests=(guest,))
+        for is_empty, room in ((False, 2), (True, 3)):
+            engine = fast.FastScheduler(admission_columns.of_fleet(
+                fleet, DEFAULT, range(2), is_empty), DEFAULT)
+            found = [engine.place(str(number), request).host
+                     for number in range(4)]
+            self.assertEqual(room, 4 - found.count(None), is_empty)
 
     def test_other_amounts(self):
         """Of a flavor that asks for other amounts than nova would."""
