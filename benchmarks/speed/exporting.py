@@ -103,7 +103,7 @@ def measure(case: Case) -> dict[str, Any]:
     changed, ``scrape`` the longest of those while that went on. The memory is
     the most that was held at once, after another full reading.
     """
-    from nova_pinning.bridge import standalone
+    from nova_pinning.bridge.offline import standalone
     standalone.prepare()
     with tempfile.TemporaryDirectory() as directory:
         source, change = (_database if case.reads else _memory)(

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import runner
 from benchmarks.speed import commands
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.tests import mariadb
 
 #: The bars for 5,000 hosts and 50,000 guests.

@@ -2,7 +2,8 @@
 """What a guest asks for, in nova's own terms.
 
 All of it is hashable, and equal requests are guests of one kind.
-``bridge.flavor_request`` makes it of a flavor and an image by nova's code.
+``bridge.offline.flavor_request`` makes it of a flavor and an image by nova's
+code.
 """
 
 from collections.abc import Iterable

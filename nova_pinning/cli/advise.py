@@ -12,7 +12,7 @@ import sys
 
 import rich.console
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.checks import check_rule
 from nova_pinning.cli import display
 from nova_pinning.document import encoder
@@ -169,7 +169,7 @@ def refused(flavors: Sequence[flavor_model.Flavor],
     """Why flavors do not go on a host, as flavor check has it."""
     # This loads most of nova.
     standalone.prepare()
-    from nova_pinning.bridge import nova_judgement
+    from nova_pinning.bridge.offline import nova_judgement
     from nova_pinning.flavors.checks import flavor_check_run
     return {
         finding.name: finding.message.removeprefix(

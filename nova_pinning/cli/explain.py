@@ -13,7 +13,7 @@ import rich.console
 
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import scheduler_rules
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display
@@ -32,7 +32,7 @@ from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
 
 if typing.TYPE_CHECKING:
-    from nova_pinning.bridge import request_specs
+    from nova_pinning.bridge.importer import request_specs
 
 
 class ExplanationAnswer(fleets.FleetAnswer):
@@ -96,8 +96,8 @@ class ExplanationAnswer(fleets.FleetAnswer):
         wishes = _wishes(request, rules)
         # Loads nova, so not before all else is known to be good.
         standalone.prepare()
-        from nova_pinning.bridge import flavor_request
-        from nova_pinning.bridge import fleet_claim
+        from nova_pinning.bridge.offline import flavor_request
+        from nova_pinning.bridge.offline import fleet_claim
         from nova_pinning import conf
         judge = explanation.judge_of(fleet, rules, wishes, fit.ClaimBounds(
             conf.CONF.pinning.nova_claim_max_seconds, is_retried=False,
@@ -211,7 +211,7 @@ def _explained_request(parsed_args: argparse.Namespace,
         return _ExplainedRequest(
             flavor_alternatives.OrderedFlavor(flavor, image), zone, project)
     standalone.prepare()
-    from nova_pinning.bridge import request_specs
+    from nova_pinning.bridge.importer import request_specs
     stored = request_specs.stored_request(
         server=parsed_args.server, request_id=parsed_args.request_id,
         arguments=common_options.nova_arguments(parsed_args))

@@ -10,7 +10,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import unit_file
@@ -72,7 +72,7 @@ class Exporter(base_command.FileCommand):
         # Only here, for it takes seconds. Nova's part here and not in the
         # thread that reads: the first to import eventlet would never end.
         standalone.prepare()
-        from nova_pinning.bridge import flavor_request  # noqa: F401
+        from nova_pinning.bridge.offline import flavor_request  # noqa: F401
         from nova_pinning.exporter import exporter_service
         from nova_pinning.exporter import fleet_sources
         service = exporter_service.ExporterService(

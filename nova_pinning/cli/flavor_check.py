@@ -6,7 +6,7 @@ from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.checks import report
 from nova_pinning.cli import base_command
 from nova_pinning.cli import checking
@@ -75,7 +75,7 @@ def run(
         # This loads most of nova, so not before all files are known to be
         # good.
         standalone.prepare()
-        from nova_pinning.bridge import nova_judgement
+        from nova_pinning.bridge.offline import nova_judgement
         from nova_pinning.flavors.checks import flavor_check_run
         return flavor_check_run.make_report(
             flavor_check_run.check(flavors, nova_judgement.judging, hosts,

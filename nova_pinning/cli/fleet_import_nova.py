@@ -11,7 +11,7 @@ import functools
 from typing import Any
 from typing import TypeVar
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
@@ -60,8 +60,8 @@ class ImportNova(base_command.FileCommand):
         descriptions = load_hosts(parsed_args.hosts)
         # Only here, for it takes seconds.
         standalone.prepare()
-        from nova_pinning.bridge import fleet_import
-        from nova_pinning.bridge import nova_database
+        from nova_pinning.bridge.importer import fleet_import
+        from nova_pinning.bridge.importer import nova_database
         conf = nova_database.load_conf(
             common_options.nova_arguments(parsed_args))
         with (nova_database.opened(conf) as database,
@@ -80,7 +80,7 @@ class ImportNova(base_command.FileCommand):
 
 def _trees(conf: Any, tell: Callable[[float], None], hosts: Sequence[str],
            ) -> Mapping[str, provider_trees.HostTree]:
-    from nova_pinning.bridge import nova_placement
+    from nova_pinning.bridge.importer import nova_placement
 
     def follow(results: Iterator[_T], total: int) -> Iterator[_T]:
         for done, result in enumerate(results, 1):

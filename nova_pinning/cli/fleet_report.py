@@ -92,7 +92,7 @@ def _page(parsed_args: argparse.Namespace) -> str:
     requests = _requests(parsed_args, fleet)
 
     read = functools.partial(guest_options.guest_request_for, aliases=aliases)
-    from nova_pinning.bridge import flavor_request
+    from nova_pinning.bridge.offline import flavor_request
     from nova_pinning.capacity import capacity
     from nova_pinning.presentation.fleet_page import page
     from nova_pinning.presentation.fleet_page import page_data
@@ -119,6 +119,6 @@ def _requests(
     if is_named or fleet.flavors:
         with fleets.progress('asking nova what the flavors are'):
             return guest_options.guest_requests(parsed_args, fleet)
-    from nova_pinning.bridge import standalone
+    from nova_pinning.bridge.offline import standalone
     standalone.prepare()
     return ()

@@ -15,7 +15,7 @@ import typing
 import rich.console
 import rich.text
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning.cli import base_command
@@ -41,7 +41,7 @@ from nova_pinning.presentation import svg_drawing
 from nova_pinning.presentation import terminal_drawing
 
 if typing.TYPE_CHECKING:
-    from nova_pinning.bridge import placement_queries
+    from nova_pinning.bridge.offline import placement_queries
     from nova_pinning.bridge.preview import result
 
 _PARTS = ('placement', 'fit', 'xml', 'drawing')
@@ -123,7 +123,7 @@ class ShowGuest(display.ShowOne):
                 errors.Location('--used'))
         # Loads most of nova, so not before the files are known to be good.
         standalone.prepare()
-        from nova_pinning.bridge import nova_judgement
+        from nova_pinning.bridge.offline import nova_judgement
         from nova_pinning.bridge import preview
         from nova_pinning.flavors.checks import flavor_check_run
         properties = common_options.image_properties(parsed_args)

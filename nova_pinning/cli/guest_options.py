@@ -12,7 +12,7 @@ import sys
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.cli import common_options
 from nova_pinning.cli import select
 from nova_pinning.document import quantities
@@ -163,7 +163,7 @@ def guest_requests(
     image: Mapping[str, str] = common_options.image_properties(parsed_args)
     aliases = pci_aliases(parsed_args, fleet)
     standalone.prepare()
-    from nova_pinning.bridge import flavor_request
+    from nova_pinning.bridge.offline import flavor_request
     is_named = bool(parsed_args.flavor) or parsed_args.catalogue is not None
     requests = []
     with flavor_request.batch(fleet.rules.pci_in_placement):
@@ -190,8 +190,8 @@ def guest_request_for(
     :raises errors.InputError: if nova would not accept it, with the option
         that helps
     """
-    from nova_pinning.bridge import flavor_request
-    from nova_pinning.bridge import order
+    from nova_pinning.bridge.offline import flavor_request
+    from nova_pinning.bridge.offline import order
     try:
         return flavor_request.request_for(flavor, image_properties, aliases)
     except errors.InputError as error:

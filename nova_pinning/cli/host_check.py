@@ -151,7 +151,7 @@ def _nova_conf(
     :raises errors.InputError: if it was named, and cannot be loaded
     """
     # Only here, for it takes a while to load.
-    from nova_pinning.bridge import nova_conf_reader
+    from nova_pinning.bridge.offline import nova_conf_reader
     try:
         source = (nova_conf_reader.named(arguments) if arguments
                   else nova_conf_reader.find(tree))

@@ -5,7 +5,7 @@ import argparse
 
 import rich.console
 
-from nova_pinning.bridge import deferred_claim
+from nova_pinning.bridge.offline import deferred_claim
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display

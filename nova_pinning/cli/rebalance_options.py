@@ -7,7 +7,7 @@ import argparse
 import dataclasses
 import re
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
@@ -316,7 +316,7 @@ def _flavor_slot(parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
             error.message, errors.Location(_FOR),
             error.advice) from None
     standalone.prepare()
-    from nova_pinning.bridge import flavor_request
+    from nova_pinning.bridge.offline import flavor_request
     with flavor_request.batch(fleet.rules.pci_in_placement):
         return slot_size.SlotSize(
             request=guest_options.guest_request_for(

@@ -6,7 +6,7 @@ import sys
 
 import rich.console
 
-from nova_pinning.bridge import deferred_claim
+from nova_pinning.bridge.offline import deferred_claim
 from nova_pinning.cli import base_command
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets

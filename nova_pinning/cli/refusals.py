@@ -94,7 +94,7 @@ def _configured(arguments: list[str]) -> str | None:
 
     :raises errors.InputError: if it cannot be loaded
     """
-    from nova_pinning.bridge import nova_conf_reader
+    from nova_pinning.bridge.offline import nova_conf_reader
 
     conf = cfg.ConfigOpts()
     pinning.register_opts(conf)

@@ -14,7 +14,7 @@ import sys
 from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import outcome
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import enabled_filters
@@ -264,7 +264,7 @@ def _flavors(
     if not flavors:
         return {}
     standalone.prepare()
-    from nova_pinning.bridge import flavor_request
+    from nova_pinning.bridge.offline import flavor_request
     with flavor_request.batch(fleet.rules.pci_in_placement):
         return {name: guest_options.guest_request_for(flavor, image, aliases)
                 for name, flavor in flavors.items()}

@@ -112,8 +112,8 @@ class DatabaseSource:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # Only here, for it takes seconds.
-        from nova_pinning.bridge import fleet_import
-        from nova_pinning.bridge import nova_database
+        from nova_pinning.bridge.importer import fleet_import
+        from nova_pinning.bridge.importer import nova_database
         self._conf = nova_database.load_conf([
             word for path in conf_files for word in ('--config-file', path)])
         self._clock = clock
@@ -127,7 +127,7 @@ class DatabaseSource:
         self._database: Any = None
 
     def read(self) -> snapshot.Fleet:
-        from nova_pinning.bridge import nova_database
+        from nova_pinning.bridge.importer import nova_database
         now = self._clock()
         if (self._full_at is None
                 or now - self._full_at >= self._full_interval_seconds):
@@ -156,7 +156,7 @@ class DatabaseSource:
     def _read_trees(
         self, hosts: Sequence[str],
     ) -> Mapping[str, provider_trees.HostTree]:
-        from nova_pinning.bridge import nova_placement
+        from nova_pinning.bridge.importer import nova_placement
         return provider_trees.read(nova_placement.connect(self._conf), hosts)
 
 

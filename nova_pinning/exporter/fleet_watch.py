@@ -140,9 +140,9 @@ def _read_flavors(flavors: Sequence[flavor_model.Flavor],
                   in_placement: bool) -> _Requests:
     """What nova makes of flavors; those that it refuses are left out."""
     # Only here, for it takes seconds.
-    from nova_pinning.bridge import standalone
+    from nova_pinning.bridge.offline import standalone
     standalone.prepare()
-    from nova_pinning.bridge import flavor_request
+    from nova_pinning.bridge.offline import flavor_request
     requests, refused = [], 0
     with flavor_request.batch(in_placement):
         for flavor in flavors:

@@ -12,7 +12,7 @@ from typing import Any
 
 import rich.console
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.checks import check_rule
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -91,7 +91,7 @@ class _SyncCommand(base.CloudCommand):
         cloud = _cloud_release(self.cloud, release)
         # This loads most of nova.
         standalone.prepare()
-        from nova_pinning.bridge import nova_judgement
+        from nova_pinning.bridge.offline import nova_judgement
         from nova_pinning.flavors.checks import flavor_check_run
         found = flavor_check_run.make_report(
             flavor_check_run.check(written, nova_judgement.judging,

@@ -18,7 +18,7 @@ from typing import Any
 import rich.console
 import rich.progress
 
-from nova_pinning.bridge import deferred_claim
+from nova_pinning.bridge.offline import deferred_claim
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import progress_bars

@@ -27,7 +27,7 @@ from nova_pinning.rebalance import slot_size
 
 #: What nova's own claim makes of a guest on a host, under nova's packing of
 #: cells or without it; None if it refuses the guest
-#: (``bridge.fleet_claim.claimed_fit``).
+#: (``bridge.offline.fleet_claim.claimed_fit``).
 NovaClaim = Callable[
     [host_occupancy.HostOccupancy, guest_request.GuestRequest, bool],
     model.Fit | None]

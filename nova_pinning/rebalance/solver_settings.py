@@ -34,8 +34,8 @@ class SolverSettings:
         a plan is found in a third of the time and mostly no worse
     :param seed: of the choice of parts
     :param ask_nova: nova's own claim
-        (``bridge.fleet_claim.predict_claim``), for guests whose claim nova
-        alone can tell; None to take the engine's word
+        (``bridge.offline.fleet_claim.predict_claim``), for guests whose claim
+        nova alone can tell; None to take the engine's word
     """
 
     seconds: float = 60.0

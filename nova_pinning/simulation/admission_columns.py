@@ -21,7 +21,7 @@ from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import providers
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning import fit
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
@@ -264,5 +264,5 @@ def _ask_nova(attempt: fit.ClaimAttempt, choice: fit.CellChoice,
               bounds: fit.ClaimBounds) -> fit.Claim | model.Refusal:
     """What nova-compute's own claim does; nova is only imported now."""
     standalone.prepare()
-    from nova_pinning.bridge import fleet_claim
+    from nova_pinning.bridge.offline import fleet_claim
     return fleet_claim.predict_claim(attempt, choice, bounds)

@@ -95,7 +95,7 @@ class Study:
 
 
 def _factory() -> simulation_run.Factory:
-    from nova_pinning.bridge import standalone
+    from nova_pinning.bridge.offline import standalone
     standalone.prepare()
     from nova_pinning.simulation import nova_replay
     return nova_replay.NovaReplay

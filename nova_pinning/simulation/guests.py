@@ -20,8 +20,8 @@ def plain(
 ) -> guest_request.GuestRequest:
     """A guest without wishes besides its size.
 
-    It is what ``bridge.flavor_request`` makes of the flavor that it comes
-    with, without a look at nova.
+    It is what ``bridge.offline.flavor_request`` makes of the flavor that it
+    comes with, without a look at nova.
 
     :param cells: NUMA cells, over which it is spread evenly; a shared guest
         of one cell that asks for no pages has no NUMA topology

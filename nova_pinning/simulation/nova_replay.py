@@ -7,7 +7,7 @@ over its HostStates. Guests are claimed by the functions with which
 nova-compute claims and counts. What Placement says, and the filters that look
 at neither CPUs nor devices, ``admission`` says.
 
-Importing this imports nova: call ``bridge.standalone.prepare()`` first.
+Importing this imports nova: call ``standalone.prepare()`` first.
 """
 
 from collections.abc import Collection
@@ -32,7 +32,7 @@ from nova_pinning.admission import judge
 from nova_pinning.admission import providers
 from nova_pinning.bridge import claim as claims
 from nova_pinning.bridge import nova_objects
-from nova_pinning.bridge import nova_options
+from nova_pinning.bridge.offline import nova_options
 from nova_pinning import errors
 from nova_pinning.fit import score
 from nova_pinning.fleet import snapshot

@@ -13,13 +13,13 @@ from nova import objects
 from nova.virt import hardware
 
 from nova_pinning.bridge import claim
-from nova_pinning.bridge import flavor_request
 from nova_pinning.bridge import nova_claim
-from nova_pinning.bridge import nova_options
 from nova_pinning.bridge import numa
-from nova_pinning.bridge import order
+from nova_pinning.bridge.offline import flavor_request
+from nova_pinning.bridge.offline import nova_options
+from nova_pinning.bridge.offline import order
+from nova_pinning.bridge.offline import placement_queries
 from nova_pinning.bridge import pci
-from nova_pinning.bridge import placement_queries
 from nova_pinning.bridge.preview import devices
 from nova_pinning.bridge.preview import guest
 from nova_pinning.bridge.preview import machine

@@ -11,7 +11,7 @@ from nova.virt import hardware
 from nova.virt.libvirt import blockinfo
 import os_vif  # type: ignore[import-not-found]
 
-from nova_pinning.bridge import order
+from nova_pinning.bridge.offline import order
 
 _NETWORK = '00000000-0000-0000-0000-000000000003'
 _PORT = '00000000-0000-0000-0000-000000000004'

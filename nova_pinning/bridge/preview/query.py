@@ -9,8 +9,8 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import outcome
 from nova_pinning.admission import scheduler_rules
-from nova_pinning.bridge import placement_parser
-from nova_pinning.bridge import placement_queries
+from nova_pinning.bridge.offline import placement_queries
+from nova_pinning.bridge.preview import placement_parser
 from nova_pinning import cpuset
 from nova_pinning.host import engine
 from nova_pinning.host import host_model

@@ -4,7 +4,7 @@
 import dataclasses
 
 from nova_pinning.admission import outcome
-from nova_pinning.bridge import placement_queries
+from nova_pinning.bridge.offline import placement_queries
 from nova_pinning.host import guest_affinity
 from nova_pinning.host import host_offer
 from nova_pinning import model

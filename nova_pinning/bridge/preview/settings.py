@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from nova_pinning.admission import devices
-from nova_pinning.bridge import nova_options
+from nova_pinning.bridge.offline import nova_options
 from nova_pinning.host import host_model
 
 #: Vendor, product and type of no device, for aliases that the host has not.

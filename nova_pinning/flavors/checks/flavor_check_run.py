@@ -57,7 +57,7 @@ RULES: check_rule.Registry[checked.CheckedFlavor] = check_rule.Registry(
 _BAREMETAL = ('P503', 'P505', 'P508', 'P509')
 
 #: Has flavors judged by nova, under an image's properties and with the PCI
-#: aliases that nova knows: nova_pinning.bridge.nova_judgement.judging.
+#: aliases that nova knows: nova_pinning.bridge.offline.nova_judgement.judging.
 Judging = Callable[
     [Iterable[flavor_model.Flavor], Mapping[str, str] | None,
      Collection[str] | None],

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """N0xx: what nova itself refuses.
 
-The checks are nova's own, see :mod:`nova_pinning.bridge.nova_judgement`; here
-is what each of them means and which keys it is about. Nothing here imports
-nova.
+The checks are nova's own, see
+:mod:`nova_pinning.bridge.offline.nova_judgement`; here is what each of them
+means and which keys it is about. Nothing here imports nova.
 """
 
 import dataclasses

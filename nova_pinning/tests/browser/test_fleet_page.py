@@ -3,8 +3,8 @@
 
 import dataclasses
 
-from nova_pinning.bridge import flavor_request
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import flavor_request
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.explain import explanation
 from nova_pinning.explain import size_limits
 from nova_pinning.explain import verdict_summary

@@ -4,8 +4,8 @@
 from nova import context as nova_context
 from nova import objects
 
-from nova_pinning.bridge import fleet_import
-from nova_pinning.bridge import nova_database
+from nova_pinning.bridge.importer import fleet_import
+from nova_pinning.bridge.importer import nova_database
 
 
 def read(test):

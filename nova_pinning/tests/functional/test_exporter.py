@@ -12,8 +12,8 @@ from oslo_config import cfg
 from oslotest import base
 
 from demo import hosts
-from nova_pinning.bridge import fleet_import
-from nova_pinning.bridge import nova_database
+from nova_pinning.bridge.importer import fleet_import
+from nova_pinning.bridge.importer import nova_database
 from nova_pinning.conf import exporter
 from nova_pinning.exporter import exporter_service
 from nova_pinning.exporter import fleet_sources

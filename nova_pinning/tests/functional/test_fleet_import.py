@@ -18,8 +18,8 @@ from sqlalchemy import exc as sa_exception
 
 from demo import cloud
 from demo import hosts
-from nova_pinning.bridge import fleet_import
-from nova_pinning.bridge import nova_database
+from nova_pinning.bridge.importer import fleet_import
+from nova_pinning.bridge.importer import nova_database
 from nova_pinning.bridge import topology
 from nova_pinning.cli import shell
 from nova_pinning.fleet import document

@@ -22,7 +22,7 @@ from unittest import mock
 
 import jsonschema
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 
 standalone.prepare()
 
@@ -30,14 +30,14 @@ from nova import exception  # noqa: E402
 from nova import objects  # noqa: E402
 from nova.virt import hardware  # noqa: E402
 
-from nova_pinning.bridge import nova_judgement  # noqa: E402
-from nova_pinning.bridge import nova_options  # noqa: E402
-from nova_pinning.bridge import order  # noqa: E402
-from nova_pinning.bridge import placement_parser  # noqa: E402
-from nova_pinning.bridge import placement_queries  # noqa: E402
+from nova_pinning.bridge.offline import nova_judgement  # noqa: E402
+from nova_pinning.bridge.offline import nova_options  # noqa: E402
+from nova_pinning.bridge.offline import order  # noqa: E402
+from nova_pinning.bridge.offline import placement_queries  # noqa: E402
 from nova_pinning.bridge.preview import devices  # noqa: E402
 from nova_pinning.bridge.preview import guest  # noqa: E402
 from nova_pinning.bridge.preview import machine  # noqa: E402
+from nova_pinning.bridge.preview import placement_parser  # noqa: E402
 from nova_pinning.bridge.preview import settings  # noqa: E402
 from nova_pinning import errors  # noqa: E402
 from nova_pinning.flavors import catalogue  # noqa: E402

@@ -34,8 +34,8 @@ from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
-from nova_pinning.bridge import fleet_import
-from nova_pinning.bridge import nova_database
+from nova_pinning.bridge.importer import fleet_import
+from nova_pinning.bridge.importer import nova_database
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import provider_trees
 from nova_pinning.fleet import snapshot

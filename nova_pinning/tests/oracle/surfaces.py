@@ -19,7 +19,7 @@ import random
 import sys
 import time
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 
 standalone.prepare()
 

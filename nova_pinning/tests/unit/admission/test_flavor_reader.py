@@ -4,9 +4,9 @@ import random
 
 from nova_pinning.admission import flavor_reader
 from nova_pinning.admission import guest_request
-from nova_pinning.bridge import flavor_request
-from nova_pinning.bridge import placement_queries
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import flavor_request
+from nova_pinning.bridge.offline import placement_queries
+from nova_pinning.bridge.offline import standalone
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning import model

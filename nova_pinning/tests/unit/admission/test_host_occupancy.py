@@ -8,8 +8,8 @@ from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
-from nova_pinning.bridge import fleet_claim
 from nova_pinning.bridge import nova_objects
+from nova_pinning.bridge.offline import fleet_claim
 from nova_pinning import cpuset
 from nova_pinning import fit
 from nova_pinning.fleet import occupied

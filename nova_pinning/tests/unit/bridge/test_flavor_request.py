@@ -3,7 +3,7 @@
 import ddt
 
 from nova_pinning.admission import devices
-from nova_pinning.bridge import flavor_request
+from nova_pinning.bridge.offline import flavor_request
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot

@@ -7,9 +7,9 @@ import ddt
 from nova.db.main import models
 import sqlalchemy as sa
 
-from nova_pinning.bridge import fleet_import
-from nova_pinning.bridge import fleet_import_guests
-from nova_pinning.bridge import nova_database
+from nova_pinning.bridge.importer import fleet_import
+from nova_pinning.bridge.importer import fleet_import_guests
+from nova_pinning.bridge.importer import nova_database
 from nova_pinning.fleet import provider_trees
 from nova_pinning.placement import inventory
 from nova_pinning.tests import novadatabase

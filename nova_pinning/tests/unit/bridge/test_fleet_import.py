@@ -17,8 +17,8 @@ from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import providers
 from nova_pinning.admission import scheduler_rules
-from nova_pinning.bridge import fleet_import
-from nova_pinning.bridge import nova_database
+from nova_pinning.bridge.importer import fleet_import
+from nova_pinning.bridge.importer import nova_database
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.fleet import document

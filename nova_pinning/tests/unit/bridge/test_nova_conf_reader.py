@@ -18,7 +18,7 @@ from nova.virt import hardware
 from nova.virt.libvirt import driver
 from oslo_config import cfg
 
-from nova_pinning.bridge import nova_conf_reader
+from nova_pinning.bridge.offline import nova_conf_reader
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import host_model

@@ -14,8 +14,8 @@ from nova.objects import image_meta
 from nova.pci import request as pci_request
 from nova.virt import hardware
 
-from nova_pinning.bridge import nova_judgement
-from nova_pinning.bridge import nova_options
+from nova_pinning.bridge.offline import nova_judgement
+from nova_pinning.bridge.offline import nova_options
 from nova_pinning import errors
 from nova_pinning.flavors.checks import nova_exceptions
 from nova_pinning.flavors.checks import nova_rules

@@ -4,7 +4,7 @@ from oslo_config import cfg
 from oslotest import base as oslotest
 from requests_mock.contrib import fixture
 
-from nova_pinning.bridge import nova_placement
+from nova_pinning.bridge.importer import nova_placement
 from nova_pinning import errors
 
 URL = 'http://placement.example'

@@ -20,7 +20,7 @@ from nova.virt import hardware
 from oslo_config import cfg
 
 from nova_pinning.bridge import claim
-from nova_pinning.bridge import nova_capabilities
+from nova_pinning.bridge.offline import nova_capabilities
 from nova_pinning.bridge import preview
 from nova_pinning.bridge.preview import machine
 from nova_pinning import cpuset
@@ -682,7 +682,7 @@ class TestNothingStays(TestCase):
         # What a preview loads into its own process.
         program = '''
 import json
-from nova_pinning.bridge import nova_capabilities
+from nova_pinning.bridge.offline import nova_capabilities
 from nova_pinning.bridge import preview
 from nova_pinning.flavors import flavor_model
 from nova_pinning.host import host_model

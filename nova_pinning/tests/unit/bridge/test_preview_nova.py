@@ -14,8 +14,8 @@ import textwrap
 from nova.scheduler import request_filter
 from oslotest import base
 
-from nova_pinning.bridge import nova_capabilities
-from nova_pinning.bridge import placement_queries
+from nova_pinning.bridge.offline import nova_capabilities
+from nova_pinning.bridge.offline import placement_queries
 
 #: (module, name, parameters or None for what is not called, why). Others may
 #: follow the parameters if they have defaults.

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import ddt
 
-from nova_pinning.bridge import placement_parser
+from nova_pinning.bridge.preview import placement_parser
 from nova_pinning import cpuset
 from nova_pinning.host import host_loader
 from nova_pinning.tests.unit.bridge import test_preview

@@ -8,8 +8,8 @@ from nova.db.main import models
 from nova import objects
 import sqlalchemy as sa
 
-from nova_pinning.bridge import nova_database
-from nova_pinning.bridge import request_specs
+from nova_pinning.bridge.importer import nova_database
+from nova_pinning.bridge.importer import request_specs
 from nova_pinning import errors
 from nova_pinning.tests import novadatabase
 from nova_pinning.tests.unit.bridge import test_fleet_import

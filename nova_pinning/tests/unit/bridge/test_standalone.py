@@ -6,10 +6,10 @@ import sys
 
 from oslotest import base
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 
 _PROGRAM = '''
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 standalone.prepare()
 from oslo_service import loopingcall
 import nova.api.openstack

@@ -8,7 +8,7 @@ import re
 import ddt
 import fixtures
 
-from nova_pinning.bridge import request_specs
+from nova_pinning.bridge.importer import request_specs
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import snapshot
@@ -216,7 +216,8 @@ class TestExplain(cli_case.TestCase):
                 fault='No valid host was found', notes=('it asks a lot',))
 
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_pinning.bridge.request_specs.stored_request', stored))
+            'nova_pinning.bridge.importer.request_specs.stored_request',
+            stored))
         done = self._explain('--server', 'uuid')
         self.assertEqual(0, done.status, done.err)
         for text in ('Note: nova said of server', ': No valid host was found',

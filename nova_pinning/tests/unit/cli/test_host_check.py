@@ -9,7 +9,7 @@ import pathlib
 import ddt
 import fixtures
 
-from nova_pinning.bridge import nova_conf_reader
+from nova_pinning.bridge.offline import nova_conf_reader
 from nova_pinning import errors
 from nova_pinning.host.check import cpu_watch
 from nova_pinning.host.check import facts

@@ -181,7 +181,7 @@ class TestDefragment(_PlanCase):
     def test_claims(self):
         self._defragment('--for', '16', '--check-claims')
         # One that does not agree.
-        from nova_pinning.bridge import fleet_claim
+        from nova_pinning.bridge.offline import fleet_claim
         with mock.patch.object(fleet_claim, 'claimed_fit',
                                return_value=None):
             done = self._run('defragment', _EXAMPLE, '--for', '16',

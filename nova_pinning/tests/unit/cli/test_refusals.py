@@ -8,7 +8,7 @@ import sys
 import ddt
 import fixtures
 
-from nova_pinning.bridge import request_specs
+from nova_pinning.bridge.importer import request_specs
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.scheduler import record
@@ -233,7 +233,7 @@ class TestWithFleet(TestCase):
         document.write(self.fleet, generate.generate_fleet(
             3, 'two-socket-80', 3, filled=0.5, shared=0.3))
         self.useFixture(fixtures.MockPatch(
-            'nova_pinning.bridge.request_specs.stored_request',
+            'nova_pinning.bridge.importer.request_specs.stored_request',
             return_value=request_specs.StoredRequest(
                 server=SERVER, flavor=explain_cases.flavor(2),
                 image_properties={'hw_cpu_policy': 'dedicated'})))

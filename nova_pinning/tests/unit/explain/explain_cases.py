@@ -6,7 +6,7 @@ import itertools
 from hypothesis import strategies
 
 from nova_pinning.admission import guest_request
-from nova_pinning.bridge import flavor_request
+from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import shapes

@@ -7,7 +7,7 @@ import hypothesis
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
-from nova_pinning.bridge import flavor_request
+from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning.fleet import moved_guest

@@ -5,7 +5,7 @@ import itertools
 import hypothesis
 from hypothesis import strategies
 
-from nova_pinning.bridge import flavor_request
+from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import size_limits
 from nova_pinning.fleet import generate

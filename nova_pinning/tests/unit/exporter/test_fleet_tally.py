@@ -8,8 +8,8 @@ import ddt
 from prometheus_client import parser
 
 from nova_pinning.admission import host_occupancy
-from nova_pinning.bridge import flavor_request
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import flavor_request
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.capacity import capacity
 from nova_pinning.exporter import fleet_figures
 from nova_pinning.exporter import fleet_tally

@@ -77,6 +77,6 @@ def _cpus(text):
 def check(flavors, *arguments, **options):
     """What the rules and nova's own checks find."""
     # Here, since it takes seconds and not all tests need it.
-    from nova_pinning.bridge import nova_judgement
+    from nova_pinning.bridge.offline import nova_judgement
     return list(flavor_check_run.check(flavors, nova_judgement.judging,
                                        *arguments, **options))

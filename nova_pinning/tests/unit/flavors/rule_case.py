@@ -3,7 +3,7 @@
 
 import dataclasses
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.flavors import host_separation
 from nova_pinning.flavors import release_support
 from nova_pinning.model import nova_release

@@ -6,7 +6,7 @@ import dataclasses
 import ddt
 import yaml
 
-from nova_pinning.bridge import nova_judgement
+from nova_pinning.bridge.offline import nova_judgement
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue

@@ -12,7 +12,7 @@ from nova import exception
 from nova import objects
 from nova.virt import hardware
 
-from nova_pinning.bridge import nova_judgement
+from nova_pinning.bridge.offline import nova_judgement
 from nova_pinning.document import schema
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue

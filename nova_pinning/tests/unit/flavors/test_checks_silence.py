@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import hypothesis
 from hypothesis import strategies
 
-from nova_pinning.bridge import nova_judgement
+from nova_pinning.bridge.offline import nova_judgement
 from nova_pinning.bridge import preview
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import flavor_check_run

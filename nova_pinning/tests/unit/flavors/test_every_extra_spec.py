@@ -15,8 +15,8 @@ import pathlib
 import ddt
 import yaml
 
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.bridge import preview
-from nova_pinning.bridge import standalone
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors.checks import flavor_check_run

@@ -7,7 +7,7 @@ import re
 import ddt
 from nova.virt import hardware
 
-from nova_pinning.bridge import nova_judgement
+from nova_pinning.bridge.offline import nova_judgement
 from nova_pinning.flavors.checks import nova_exceptions
 from nova_pinning.tests.unit.flavors.rule_case import dedicated
 from nova_pinning.tests.unit.flavors.rule_case import mixed

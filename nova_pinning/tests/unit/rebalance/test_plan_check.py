@@ -3,7 +3,7 @@
 
 import dataclasses
 
-from nova_pinning.bridge import fleet_claim
+from nova_pinning.bridge.offline import fleet_claim
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_check
 from nova_pinning.rebalance import plan_model

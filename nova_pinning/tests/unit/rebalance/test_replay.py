@@ -12,8 +12,8 @@ from benchmarks import bytedance
 from nova_pinning.admission import devices
 from nova_pinning.admission import outcome
 from nova_pinning.bridge import claim
-from nova_pinning.bridge import fleet_claim
 from nova_pinning.bridge import nova_objects
+from nova_pinning.bridge.offline import fleet_claim
 from nova_pinning.fit import threads
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate

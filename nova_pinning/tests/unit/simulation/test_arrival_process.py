@@ -9,7 +9,7 @@ import hypothesis
 from hypothesis import strategies
 import testtools
 
-from nova_pinning.bridge import flavor_request
+from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process

@@ -5,7 +5,7 @@ import dataclasses
 import html.parser
 import json
 
-from nova_pinning.bridge import flavor_request
+from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.capacity import capacity
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import problems

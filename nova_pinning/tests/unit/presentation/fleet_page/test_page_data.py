@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 
-from nova_pinning.bridge import flavor_request
+from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import size_limits
 from nova_pinning.explain import verdict_summary

@@ -27,10 +27,10 @@ import dataclasses
 import datetime
 from typing import TypeVar
 
-from nova_pinning.bridge import fleet_import_devices
-from nova_pinning.bridge import fleet_import_guests
-from nova_pinning.bridge import fleet_import_hosts
-from nova_pinning.bridge import nova_database
+from nova_pinning.bridge.importer import fleet_import_devices
+from nova_pinning.bridge.importer import fleet_import_guests
+from nova_pinning.bridge.importer import fleet_import_hosts
+from nova_pinning.bridge.importer import nova_database
 from nova_pinning.fleet import snapshot
 
 #: Rows of a page of numbers and times.

@@ -2,7 +2,7 @@
 """What a flavor and an image ask for, read by nova's own code.
 
 Importing it imports nova, which takes seconds, but not the libvirt driver.
-Call ``bridge.standalone.prepare()`` first.
+Call ``bridge.offline.standalone.prepare()`` first.
 """
 
 from collections.abc import Iterable
@@ -17,9 +17,9 @@ from nova import objects
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
-from nova_pinning.bridge import nova_options
-from nova_pinning.bridge import order
-from nova_pinning.bridge import placement_queries
+from nova_pinning.bridge.offline import nova_options
+from nova_pinning.bridge.offline import order
+from nova_pinning.bridge.offline import placement_queries
 from nova_pinning.bridge import topology
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model

@@ -4,7 +4,7 @@
 ``predict_claim`` asks nova's fit where the engine cannot tell, and so costs
 little; ``claimed_fit`` has nova's claim itself decide, of any guest.
 
-Importing this imports nova: call ``bridge.standalone.prepare()`` first.
+Importing this imports nova: call ``standalone.prepare()`` first.
 """
 
 from collections.abc import Iterator

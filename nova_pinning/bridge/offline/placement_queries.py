@@ -11,8 +11,8 @@ from nova.scheduler import request_filter
 from nova.scheduler import utils
 
 from nova_pinning.admission import guest_request
-from nova_pinning.bridge import nova_capabilities
-from nova_pinning.bridge import order
+from nova_pinning.bridge.offline import nova_capabilities
+from nova_pinning.bridge.offline import order
 
 CONF = nova.conf.CONF
 

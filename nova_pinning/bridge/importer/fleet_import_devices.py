@@ -14,9 +14,9 @@ from oslo_serialization import jsonutils
 import sqlalchemy as sa
 
 from nova_pinning.admission import devices
-from nova_pinning.bridge import fleet_import_guests
-from nova_pinning.bridge import fleet_import_hosts
-from nova_pinning.bridge import nova_database
+from nova_pinning.bridge.importer import fleet_import_guests
+from nova_pinning.bridge.importer import fleet_import_hosts
+from nova_pinning.bridge.importer import nova_database
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import flag
 

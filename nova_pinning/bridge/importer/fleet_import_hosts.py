@@ -18,7 +18,7 @@ from oslo_serialization import jsonutils
 from oslo_versionedobjects import exception as ovo_exception
 import sqlalchemy as sa
 
-from nova_pinning.bridge import nova_database
+from nova_pinning.bridge.importer import nova_database
 from nova_pinning.bridge import topology
 from nova_pinning import cpuset
 from nova_pinning.fleet import cpu_models

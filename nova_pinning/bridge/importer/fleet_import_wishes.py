@@ -17,8 +17,8 @@ from nova import objects
 from oslo_serialization import jsonutils
 import sqlalchemy as sa
 
-from nova_pinning.bridge import fleet_import_hosts
-from nova_pinning.bridge import nova_database
+from nova_pinning.bridge.importer import fleet_import_hosts
+from nova_pinning.bridge.importer import nova_database
 from nova_pinning.fleet import snapshot
 
 _SPEC = api_models.RequestSpec

@@ -7,7 +7,7 @@ small fleet. The first question does.
 
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning import fit
 from nova_pinning import model
 
@@ -15,9 +15,9 @@ from nova_pinning import model
 def predict_claim(
     attempt: fit.ClaimAttempt, choice: fit.CellChoice, bounds: fit.ClaimBounds,
 ) -> fit.Claim | model.Refusal:
-    """As :func:`nova_pinning.bridge.fleet_claim.predict_claim`."""
+    """As :func:`nova_pinning.bridge.offline.fleet_claim.predict_claim`."""
     standalone.prepare()
-    from nova_pinning.bridge import fleet_claim
+    from nova_pinning.bridge.offline import fleet_claim
     return fleet_claim.predict_claim(attempt, choice, bounds)
 
 
@@ -26,7 +26,7 @@ def claimed_fit(
     request: guest_request.GuestRequest,
     packs_cells: bool = False,
 ) -> model.Fit | None:
-    """As :func:`nova_pinning.bridge.fleet_claim.claimed_fit`."""
+    """As :func:`nova_pinning.bridge.offline.fleet_claim.claimed_fit`."""
     standalone.prepare()
-    from nova_pinning.bridge import fleet_claim
+    from nova_pinning.bridge.offline import fleet_claim
     return fleet_claim.claimed_fit(occupancy, request, packs_cells)

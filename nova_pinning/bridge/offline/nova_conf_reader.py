@@ -19,7 +19,7 @@ import re
 
 from oslo_config import cfg
 
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import standalone
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host.check import facts
@@ -145,7 +145,7 @@ def load(source: NovaConfSource,
     from nova.pci import devspec
     from nova.virt import hardware
 
-    from nova_pinning.bridge import nova_capabilities
+    from nova_pinning.bridge.offline import nova_capabilities
     conf = cfg.ConfigOpts()
     for module in (compute, libvirt, pci):
         module.register_opts(conf)

@@ -18,9 +18,9 @@ from nova import objects
 from oslo_serialization import jsonutils
 import sqlalchemy as sa
 
-from nova_pinning.bridge import fleet_import_guests
-from nova_pinning.bridge import fleet_import_hosts
-from nova_pinning.bridge import nova_database
+from nova_pinning.bridge.importer import fleet_import_guests
+from nova_pinning.bridge.importer import fleet_import_hosts
+from nova_pinning.bridge.importer import nova_database
 from nova_pinning.bridge import nova_objects
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model

@@ -21,12 +21,12 @@ from typing import Any
 
 from nova import objects
 
-from nova_pinning.bridge import fleet_import_cells
-from nova_pinning.bridge import fleet_import_guests
-from nova_pinning.bridge import fleet_import_hosts
-from nova_pinning.bridge import fleet_import_settings
-from nova_pinning.bridge import fleet_import_wishes
-from nova_pinning.bridge import nova_database
+from nova_pinning.bridge.importer import fleet_import_cells
+from nova_pinning.bridge.importer import fleet_import_guests
+from nova_pinning.bridge.importer import fleet_import_hosts
+from nova_pinning.bridge.importer import fleet_import_settings
+from nova_pinning.bridge.importer import fleet_import_wishes
+from nova_pinning.bridge.importer import nova_database
 from nova_pinning import cpuset
 from nova_pinning.fit import usage
 from nova_pinning.fleet import host_completion

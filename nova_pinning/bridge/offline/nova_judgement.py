@@ -23,8 +23,8 @@ from nova import objects
 from nova.pci import request as pci_request
 from nova.virt import hardware
 
-from nova_pinning.bridge import nova_capabilities
-from nova_pinning.bridge import nova_options
+from nova_pinning.bridge.offline import nova_capabilities
+from nova_pinning.bridge.offline import nova_options
 from nova_pinning.bridge import topology
 from nova_pinning.checks import check_rule
 from nova_pinning import errors

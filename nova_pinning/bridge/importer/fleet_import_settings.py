@@ -6,7 +6,7 @@ from nova.pci import request as pci_request
 from oslo_config import cfg
 
 from nova_pinning.admission import scheduler_rules
-from nova_pinning.bridge import nova_conf_reader
+from nova_pinning.bridge.offline import nova_conf_reader
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 

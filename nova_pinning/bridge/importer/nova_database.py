@@ -28,8 +28,8 @@ from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exception
 
-from nova_pinning.bridge import nova_conf_reader
-from nova_pinning.bridge import standalone
+from nova_pinning.bridge.offline import nova_conf_reader
+from nova_pinning.bridge.offline import standalone
 from nova_pinning import errors
 
 #: What a program without a command line of nova's own loads by default is
