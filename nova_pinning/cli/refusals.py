@@ -21,6 +21,7 @@ from nova_pinning import model
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
 from nova_pinning.scheduler import record
+from nova_pinning.scheduler import record_reader
 
 _UNSET = '[pinning] metrics_directory'
 
@@ -112,7 +113,7 @@ def _read(directory: str) -> tuple[list[record.ProcessRecord], list[str]]:
     """What can be read, and notes about what cannot."""
     memories: list[record.ProcessRecord] = []
     notes: list[str] = []
-    for _path, read in record.read(directory):
+    for _path, read in record_reader.read(directory):
         if isinstance(read, record.ProcessRecord):
             memories.append(read)
         else:

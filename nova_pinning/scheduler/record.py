@@ -3,33 +3,28 @@
 
 Each process of nova-scheduler keeps its own, and writes them into a file of
 ``[pinning] metrics_directory``. ``nova-pinning explain`` reads these files.
-Nothing of nova is imported here, and what
-reads them only where it is used: nova-scheduler does without.
+Nothing of nova is imported here. ``record_reader`` reads them, which
+nova-scheduler does without.
 """
 
 import collections
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import contextlib
 import dataclasses
 import datetime
-import glob
 import json
 import os
 import socket
 import threading
-from typing import Annotated
 from typing import Any
 from typing import NamedTuple
 
 from oslo_context import context
 
 from nova_pinning import conf
-from nova_pinning import errors
 
 #: The files of all processes.
-_PATTERN = 'nova-pinning-*.json'
+PATTERN = 'nova-pinning-*.json'
 
 
 class RecordedCause(NamedTuple):
@@ -165,70 +160,3 @@ def as_dict(refusal: NoHost) -> dict[str, Any]:
                          'example': str(example), 'figures': str(figures)}
                         for reason, hosts, example, figures in causes]
             for name, causes in refusal.refused.items()}}
-
-
-def loads(text: str, source_name: str = '') -> ProcessRecord:
-    """What a process remembers, from the text of its document.
-
-    :param source_name: what errors call it
-    :raises errors.InputError: if it is something else, or of another version
-    """
-    from nova_pinning.document import codec
-    from nova_pinning.document import json_text
-    from nova_pinning.document import terms
-    from nova_pinning.document import typed_document
-
-    # As now() gives it: such texts are in the order of the times.
-    time = Annotated[str, codec.Limit(
-        title='a time in UTC such as 2026-01-31T12:00:00.000Z',
-        pattern='^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}'
-                '[.][0-9]{3}Z$')]
-    cause = Annotated[RecordedCause, codec.Fields(hosts=terms.Amount)]
-    refusal = Annotated[NoHost, codec.Fields(
-        time=time, refused=Mapping[str, tuple[cause, ...]])]
-    found: ProcessRecord = typed_document.read(
-        Annotated[ProcessRecord, codec.Fields(
-            process=terms.Count, since=time, limit=terms.Amount,
-            forgotten=terms.Amount, refusals=tuple[refusal, ...])],
-        json_text.parse(text, source_name), version=1)
-    return found
-
-
-def read(
-        directory: str
-) -> Iterator[tuple[str, ProcessRecord | errors.InputError]]:
-    """What all processes remember that have written into a directory.
-
-    :returns: by path; for a file that cannot be read or is not one of ours,
-        why
-    :raises errors.InputError: if the directory cannot be read
-    """
-    try:
-        os.listdir(directory)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, 'strerror', None) or str(error)
-        raise errors.InputError(
-            f'cannot be read: {reason}',
-            errors.Location(directory)) from error
-    for path in sorted(glob.glob(
-            os.path.join(glob.escape(directory), _PATTERN))):
-        record = _read(path)
-        if record is not None:
-            yield path, record
-
-
-def _read(path: str) -> ProcessRecord | errors.InputError | None:
-    """None for one that has gone in the meantime, as its process did."""
-    from nova_pinning.document import packed
-
-    with contextlib.suppress(FileNotFoundError):
-        if not os.path.isfile(path):
-            os.stat(path)
-            # A named pipe would never end.
-            return errors.InputError('is not a regular file',
-                                     errors.Location(path))
-        try:
-            return loads(packed.read(path), path)
-        except errors.InputError as error:
-            return error
-    return None

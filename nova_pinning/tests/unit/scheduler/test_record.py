@@ -18,6 +18,7 @@ from oslo_context import fixture as oslo_fixture
 from nova_pinning import errors
 from nova_pinning import model
 from nova_pinning.scheduler import record
+from nova_pinning.scheduler import record_reader
 from nova_pinning.tests.unit import unit_base
 
 CAUSE = record.RecordedCause('free-cpus', 48, 'cmp-1', 'cell 0 has 4 free')
@@ -72,7 +73,8 @@ class TestRing(unit_base.TestCase):
 
     def _names(self, ring):
         return [
-            refusal.instance for refusal in record.loads(ring.text()).refusals]
+            refusal.instance
+            for refusal in record_reader.loads(ring.text()).refusals]
 
     @ddt.data((0, []), (1, ['3']), (3, ['1', '2', '3']),
               (9, ['0', '1', '2', '3']))
@@ -84,7 +86,7 @@ class TestRing(unit_base.TestCase):
             ring.add(no_host(str(number)))
         self.assertEqual(names, self._names(ring))
         self.assertEqual(4, ring.count)
-        memory = record.loads(ring.text())
+        memory = record_reader.loads(ring.text())
         self.assertEqual((kept, 4 - len(names), os.getpid()),
                          (memory.limit, memory.forgotten, memory.process))
 
@@ -102,7 +104,7 @@ class TestRing(unit_base.TestCase):
         def look():
             barrier.wait()
             for _ in range(20):
-                memory = record.loads(ring.text())
+                memory = record_reader.loads(ring.text())
                 for thread in range(8):
                     numbers = [
                         int(refusal.instance.split('-')[1])
@@ -119,7 +121,7 @@ class TestRing(unit_base.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual([], wrong)
-        memory = record.loads(ring.text())
+        memory = record_reader.loads(ring.text())
         self.assertEqual((1600, 1550, 50), (
             ring.count, memory.forgotten, len(memory.refusals)))
         self.assertEqual(
@@ -142,7 +144,7 @@ class TestDocument(unit_base.TestCase):
         for refusal in refusals:
             ring.add(refusal)
         text = ring.text()
-        self.assertEqual(tuple(refusals), record.loads(text).refusals)
+        self.assertEqual(tuple(refusals), record_reader.loads(text).refusals)
         self.assertEqual(len(refusals) + 2, text.count('\n'))
 
     def test_what_callers_may_give(self):
@@ -150,7 +152,7 @@ class TestDocument(unit_base.TestCase):
         ring = record.RefusalRing(1)
         ring.add(no_host(refused={
             'HostClassFilter': [(model.Reason.HOST_CLASS, 3, 'a', '')]}))
-        [found] = record.loads(ring.text()).refusals
+        [found] = record_reader.loads(ring.text()).refusals
         self.assertEqual({'HostClassFilter': (
             record.RecordedCause('host-class', 3, 'a', ''),)}, found.refused)
 
@@ -162,7 +164,7 @@ class TestDocument(unit_base.TestCase):
     @ddt.unpack
     def test_no_document(self, text, said):
         error = self.assertRaises(
-            errors.InputError, record.loads, text, 'file')
+            errors.InputError, record_reader.loads, text, 'file')
         self.assertIn(said, str(error))
         self.assertIn('file', str(error))
 
@@ -185,7 +187,8 @@ class TestDocument(unit_base.TestCase):
             place = place[part]
         place[key] = value
         error = self.assertRaises(
-            errors.InputError, record.loads, json.dumps(self.value), 'file')
+            errors.InputError, record_reader.loads, json.dumps(self.value),
+            'file')
         self.assertIn(said, str(error))
 
 
@@ -208,7 +211,7 @@ class TestRead(unit_base.TestCase):
         os.mkfifo(os.path.join(self.directory, 'nova-pinning-4.json'))
         os.symlink('gone', os.path.join(self.directory, 'nova-pinning-5.json'))
         found = {os.path.basename(path): what
-                 for path, what in record.read(self.directory)}
+                 for path, what in record_reader.read(self.directory)}
         self.assertEqual(
             ['nova-pinning-1.json', 'nova-pinning-2.json',
              'nova-pinning-4.json'], list(found))
@@ -220,5 +223,5 @@ class TestRead(unit_base.TestCase):
         for name in ('gone', '\0'):
             error = self.assertRaises(
                 errors.InputError, list,
-                record.read(os.path.join(self.directory, name)))
+                record_reader.read(os.path.join(self.directory, name)))
             self.assertIn('cannot be read', str(error))
