@@ -133,8 +133,8 @@ class OfferedHost:
         0 where it counts them with less
     :param children: the other providers of its tree, parents before their
         children, and those that share with it
-    :param gaps: what is not known of it, each kind once; those of traits
-        are about what the names of others begin with that are all known
+    :param gaps: what is not known of it, each kind once; that of traits is
+        about the prefix of those that are known all the same
     :ivar offers: what is known of ``providers`` turned about: the inventories
         of a resource class, each with the index of its provider
     """

@@ -83,8 +83,9 @@ class AdviseTest(cli_case.TestCase):
 
     def test_no_room(self):
         found = self.as_json('--workload', 'cpu', '--host', cli_case.HOST)
-        self.assertIn('xeon-80-dedicated: it has trait '
-                      'CUSTOM_PINNING_DEDICATED', found['flavor_why'])
+        self.assertIn('xeon-80-dedicated: ', found['flavor_why'])
+        self.assertIn('it has trait CUSTOM_PINNING_DEDICATED, which is '
+                      'forbidden', found['flavor_why'])
 
     def test_containers_have_no_flavor(self):
         found = self.as_json('--workload', 'web', '--platform', 'cn',
