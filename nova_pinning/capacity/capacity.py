@@ -9,12 +9,14 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+from typing import TypeAlias
 
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import judge
 from nova_pinning.admission import outcome
 from nova_pinning.capacity import count
 from nova_pinning.capacity import flavor_mix
+from nova_pinning.capacity import shared_pools
 from nova_pinning.capacity import stranded
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
@@ -24,6 +26,8 @@ _NO_ROOM = 'not one more fits'
 _ONLY_BOUND = 'how many fit is known as a bound only'
 _NO_MIX = ('guests with devices, unequal cells, floating vCPUs in NUMA cells, '
            'several page sizes or thread policy isolate are not mixed')
+
+_Guests: TypeAlias = collections.Counter[tuple[shared_pools.SharedDraw, ...]]
 
 #: Is told how much is done, from 0 to 1.
 Progress = Callable[[float], None]
@@ -195,23 +199,60 @@ def _rank(request: guest_request.GuestRequest) -> tuple[object, ...]:
             request.name)
 
 
+class FlavorSum:
+    """Sums up what was counted of one flavor, host by host."""
+
+    def __init__(self) -> None:
+        # By what guests take that hosts share.
+        self._fits: _Guests = collections.Counter()
+        self._certain: _Guests = collections.Counter()
+        self._most: _Guests = collections.Counter()
+        self._unknown = self._totals = 0
+        self._missing: collections.Counter[count.CapacityCause] = (
+            collections.Counter())
+        self._doubts: collections.Counter[outcome.Doubt] = (
+            collections.Counter())
+
+    def add(self, counted: count.HostCount, sign: int = 1) -> None:
+        """Add what was counted of a host, or with -1 take it away."""
+        if not counted.totals and not counted.fits:
+            return
+        self._totals += sign * counted.totals
+        self._fits[counted.draws] += sign * counted.fits
+        self._certain[counted.draws] += sign * counted.certain
+        if counted.most is None:
+            self._unknown += sign
+        else:
+            self._most[counted.draws] += sign * counted.most
+        for cause, guests in counted.missing.items():
+            self._missing[cause] += sign * guests
+        for doubt in counted.doubts:
+            self._doubts[doubt] += sign * counted.fits
+
+    def size(self, request: guest_request.GuestRequest) -> FlavorCapacity:
+        """The sum; what hosts share is there once."""
+        fits = shared_pools.capped(self._fits)
+        missing = +self._missing
+        for draws, guests in fits.items():
+            if guests < self._fits[draws]:
+                missing[count.BY_RESOURCE.get(
+                    draws[0].resource_class, count.CapacityCause.RESOURCES)
+                ] += self._fits[draws] - guests
+        return FlavorCapacity(
+            request, sum(fits.values()),
+            None if self._unknown else sum(
+                shared_pools.capped(self._most).values()),
+            self._totals, dict(missing.most_common()),
+            sum(shared_pools.capped(self._certain).values()),
+            dict(+self._doubts))
+
+
 def _size(request: guest_request.GuestRequest,
-          counts: Sequence[count.HostCount]) -> FlavorCapacity:
-    missing: collections.Counter[count.CapacityCause] = collections.Counter()
-    for host_count in counts:
-        if host_count.missing:
-            missing.update(host_count.missing)
-    doubts: collections.Counter[outcome.Doubt] = collections.Counter()
-    for host_count in counts:
-        for doubt in host_count.doubts:
-            doubts[doubt] += host_count.fits
-    mosts = [host_count.most for host_count in counts]
-    return FlavorCapacity(
-        request, sum([host_count.fits for host_count in counts]),
-        None if None in mosts else sum(filter(None, mosts)),
-        sum([host_count.totals for host_count in counts]),
-        dict(missing.most_common()),
-        sum([host_count.certain for host_count in counts]), dict(doubts))
+          counts: Iterable[count.HostCount]) -> FlavorCapacity:
+    total = FlavorSum()
+    for counted in counts:
+        total.add(counted)
+    return total.size(request)
 
 
 def _mixes(

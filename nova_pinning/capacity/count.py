@@ -28,6 +28,7 @@ from nova_pinning.admission import providers
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.admission import shortages
 from nova_pinning.capacity import search
+from nova_pinning.capacity import shared_pools
 from nova_pinning.fit import capacity
 from nova_pinning.fit import counting
 from nova_pinning.fleet import snapshot
@@ -60,7 +61,7 @@ class CapacityCause(enum.StrEnum):
 
 
 #: The resources that have a cause of their own.
-_BY_RESOURCE = {
+BY_RESOURCE = {
     inventory.VCPU: CapacityCause.PLACEMENT,
     inventory.PCPU: CapacityCause.PLACEMENT,
     inventory.MEMORY_MB: CapacityCause.MEMORY,
@@ -80,6 +81,7 @@ class HostCount(NamedTuple):
     :param doubts: what is not known, so that ``fits`` is a bound: no more
         will fit
     :param least: that fit for all that is known, where there are doubts
+    :param draws: what each of them takes that other hosts share
     """
 
     fits: int
@@ -88,6 +90,7 @@ class HostCount(NamedTuple):
     missing: Mapping[CapacityCause, int]
     doubts: tuple[outcome.Doubt, ...] = ()
     least: int = 0
+    draws: tuple[shared_pools.SharedDraw, ...] = ()
 
     @property
     def certain(self) -> int:
@@ -129,10 +132,12 @@ class CountedHost(NamedTuple):
 
     @property
     def left(self) -> tuple[Hashable, ...]:
-        """What Placement has left of it, for comparing."""
-        return (tuple(sorted(self.offers.items())), *[
-                tuple(sorted(used.items()))
-                for used in self.occupancy.used[1:]])
+        """What Placement has left of it, and who shares, for comparing."""
+        return (tuple(sorted(self.offers.items())),
+                *[(child.uuid if child.is_shared else '',
+                   *sorted(used.items()))
+                  for child, used in zip(self.occupancy.host.children,
+                                         self.occupancy.used[1:])])
 
 
 class Numbering:
@@ -261,6 +266,14 @@ class Counter:
 
     def count(self, host: CountedHost) -> HostCount:
         """How many go on the host, exactly if nothing stands against it."""
+        counted = self._alone(host)
+        if counted.fits and host.occupancy.host.children:
+            return counted._replace(draws=tuple(shared_pools.draws(
+                self.request, host.occupancy)))
+        return counted
+
+    def _alone(self, host: CountedHost) -> HostCount:
+        """How many, if no other host takes of what it shares."""
         doubts = self._gate(host).doubts
         if not doubts:
             return self._count(host)
@@ -480,7 +493,7 @@ class Counter:
             offer = host.offers.get(name)
             if not need:
                 continue
-            cause = _BY_RESOURCE.get(name, CapacityCause.RESOURCES)
+            cause = BY_RESOURCE.get(name, CapacityCause.RESOURCES)
             if offer is None:
                 if providers.is_told(host.occupancy.host, name):
                     return 0, cause
@@ -559,7 +572,7 @@ class Counter:
 def _stopped_by(refusal: outcome.AdmissionRefusal) -> CapacityCause:
     """Why no more guests fit though there is room in the cells."""
     if refusal.layer is outcome.RefusalLayer.PLACEMENT:
-        return _BY_RESOURCE.get(refusal.about, CapacityCause.RESOURCES)
+        return BY_RESOURCE.get(refusal.about, CapacityCause.RESOURCES)
     if refusal.layer is outcome.RefusalLayer.FIT:
         return CapacityCause.ORDER
     return _cause_of(refusal)

@@ -21,7 +21,6 @@ from typing import NamedTuple
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
-from nova_pinning.admission import outcome
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
@@ -67,40 +66,16 @@ class _Added(NamedTuple):
 
 
 class _ClassSum:
-    """Sums over the hosts of one class, by the number of the flavor.
-
-    :ivar unknown: hosts of which it was too much to find out the most
-    """
+    """Sums over the hosts of one class, by the number of the flavor."""
 
     def __init__(self, flavors: int) -> None:
-        self.fits = [0] * flavors
-        self.most = [0] * flavors
-        self.unknown = [0] * flavors
-        self.totals = [0] * flavors
-        self.missing: list[collections.Counter[count.CapacityCause]] = [
-            collections.Counter() for _flavor in range(flavors)]
-        self.certain = [0] * flavors
-        self.doubts: list[collections.Counter[outcome.Doubt]] = [
-            collections.Counter() for _flavor in range(flavors)]
+        self.flavors = [capacity.FlavorSum() for _flavor in range(flavors)]
         self.stranded = stranded.StrandedResources()
 
     def change(self, counts: _Counts, sign: int) -> None:
         """Add what was counted of a host, or with -1 take it away."""
-        for number, host_count in enumerate(counts.counts):
-            if not host_count.totals:
-                continue
-            self.fits[number] += sign * host_count.fits
-            self.totals[number] += sign * host_count.totals
-            if host_count.most is None:
-                self.unknown[number] += sign
-            else:
-                self.most[number] += sign * host_count.most
-            missing = self.missing[number]
-            for cause, guests in host_count.missing.items():
-                missing[cause] += sign * guests
-            self.certain[number] += sign * host_count.certain
-            for doubt in host_count.doubts:
-                self.doubts[number][doubt] += sign * host_count.fits
+        for flavor, host_count in zip(self.flavors, counts.counts):
+            flavor.add(host_count, sign)
         total, one = self.stranded, counts.stranded
         total.free_cpus += sign * one.free_cpus
         total.orphans += sign * one.orphans
@@ -113,16 +88,8 @@ class _ClassSum:
     def sizes(
         self, requests: Sequence[guest_request.GuestRequest],
     ) -> tuple[capacity.FlavorCapacity, ...]:
-        return tuple(capacity.FlavorCapacity(
-            request, self.fits[number],
-            None if self.unknown[number] else self.most[number],
-            self.totals[number],
-            {cause: guests for cause, guests
-             in self.missing[number].most_common() if guests},
-            self.certain[number],
-            {doubt: guests for doubt, guests in self.doubts[number].items()
-             if guests})
-            for number, request in enumerate(requests))
+        return tuple(flavor.size(request) for flavor, request
+                     in zip(self.flavors, requests))
 
     def left(self) -> stranded.StrandedResources:
         """What is stranded, and goes on to be that of this moment."""

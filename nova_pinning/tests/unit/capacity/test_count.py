@@ -363,11 +363,11 @@ class TestCauses(testtools.TestCase):
                  builders.host_cell(1, range(20, 32), 2)]
         guest = wanted(builders.guest((4, 100)))
         self.assertEqual(
-            (6, 6, 6, {}, (), 0), count_one(fleet_host(*cells), guest))
+            (6, 6, 6, {}, (), 0, ()), count_one(fleet_host(*cells), guest))
         closed = dataclasses.replace(
             cells[0], pinned_cpus=cpuset.CpuSet([0, 1, 90, 91]))
         self.assertEqual(
-            (3, 3, 5, {Cause.STRAY_PINS: 2}, (), 0),
+            (3, 3, 5, {Cause.STRAY_PINS: 2}, (), 0, ()),
             count_one(fleet_host(closed, cells[1]), guest))
         # Where it is one of two things, each has its share.
         odd = dataclasses.replace(
@@ -375,7 +375,8 @@ class TestCauses(testtools.TestCase):
         found = count_one(fleet_host(closed, odd), wanted(builders.guest(
             (4, 100), thread_policy=model.ThreadPolicy.REQUIRE)))
         self.assertEqual(
-            (0, 0, 3, {Cause.STRAY_PINS: 2, Cause.CORES: 1}, (), 0), found)
+            (0, 0, 3, {Cause.STRAY_PINS: 2, Cause.CORES: 1}, (), 0, ()),
+            found)
 
     def test_memory(self):
         self.assertEqual({Cause.MEMORY: 5}, self._missing(
