@@ -158,10 +158,10 @@ class TestCommand(ApplyTestCase):
              for change in changes['aggregates']])
         by_name = {change['host']: change for change in changes['hosts']}
         self.assertEqual(
-            {'host': 'd-2', 'provider': self.provider('d-2'),
+            {'host': 'd-2', 'node': 'd-2', 'provider': self.provider('d-2'),
              'group': 'enterprise', 'class': 'dedicated',
              'add_traits': [placement_traits.DEDICATED],
-             'remove_traits': [placement_traits.SHARED],
+             'remove_traits': [placement_traits.SHARED], 'kept_traits': [],
              'join_aggregates': ['pinned'], 'leave_aggregates': ['floating'],
              'strangers': []}, by_name['d-2'])
         self.run_apply('--format', 'json', status=2)
