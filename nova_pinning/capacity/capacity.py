@@ -16,6 +16,7 @@ from nova_pinning.admission import judge
 from nova_pinning.admission import outcome
 from nova_pinning.capacity import count
 from nova_pinning.capacity import flavor_mix
+from nova_pinning.capacity import like_hosts
 from nova_pinning.capacity import shared_pools
 from nova_pinning.capacity import stranded
 from nova_pinning.fleet import occupied
@@ -147,7 +148,7 @@ def measure(
     counted, hosts = [], []
     finder = stranded.StrandedFinder(counters)
     number = max(1, len(fleet.hosts))
-    numbering = count.Numbering(admission.rules.counts_guests)
+    numbering = like_hosts.Numbering(admission.rules.counts_guests)
     for counted_host in map(numbering.host,
                             occupied.of_fleet(fleet).values()):
         counts = tuple([counter.count(counted_host) for counter in counters])
@@ -256,7 +257,7 @@ def _size(request: guest_request.GuestRequest,
 
 
 def _mixes(
-    counters: Sequence[count.Counter], hosts: Sequence[count.CountedHost],
+    counters: Sequence[count.Counter], hosts: Sequence[like_hosts.CountedHost],
     capacities: Sequence[HostCapacity], weights: Mapping[str, int],
 ) -> tuple[SoldMix, ...]:
     """A mix for pinned guests, and one for those that float."""

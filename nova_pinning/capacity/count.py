@@ -11,29 +11,24 @@ the same for guests of one NUMA cell without devices, and for most others; see
 """
 
 from collections.abc import Hashable
-from collections.abc import Iterable
 from collections.abc import Mapping
 import enum
 from typing import NamedTuple
 
-from nova_pinning.admission import devices
-from nova_pinning.admission import filter_rules
 from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
-from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import providers
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.admission import shortages
+from nova_pinning.capacity import like_hosts
 from nova_pinning.capacity import search
 from nova_pinning.capacity import shared_pools
 from nova_pinning.fit import capacity
 from nova_pinning.fit import counting
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
-from nova_pinning.model import hostclass
 from nova_pinning.placement import cache_resources
 from nova_pinning.placement import inventory
 
@@ -104,105 +99,6 @@ _MOST_IN_TURN = 10_000
 _NOTHING = HostCount(0, 0, 0, {})
 
 
-class CountedHost(NamedTuple):
-    """A host with what counts of it, looked at once for all flavors.
-
-    :param numbers: of the cells, equal for those that are alike
-    :param kind: equal for hosts whose cells and free devices are alike
-    :param site: equal for hosts that are offered and filtered alike, room
-        apart
-    :param free_cpus: free dedicated CPUs, but for as many as guests have
-        elsewhere that should have them
-    :param offers: what the host's own provider has left of each resource,
-        and how it gives it
-    :param has_pcpus: whether pinned vCPUs count as PCPU
-    :param has_stray_pins: whether any cell has
-    """
-
-    occupancy: host_occupancy.HostOccupancy
-    cells: tuple[counting.CountedCell, ...]
-    numbers: tuple[int, ...]
-    pools: tuple[snapshot.PciPool, ...]
-    kind: int
-    site: int
-    free_cpus: int
-    offers: Mapping[str, tuple[int, inventory.Inventory]]
-    has_pcpus: bool
-    has_stray_pins: bool
-
-    @property
-    def left(self) -> tuple[Hashable, ...]:
-        """What Placement has left of it, and who shares, for comparing."""
-        return (tuple(sorted(self.offers.items())),
-                *[(child.uuid if child.is_shared else '',
-                   *sorted(used.items()))
-                  for child, used in zip(self.occupancy.host.children,
-                                         self.occupancy.used[1:])])
-
-
-class Numbering:
-    """Looks at hosts, and numbers what is alike: cells, kinds and sites.
-
-    Counters remember what they found by these numbers, so all their hosts
-    need the same numbering.
-
-    :param counts_guests: as SchedulerRules has it
-    """
-
-    def __init__(self, counts_guests: bool = True) -> None:
-        self._counts_guests = counts_guests
-        self._alike: dict[Hashable, int] = {}
-        self._kinds: dict[Hashable, int] = {}
-        self._sites: dict[Hashable, int] = {}
-
-    def host(self, occupancy: host_occupancy.HostOccupancy) -> CountedHost:
-        """A host with its guests."""
-        cells = counting.cells(occupancy.engine)
-        pools = devices.free(occupancy.host.pci_pools, occupancy.device_uses)
-        alike = self._alike
-        numbers = tuple([alike.setdefault(cell.key, len(alike))
-                         for cell in cells])
-        # Devices are near cells by their ids.
-        kind = numbers, tuple([cell.view.id for cell in cells]), pools
-        site = _site(occupancy, cells, self._counts_guests)
-        return CountedHost(
-            occupancy, cells, numbers, pools,
-            self._kinds.setdefault(kind, len(self._kinds)),
-            self._sites.setdefault(site, len(self._sites)),
-            sum(map(_free_cpus, cells)),
-            {name: (int(has.capacity) - occupancy.resources_used.get(name, 0),
-                    has)
-             for name, has in occupancy.inventories.items()},
-            inventory.PCPU in occupancy.inventories,
-            any([cell.view.has_stray_pins for cell in cells]))
-
-
-def _site(occupancy: host_occupancy.HostOccupancy,
-          cells: Iterable[counting.CountedCell],
-          counts_guests: bool) -> Hashable:
-    """All that answers depend on beside what is free."""
-    host = occupancy.host
-    host_class: Hashable
-    try:
-        host_class = filter_rules.host_class(occupancy)
-    except hostclass.UnknownClass as error:
-        host_class = str(error)
-    return (
-        host.traits, host.aggregates, host.children, host.gaps,
-        host.is_enabled, host.known_class, host_class,
-        len(occupancy.guests) if counts_guests else None,
-        host.is_opaque, host.inventories is None, host.disk_gib is None,
-        frozenset(occupancy.inventories), host.pci_pools,
-        any([max(cell.threads, default=1) > 1 for cell in cells]))
-
-
-def _free_cpus(cell: counting.CountedCell) -> int:
-    view = cell.view
-    if not view.has_stray_pins:
-        return cell.free_cpus
-    return max(0, cell.free_cpus - len(view.pinned_cpus - view.dedicated_cpus))
-
-
 class _Gate(NamedTuple):
     """What is said of a flavor on like hosts, room apart.
 
@@ -222,7 +118,7 @@ class _Gate(NamedTuple):
 class Counter:
     """Counts guests of one flavor on hosts, and remembers what it found.
 
-    The hosts have to come from one :class:`Numbering`.
+    The hosts have to come from one :class:`like_hosts.Numbering`.
 
     :ivar demands: of its guest cells, those that differ
     :ivar memory_cause: what is missing where its memory is
@@ -264,7 +160,7 @@ class Counter:
         self._budget = search.SearchBudget()
         self._deviceless: Counter | None = None
 
-    def count(self, host: CountedHost) -> HostCount:
+    def count(self, host: like_hosts.CountedHost) -> HostCount:
         """How many go on the host, exactly if nothing stands against it."""
         counted = self._alone(host)
         if counted.fits and host.occupancy.host.children:
@@ -272,7 +168,7 @@ class Counter:
                 self.request, host.occupancy)))
         return counted
 
-    def _alone(self, host: CountedHost) -> HostCount:
+    def _alone(self, host: like_hosts.CountedHost) -> HostCount:
         """How many, if no other host takes of what it shares."""
         doubts = self._gate(host).doubts
         if not doubts:
@@ -289,7 +185,7 @@ class Counter:
             outcome.Admitted)
         return counted._replace(doubts=doubts, least=int(least))
 
-    def _bound(self, host: CountedHost) -> HostCount:
+    def _bound(self, host: like_hosts.CountedHost) -> HostCount:
         """How many go on a host at most of which not all is known."""
         fleet_host = host.occupancy.host
         known = gaps.without_devices(fleet_host, self.request)
@@ -306,7 +202,7 @@ class Counter:
             **counted.missing,
             CapacityCause.DEVICES: counted.fits - limit})
 
-    def _by_placement(self, host: CountedHost) -> HostCount:
+    def _by_placement(self, host: like_hosts.CountedHost) -> HostCount:
         """By what Placement has of a host, and nothing else tells."""
         if self.request.topology is None:
             return self._count(host)
@@ -319,7 +215,7 @@ class Counter:
             return HostCount(0, 0, fits, {cause: fits})
         return HostCount(fits, fits, fits, {})
 
-    def _count(self, host: CountedHost) -> HostCount:
+    def _count(self, host: like_hosts.CountedHost) -> HostCount:
         totals = self._by_totals(host)
         if not totals:
             return _NOTHING
@@ -354,7 +250,7 @@ class Counter:
             missing[cause] = missing.get(cause, 0) + left - fits
         return HostCount(fits, found, totals, missing)
 
-    def _cells_cause(self, host: CountedHost) -> CapacityCause:
+    def _cells_cause(self, host: like_hosts.CountedHost) -> CapacityCause:
         """Why the cells have fewer CPUs than all of them together."""
         largest = max([len(cell.view.dedicated_cpus) for cell in host.cells],
                       default=0)
@@ -364,14 +260,14 @@ class Counter:
             return CapacityCause.CELL_SIZE
         return CapacityCause.CELLS
 
-    def limits(self, host: CountedHost) -> counting.Counts:
+    def limits(self, host: like_hosts.CountedHost) -> counting.Counts:
         """By what the host cells have, order and devices overlooked."""
         limits = self._limits.get(host.kind)
         if limits is None:
             limits = self._limits[host.kind] = self._by_cells(host)
         return limits
 
-    def _without_stray(self, host: CountedHost) -> int:
+    def _without_stray(self, host: like_hosts.CountedHost) -> int:
         """By free CPUs of cells where no guest is on other CPUs."""
         limit = counting.UNLIMITED
         if not self.is_pinned or not host.has_stray_pins:
@@ -383,7 +279,7 @@ class Counter:
                        for is_stray, counts in zip(stray, row)]), share))
         return limit
 
-    def _by_cells(self, host: CountedHost) -> counting.Counts:
+    def _by_cells(self, host: like_hosts.CountedHost) -> counting.Counts:
         guest = self.request.topology
         if guest is None:
             return counting.Counts(*[counting.UNLIMITED] * 3)
@@ -402,7 +298,9 @@ class Counter:
                 limits[index] = min(limits[index], limit)
         return counting.Counts(*limits)
 
-    def cell_counts(self, host: CountedHost) -> list[list[counting.Counts]]:
+    def cell_counts(
+        self, host: like_hosts.CountedHost,
+    ) -> list[list[counting.Counts]]:
         """For each different guest cell what each host cell takes."""
         return [[self.counts_of(index, number, cell)
                  for number, cell in zip(host.numbers, host.cells)]
@@ -424,7 +322,7 @@ class Counter:
                 cell, guest, self.demands[index])
         return counts
 
-    def _by_totals(self, host: CountedHost) -> int:
+    def _by_totals(self, host: like_hosts.CountedHost) -> int:
         """By what the host as a whole has free of CPUs and of vCPUs."""
         limit = counting.UNLIMITED
         if self._pinned:
@@ -434,13 +332,13 @@ class Counter:
             limit = min(limit, max(0, free) // self._floating)
         return limit
 
-    def _gate(self, host: CountedHost) -> _Gate:
+    def _gate(self, host: like_hosts.CountedHost) -> _Gate:
         gate = self._gates.get(host.site)
         if gate is None:
             gate = self._gates[host.site] = self._make_gate(host)
         return gate
 
-    def _make_gate(self, host: CountedHost) -> _Gate:
+    def _make_gate(self, host: like_hosts.CountedHost) -> _Gate:
         """What keeps all guests of the flavor off the host, if anything."""
         occupancy, request = host.occupancy, self.request
         found = self._judge.standing(request, occupancy)
@@ -466,7 +364,7 @@ class Counter:
             *found.doubts, *min(by_query, key=len, default=())))),
             all(_comes_of_root(query, occupancy.host) for query in queries))
 
-    def _offered(self, host: CountedHost,
+    def _offered(self, host: like_hosts.CountedHost,
                  count: int) -> tuple[int, CapacityCause]:
         """How many guests Placement has resources for, and which it lacks.
 
@@ -486,7 +384,7 @@ class Counter:
         return best or (counting.UNLIMITED, CapacityCause.PLACEMENT)
 
     def _offered_to(self, query: guest_request.CandidatesQuery,
-                    host: CountedHost) -> tuple[int, CapacityCause]:
+                    host: like_hosts.CountedHost) -> tuple[int, CapacityCause]:
         use = self._use(host)
         scarcest = counting.UNLIMITED, CapacityCause.PLACEMENT
         for name, need in query.resources.items():
@@ -508,7 +406,7 @@ class Counter:
                 scarcest = times, cause
         return scarcest
 
-    def _use(self, host: CountedHost) -> Mapping[str, int]:
+    def _use(self, host: like_hosts.CountedHost) -> Mapping[str, int]:
         """What a guest counts in Placement once it is there.
 
         Of other resources than these as much as it asks for.
@@ -522,7 +420,7 @@ class Counter:
         return use
 
     def _packed(
-        self, host: CountedHost, limit: int,
+        self, host: like_hosts.CountedHost, limit: int,
     ) -> tuple[int, int | None, CapacityCause]:
         """What nova places, what fits at most, and what is in the way."""
         # Else the limit has in it what Placement has left.
@@ -534,7 +432,7 @@ class Counter:
         return packed
 
     def _pack(
-        self, host: CountedHost, limit: int,
+        self, host: like_hosts.CountedHost, limit: int,
     ) -> tuple[int, int | None, CapacityCause]:
         request, engine = self.request, host.occupancy.engine
         guest = request.topology
@@ -555,7 +453,7 @@ class Counter:
         return fits, search.most(
             request, engine, host.pools, limit, self._budget), cause
 
-    def _in_turn(self, host: CountedHost,
+    def _in_turn(self, host: like_hosts.CountedHost,
                  limit: int) -> tuple[int, CapacityCause]:
         """Guests as nova places them one after another, and what stops it."""
         occupancy = host.occupancy

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nova_pinning.capacity import count
+from nova_pinning.capacity import like_hosts
 from nova_pinning import fit
 from nova_pinning.fit import capacity
 from nova_pinning.fit import counting
@@ -95,7 +96,7 @@ def can_mix(counter: count.Counter) -> bool:
 
 
 def mix(
-    counted_hosts: Sequence[count.CountedHost],
+    counted_hosts: Sequence[like_hosts.CountedHost],
     counters: Sequence[count.Counter],
     counts: Sequence[Sequence[count.HostCount]], weights: Sequence[int],
     progress: Callable[[], None] = lambda: None,
@@ -235,7 +236,7 @@ def _spread(rooms: list[fit.Room], size: fit.Size, within: int) -> int:
     return taken
 
 
-def _host(counted_host: count.CountedHost, takes: tuple[bool, ...],
+def _host(counted_host: like_hosts.CountedHost, takes: tuple[bool, ...],
           is_pinned: bool, is_paired: bool) -> _MixedHost:
     left = [counted_host.offers[name][0] if name in counted_host.offers
             else counting.UNLIMITED

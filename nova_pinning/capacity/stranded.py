@@ -14,6 +14,7 @@ import dataclasses
 import functools
 
 from nova_pinning.capacity import count
+from nova_pinning.capacity import like_hosts
 from nova_pinning import fit
 from nova_pinning.fit import counting
 from nova_pinning import model
@@ -74,7 +75,7 @@ class StrandedFinder:
         # And with those of them that fit on the host, as bits.
         self._known: dict[tuple[int, int], StrandedResources] = {}
 
-    def on_host(self, host: count.CountedHost,
+    def on_host(self, host: like_hosts.CountedHost,
                 counts: Sequence[count.HostCount]) -> StrandedResources:
         """What is stranded on one host.
 
@@ -83,7 +84,7 @@ class StrandedFinder:
         return total(self.on_cells(host, counts))
 
     def on_cells(
-        self, host: count.CountedHost, counts: Sequence[count.HostCount],
+        self, host: like_hosts.CountedHost, counts: Sequence[count.HostCount],
     ) -> Iterator[StrandedResources]:
         """What is stranded on each cell of a host, in their order.
 
@@ -110,7 +111,7 @@ class StrandedFinder:
                 self._known[key] = here
             yield here
 
-    def _needs_on(self, host: count.CountedHost,
+    def _needs_on(self, host: like_hosts.CountedHost,
                   which: int) -> list[tuple[int, fit.Size]]:
         """What the flavors need that have room on a cell, with their places.
 
@@ -126,7 +127,7 @@ class StrandedFinder:
                 and counter.counts_of(index, number, cell).memory]
         return self._needs[number]
 
-    def _cause(self, host: count.CountedHost, which: int,
+    def _cause(self, host: like_hosts.CountedHost, which: int,
                counts: Sequence[count.HostCount]) -> count.CapacityCause:
         """Why no flavor fits on a cell: what the nearest of them lacks."""
         if host.cells[which].view.has_stray_pins:

@@ -24,6 +24,7 @@ from nova_pinning.admission import judge
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
+from nova_pinning.capacity import like_hosts
 from nova_pinning.capacity import stranded
 from nova_pinning.checks import check_rule
 from nova_pinning.exporter import host_facts
@@ -38,7 +39,7 @@ MOST_STATES_PER_HOST = 8
 _FEWEST_STATES = 10_000
 _NO_RULES = scheduler_rules.SchedulerRules()
 #: What of a host has no part in what fits on it, or is part of its kind, its
-#: site and its offers (count.CountedHost). All else tells states apart.
+#: site and its offers (like_hosts.CountedHost). All else tells states apart.
 _OUT_OF_STATE = frozenset({
     'name', 'cells', 'pci_pools', 'l3_domains', 'traits', 'aggregates',
     'inventories', 'held', 'resources', 'disabled_reason', 'nova_cell',
@@ -128,7 +129,7 @@ class FleetTally:
         self._counters = [count.Counter(request, admission)
                           for request in self.requests]
         self._finder = stranded.StrandedFinder(self._counters)
-        self._numbering = count.Numbering(self.rules.counts_guests)
+        self._numbering = like_hosts.Numbering(self.rules.counts_guests)
         self._known: dict[Hashable, _Counts] = {}
 
     @property
@@ -175,7 +176,7 @@ class FleetTally:
             for host_class in (*hostclass.HostClass, None)
             for one in (self._sums.get(host_class, none),)}
 
-    def _replace(self, counted: count.CountedHost, findings: dict[
+    def _replace(self, counted: like_hosts.CountedHost, findings: dict[
             str, collections.Counter[tuple[str, check_rule.Severity]]],
     ) -> None:
         found = counted.occupancy
@@ -202,7 +203,7 @@ class FleetTally:
             self._sums[host.host_class] = _ClassSum(len(self.requests))
         return self._sums[host.host_class]
 
-    def _count(self, counted: count.CountedHost) -> _Counts:
+    def _count(self, counted: like_hosts.CountedHost) -> _Counts:
         host = counted.occupancy.host
         state = (counted.kind, counted.site, host.is_opaque, _state_of(host),
                  *counted.left)

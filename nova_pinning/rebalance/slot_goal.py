@@ -9,6 +9,7 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.capacity import count
+from nova_pinning.capacity import like_hosts
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import slot_size
 
@@ -33,7 +34,7 @@ class SlotGoal:
             scheduler_rules.SchedulerRules(packs_cells=packs_cells))
         self._counters = [count.Counter(size.request, admission)
                           for size in sizes]
-        self._numbering = count.Numbering()
+        self._numbering = like_hosts.Numbering()
         self._requests: dict[
             int, tuple[guest_request.GuestRequest | None, ...]] = {}
 

@@ -16,6 +16,7 @@ from typing import Any
 from nova_pinning.admission import guest_request
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
+from nova_pinning.capacity import like_hosts
 from nova_pinning.checks import check_rule
 from nova_pinning.document import quantities
 from nova_pinning.explain import explanation
@@ -115,7 +116,7 @@ class _PageMaker:
     def document(self, version: str, progress: Progress) -> _Json:
         fleet = self._fleet
         hosts, writer = [], page_hosts.HostWriter(fleet)
-        counted = map(count.Numbering().host,
+        counted = map(like_hosts.Numbering().host,
                       self._judge.occupancies.values())
         for number, (host, measured) in enumerate(
                 zip(counted, self._page.measured.hosts)):
@@ -148,7 +149,7 @@ class _PageMaker:
             'plan': None if self._page.plan is None else (
                 page_plan.as_dict(self._page.plan))}
 
-    def _state(self, host: count.CountedHost,
+    def _state(self, host: like_hosts.CountedHost,
                measured: capacity.HostCapacity) -> int:
         """The number of a host's state."""
         described = host.occupancy.host
@@ -161,7 +162,7 @@ class _PageMaker:
             self._state_values.append(self._state_value(host, measured))
         return number
 
-    def _state_value(self, host: count.CountedHost,
+    def _state_value(self, host: like_hosts.CountedHost,
                      measured: capacity.HostCapacity) -> _Json:
         verdicts = [self._judge.verdict(host.occupancy, request)
                     for request in self._requests]
@@ -187,7 +188,7 @@ class _PageMaker:
             'sizes': [self._limits(host, policy)
                       for policy in self._policies]}
 
-    def _limits(self, host: count.CountedHost,
+    def _limits(self, host: like_hosts.CountedHost,
                 policy: size_limits.SizePolicy) -> _Json:
         assert self._sizes is not None
         limits = self._sizes.limits(host.occupancy, policy)

@@ -16,6 +16,7 @@ from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
+from nova_pinning.capacity import like_hosts
 from nova_pinning import cpuset
 from nova_pinning.explain import host_verdicts
 from nova_pinning.fleet import generate
@@ -53,7 +54,7 @@ def wanted(topology=None, vcpus=2, memory_mib=512, devices=()):
 
 
 def counted(host, request, guests=(), **rules):
-    place = count.Numbering().host(host_occupancy.of_host(host, guests))
+    place = like_hosts.Numbering().host(host_occupancy.of_host(host, guests))
     return count.Counter(request, placing.judge_of(**rules)).count(place)
 
 

@@ -18,6 +18,7 @@ from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.capacity import count
+from nova_pinning.capacity import like_hosts
 from nova_pinning.capacity import search
 from nova_pinning import cpuset
 from nova_pinning import fit as engine_fit
@@ -69,7 +70,7 @@ def fleet_host(*cells, name='host1', **values):
 
 def count_one(host, guest, packs_cells=False):
     """What a counter says of a host without guests."""
-    place = count.Numbering().host(host_occupancy.of_host(host))
+    place = like_hosts.Numbering().host(host_occupancy.of_host(host))
     return count.Counter(guest, placing.judge_of(packs_cells)).count(place)
 
 
@@ -263,7 +264,7 @@ class TestCount(testtools.TestCase):
         self.assertEqual([2, 4, 2, 0, 0], [
             counter.count(counted_host).fits
             for counted_host in map(
-                count.Numbering().host,
+                like_hosts.Numbering().host,
                 map(host_occupancy.of_host, hosts))])
 
     def test_hosts_that_are_alike_are_counted_alike(self):
@@ -274,7 +275,7 @@ class TestCount(testtools.TestCase):
                             builders.host_cell(1, range(20, 20 + b)),
                             builders.host_cell(2, range(40, 40 + c)))
                  for a in (4, 8) for b in (4, 12) for c in (3, 8)]
-        places = map(count.Numbering().host,
+        places = map(like_hosts.Numbering().host,
                      map(host_occupancy.of_host, hosts * 2))
         self.assertEqual([count_one(host, guest) for host in hosts * 2],
                          list(map(counter.count, places)))
@@ -285,7 +286,7 @@ class TestSearch(testtools.TestCase):
     def _count(self, *sizes):
         """Count guests of unequal cells on hosts with cells of these sizes."""
         counter = count.Counter(wanted(builders.guest((1, 100), (2, 100))))
-        numbering = count.Numbering()
+        numbering = like_hosts.Numbering()
         hosts = [
             fleet_host(*[
                 builders.host_cell(
@@ -454,7 +455,7 @@ class TestFleets(testtools.TestCase):
                    guest_class='shared'),
             wanted(vcpus=4, memory_mib=4096, guest_class='shared')]
         occupancies = list(occupied.of_fleet(fleet).values())
-        places = list(map(count.Numbering().host, occupancies))
+        places = list(map(like_hosts.Numbering().host, occupancies))
         for packs_cells in (False, True):
             for guest in guests:
                 counter = count.Counter(guest, placing.judge_of(packs_cells))

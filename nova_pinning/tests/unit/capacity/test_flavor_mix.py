@@ -8,6 +8,7 @@ import testtools
 from nova_pinning.admission import host_occupancy
 from nova_pinning.capacity import count
 from nova_pinning.capacity import flavor_mix
+from nova_pinning.capacity import like_hosts
 from nova_pinning import fit
 from nova_pinning.fit import capacity
 from nova_pinning.fleet import snapshot
@@ -18,7 +19,7 @@ from nova_pinning.tests.unit import unit_base
 
 
 def _mix(hosts, wanted, weights):
-    places = list(map(count.Numbering().host,
+    places = list(map(like_hosts.Numbering().host,
                       map(host_occupancy.of_host, hosts)))
     counters = [count.Counter(one) for one in wanted]
     return flavor_mix.mix(places, counters, [

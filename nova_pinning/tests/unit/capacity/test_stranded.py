@@ -7,6 +7,7 @@ import testtools
 
 from nova_pinning.admission import host_occupancy
 from nova_pinning.capacity import count
+from nova_pinning.capacity import like_hosts
 from nova_pinning.capacity import stranded
 from nova_pinning import model
 from nova_pinning.tests.unit.admission import placing
@@ -18,7 +19,7 @@ Cause = count.CapacityCause
 
 
 def _find(host, wanted):
-    place = count.Numbering().host(host_occupancy.of_host(host))
+    place = like_hosts.Numbering().host(host_occupancy.of_host(host))
     counters = [count.Counter(one) for one in wanted]
     return stranded.StrandedFinder(counters).on_host(
         place, [counter.count(place) for counter in counters])
@@ -146,7 +147,7 @@ class TestStranded(testtools.TestCase):
             [finder.on_host(counted_host, [counter.count(counted_host)
                                            for counter in counters]).cpus
              for counted_host in map(
-                 count.Numbering().host,
+                 like_hosts.Numbering().host,
                  map(host_occupancy.of_host, hosts))])
 
     def test_no_flavor_may_use_the_host(self):
