@@ -219,14 +219,17 @@ class FlavorSum:
         if not counted.totals and not counted.fits:
             return
         self._totals += sign * counted.totals
-        self._fits[counted.draws] += sign * counted.fits
-        self._certain[counted.draws] += sign * counted.certain
         if counted.most is None:
             self._unknown += sign
-        else:
-            self._most[counted.draws] += sign * counted.most
-        for cause, guests in counted.missing.items():
-            self._missing[cause] += sign * guests
+        for guests, number in (
+                (self._fits, counted.fits), (self._certain, counted.certain),
+                (self._most, counted.most or 0)):
+            guests[counted.draws] += sign * number
+            if not guests[counted.draws]:
+                # What was free once says nothing of what is.
+                del guests[counted.draws]
+        for cause, missing in counted.missing.items():
+            self._missing[cause] += sign * missing
         for doubt in counted.doubts:
             self._doubts[doubt] += sign * counted.fits
 

@@ -100,3 +100,14 @@ class TestSharedPools(testtools.TestCase):
         [size] = capacity.measure(made, [request]).sizes()
         self.assertEqual((4, 4), (size.fits, size.most))
         self.assertEqual({count.CapacityCause.DISK: 8}, size.missing)
+
+    def test_what_is_free_changes(self):
+        plain = guests.plain(6, 1024)
+        request = dataclasses.replace(plain, queries=(
+            guest_request.query({**plain.queries[0].resources,
+                                 'DISK_GB': 10}),))
+        tally = fleet_tally.FleetTally([request])
+        for held, fits in ((30, 1), (0, 4), (20, 2)):
+            tally.update(fleet({'a': (40, held)}, ['a', 'a', 'a']))
+            sizes, _left = tally.by_class()[simulation_scenes.DEDICATED]
+            self.assertEqual(fits, sizes[0].fits)
