@@ -43,7 +43,8 @@ NAMES: Mapping[outcome.DoubtKind, str] = {
 
 def are_bounds(hosts: Iterable[offered_host.OfferedHost]) -> bool:
     """Whether answers about guests with NUMA cells are bounds on any host."""
-    return any(gap.kind is not outcome.DoubtKind.DEVICES
+    return any(gap.kind in _OF_CELLS
+               or gap.kind is outcome.DoubtKind.EMULATOR_CPUS
                for host in hosts for gap in host.gaps)
 
 

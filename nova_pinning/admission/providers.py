@@ -197,15 +197,17 @@ def is_told(host: offered_host.OfferedHost, name: str) -> bool:
     """Whether it is known how much of a resource class a host has.
 
     Without Placement that is what nova-compute makes of cells and disks. It
-    may share the disks of another provider.
+    may share the disks of another provider. A gap about no class in
+    particular is about those that its own provider has nothing of.
     """
     if name in _OF_CELLS:
         return bool(host.cells) or host.inventories is not None
     if host.inventories is None and name not in host.offers:
         return False
-    return not any(
-        gap.kind is outcome.DoubtKind.PROVIDERS and gap.about in ('', name)
-        for gap in host.gaps)
+    abouts = [gap.about for gap in host.gaps
+              if gap.kind is outcome.DoubtKind.PROVIDERS]
+    return name not in abouts and (
+        '' not in abouts or name in host.root_inventories)
 
 
 def _traits(

@@ -7,6 +7,7 @@ is found by who reads version 2.
 
 from typing import Any
 
+from nova_pinning.admission import outcome
 from nova_pinning import cpuset
 from nova_pinning.document import source
 
@@ -66,6 +67,10 @@ def _host(host: _Json, tables: _Json) -> _Json:
         found['inventories'] = _place(tables['inventories'], {
             name: _without(has[name], 'held') for name in has
             if 'total' in has[name]})
+        found['gaps'] = [*host.get('gaps', []), {
+            'kind': outcome.DoubtKind.PROVIDERS,
+            'text': f'snapshots of version {VERSION} tell nothing of other '
+                    'resource providers than its own'}]
     return found
 
 

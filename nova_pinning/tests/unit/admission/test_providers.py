@@ -133,6 +133,21 @@ class DoubtsTest(unit_base.TestCase):
             outcome.DoubtKind.PROVIDERS, 'children'),))
         self.assertEqual([], found(of, guest_request.query({'VCPU': 5})))
 
+    def test_gap_beside_its_own_provider(self):
+        of = host(gaps=(outcome.Doubt(
+            outcome.DoubtKind.PROVIDERS, 'its own only'),))
+        of = dataclasses.replace(of, inventories=dict(
+            of.inventories, CUSTOM_A=inventory.Inventory(1)))
+        [one] = found(of, guest_request.query({'VCPU': 1, 'CUSTOM_A': 1}))
+        self.assertEqual((), one.doubts)
+        for name in ('VGPU', 'DISK_GB'):
+            with self.subTest(name=name):
+                asked = guest_request.query(
+                    {'VCPU': 1, 'CUSTOM_A': 1, name: 1})
+                [one] = found(of, asked)
+                self.assertEqual([name], [
+                    doubt.about for doubt in one.doubts])
+
     def test_traits(self):
         of = host(traits=None)
         for query in (guest_request.query({'VCPU': 1}, {'A'}),

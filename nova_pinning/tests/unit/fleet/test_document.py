@@ -15,6 +15,7 @@ from oslotest import base
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import outcome
+from nova_pinning.admission import providers
 from nova_pinning import cpuset
 from nova_pinning.document import typed_document
 from nova_pinning import errors
@@ -411,8 +412,14 @@ class TestVersion1(base.BaseTestCase):
         self.assertEqual({'CUSTOM_L3_WAYS': 9}, found.resources)
         self.assertEqual({'PCPU': inventory.Inventory(14)}, found.inventories)
         self.assertEqual({'PCPU': -2, 'VGPU': 1}, found.held)
-        self.assertEqual((outcome.Doubt(
-            outcome.DoubtKind.HELD, 'a', 'b'),), found.gaps)
+        held, of_others = found.gaps
+        self.assertEqual(
+            outcome.Doubt(outcome.DoubtKind.HELD, 'a', 'b'), held)
+        # Whether it has GPUs of a provider below its own, nobody knows.
+        self.assertEqual((outcome.DoubtKind.PROVIDERS, ''),
+                         (of_others.kind, of_others.about))
+        self.assertEqual([True, False], [
+            providers.is_told(found, name) for name in ('PCPU', 'VGPU')])
         self.assertEqual((
             devices.PciPool(devices.device_keys('10de', '20b5', ''), 1, 2,
                             is_complete=False),
