@@ -133,6 +133,11 @@ const sizeAnswer = (policy, vcpus, gib) => (host) => {
 const reason = (why, number) =>
   why === null ? 'not known' : fleet.reasons[why][number === 1 ? 0 : 1];
 
+// On how many of the hosts a flavor takes of what other hosts share with them.
+// Each has room for as many as there is enough of it for all.
+const sharing = (members, flavor) => members.filter(({state}) =>
+  state.fits[flavor] && state.shared.includes(flavor)).length;
+
 // Sums over hosts, flavor by flavor.
 function sizesOf(members) {
   const missing = fleet.flavors.map(() => new Map());
@@ -146,7 +151,8 @@ function sizesOf(members) {
     flavor, at,
     fits: sum(members, (host) => host.state.fits[at]),
     totals: sum(members, (host) => host.state.totals[at]),
-    isBound: members.some((host) => host.state.bounds.includes(at)),
+    isBound: members.some((host) => host.state.bounds.includes(at))
+      || sharing(members, at) > 1,
     missing: [...missing[at]].sort((one, other) => other[1] - one[1]),
   }));
 }

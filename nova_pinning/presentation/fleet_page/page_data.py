@@ -180,6 +180,8 @@ class _PageMaker:
             'bounds': [
                 flavor for flavor, counts in enumerate(measured.counts)
                 if counts.doubts or verdicts[flavor].doubts],
+            'shared': [flavor for flavor, counts in enumerate(measured.counts)
+                       if counts.draws],
             'free': stranded.free_cpus, 'orphans': stranded.orphans,
             'stranded': [[self._causes.index(cause), cpus]
                          for cause, cpus in stranded.cpus.items()],

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 
+from nova_pinning.admission import offered_host
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import size_limits
@@ -10,6 +11,7 @@ from nova_pinning.explain import verdict_summary
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
+from nova_pinning.placement import inventory
 from nova_pinning.presentation import capacity_report
 from nova_pinning.presentation.fleet_page import page_data
 from nova_pinning.presentation.fleet_page import sold_history
@@ -111,6 +113,24 @@ class TestAnswers(unit_base.TestCase):
                 for state in document['states']:
                     self.assertEqual(policy is not size_limits.SHARED,
                                      'bound' in state['sizes'][number])
+
+    def test_shared_pool(self):
+        """What hosts share is marked: sums over such hosts are bounds."""
+        fleet = page_cases.fleet(2, shared=0, filled=0)
+        pool = offered_host.OfferedProvider(
+            None, (('DISK_GB', inventory.Inventory(500)),), uuid='disks',
+            is_shared=True)
+        for children, shared in ((), False), ((pool,), True):
+            fleet = dataclasses.replace(fleet, hosts=tuple(
+                dataclasses.replace(host, disk_gib=None, children=children)
+                for host in fleet.hosts), flavors=tuple(
+                    dataclasses.replace(flavor, disk_gib=20)
+                    for flavor in fleet.flavors))
+            document = page_cases.document(fleet)
+            for state in document['states']:
+                for number, fits in enumerate(state['fits']):
+                    self.assertEqual(shared and fits > 0,
+                                     number in state['shared'])
 
     def test_capacity(self):
         """Sums over hosts are what nova-pinning capacity says."""
