@@ -13,10 +13,12 @@ the same for guests of one NUMA cell without devices, and for most others; see
 from collections.abc import Hashable
 from collections.abc import Mapping
 import enum
+import math
 from typing import NamedTuple
 
 from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
@@ -93,6 +95,8 @@ class HostCount(NamedTuple):
         return self.least if self.doubts else self.fits
 
 
+# What cells and totals limit.
+_OF_CELLS = frozenset((inventory.VCPU, inventory.PCPU, inventory.MEMORY_MB))
 #: Guests that are tried one after the other.
 _MOST_IN_TURN = 10_000
 
@@ -206,14 +210,16 @@ class Counter:
         """By what Placement has of a host, and nothing else tells."""
         if self.request.topology is None:
             return self._count(host)
-        fits, _scarce = (
-            self._offered(host, counting.UNLIMITED)
-            if self._gate(host).is_of_root
-            else self._in_turn(host, _MOST_IN_TURN))
+        if self._gate(host).is_of_root:
+            fits, _scarce = self._offered(host, counting.UNLIMITED)
+            most = fits
+        else:
+            fits, _scarce = self._in_turn(host, _MOST_IN_TURN)
+            most = self._most_of_providers(host, fits)
         cause = self._gate(host).cause
         if cause is not None and fits:
             return HostCount(0, 0, fits, {cause: fits})
-        return HostCount(fits, fits, fits, {})
+        return HostCount(fits, most, fits, {})
 
     def _count(self, host: like_hosts.CountedHost) -> HostCount:
         totals = self._by_totals(host)
@@ -436,7 +442,10 @@ class Counter:
     ) -> tuple[int, int | None, CapacityCause]:
         request, engine = self.request, host.occupancy.engine
         guest = request.topology
-        if guest is None or not self._gate(host).is_of_root:
+        if not self._gate(host).is_of_root:
+            fits, cause = self._in_turn(host, limit)
+            return fits, min(limit, self._most_of_providers(host, fits)), cause
+        if guest is None:
             fits, cause = self._in_turn(host, limit)
             return fits, fits, cause
         is_reached = search.is_reached(request, guest, engine)
@@ -452,6 +461,17 @@ class Counter:
             return 0, 0, cause
         return fits, search.most(
             request, engine, host.pools, limit, self._budget), cause
+
+    def _most_of_providers(self, host: like_hosts.CountedHost,
+                           fits: int) -> int:
+        """No more fit, whichever of the host's providers gives them what.
+
+        :param fits: that nova places, which tries all providers for each
+        """
+        if not fits:
+            return 0
+        return max(_most_of_query(query, host.occupancy)
+                   for query in self._gate(host).queries)
 
     def _in_turn(self, host: like_hosts.CountedHost,
                  limit: int) -> tuple[int, CapacityCause]:
@@ -485,6 +505,25 @@ _BY_FILTER = {'ComputeFilter': CapacityCause.DISABLED,
 
 def _cause_of(refusal: outcome.AdmissionRefusal) -> CapacityCause:
     return _BY_FILTER.get(refusal.name, CapacityCause.FILTERS)
+
+
+def _most_of_query(query: guest_request.CandidatesQuery,
+                   occupancy: host_occupancy.HostOccupancy) -> int:
+    """For how many guests the host's providers have enough at most."""
+    limit = counting.UNLIMITED
+    for name, need in query.resources.items():
+        if not need or name in _OF_CELLS or not (
+                providers.is_told(occupancy.host, name)):
+            continue
+        # What one group wants of a class comes from one provider.
+        piece = math.gcd(*[amount for group in query.groups
+                           for asked, amount in group.resources
+                           if asked == name])
+        pieces = sum(
+            max(0, int(has.capacity) - occupancy.used[index].get(name, 0))
+            // piece for index, has in occupancy.host.offers.get(name, ()))
+        limit = min(limit, pieces * piece // need)
+    return limit
 
 
 def _comes_of_root(query: guest_request.CandidatesQuery,

@@ -17,6 +17,7 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.admission import providers
 from nova_pinning.capacity import count
 from nova_pinning.capacity import like_hosts
 from nova_pinning.capacity import search
@@ -479,11 +480,12 @@ class TestInTurn(testtools.TestCase):
             root['CUSTOM_LICENCE'] = inventory.Inventory(
                 rng.randint(1, 5), step_size=rng.choice((1, 1, 2)))
         host = dataclasses.replace(
-            host, inventories=root, children=tuple(
+            host, inventories=root, traits=frozenset(), children=tuple(
                 offered_host.OfferedProvider(0, tuple({
                     'VGPU': inventory.Inventory(
                         rng.randint(1, 4), max_unit=rng.choice((None, 1))),
-                }.items())) for _gpu in range(rng.randint(0, 2))),
+                }.items()), frozenset(rng.choice(((), ('CUSTOM_A',)))))
+                for _gpu in range(rng.randint(0, 2))),
             pci_pools=tuple(
                 snapshot.PciPool(_NIC, cell, rng.randint(1, 3))
                 for cell in range(rng.randint(0, 2))))
@@ -501,6 +503,10 @@ class TestInTurn(testtools.TestCase):
             if where:
                 groups.append(guest_request.RequestGroup(
                     where, (('VGPU', rng.randint(1, 2)),)))
+                # One that can only be of some leaves little to the other.
+                if rng.random() < 0.5:
+                    groups.append(guest_request.RequestGroup(
+                        '2', (('VGPU', 1),), frozenset(('CUSTOM_A',))))
             else:
                 unnamed['VGPU'] = 1
         requests = ()
@@ -531,3 +537,34 @@ class TestInTurn(testtools.TestCase):
             self.assertLessEqual(placed, counted.most)
         self.assertEqual(counted.totals - counted.fits,
                          sum(counted.missing.values()))
+
+    @unit_base.settings(200)
+    @hypothesis.given(strategies.integers(0, 10 ** 6))
+    def test_most_whichever_providers_they_take(self, seed):
+        host, guest = self._case(random.Random(seed))
+        occupancy = host_occupancy.of_host(host)
+        counted = count_one(host, guest)
+        hypothesis.assume(not counted.doubts and counted.fits < 6)
+        self.assertLessEqual(
+            _most_of_candidates(guest, occupancy), counted.most)
+
+
+def _most_of_candidates(guest, occupancy):
+    """How many fit, of those orders in which nova could take candidates."""
+    admission, seen = placing.judge_of(False), {}
+
+    def most(occupancy):
+        key = tuple(tuple(sorted(used.items())) for used in occupancy.used)
+        if key not in seen:
+            seen[key] = 0
+            for query in guest.queries:
+                for candidate in providers.takeable(
+                        occupancy.host, occupancy.used, query):
+                    place = admission.fit_on(guest, occupancy, candidate)
+                    if isinstance(place, model.Fit):
+                        seen[key] = max(seen[key], 1 + most(occupancy.adding(
+                            judge.resident(guest, occupancy, judge.use_of(
+                                guest, occupancy, place, candidate)))))
+        return seen[key]
+
+    return most(occupancy)
