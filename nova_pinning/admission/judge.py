@@ -241,6 +241,13 @@ class AdmissionJudge:
             pci=check, bounds=self.bounds)
 
 
+def is_certain_no(found: model.Fit | model.Refusal) -> bool:
+    """Whether a guest has no room, whatever comes of what is not known."""
+    return (isinstance(found, model.Refusal)
+            and found.reason is not model.Reason.UNDECIDED
+            and not fit.is_cut_off(found))
+
+
 def candidates(
     request: guest_request.GuestRequest,
     occupancy: host_occupancy.HostOccupancy,

@@ -82,7 +82,8 @@ class MoveFinder:
         self._rules = rules
         self._known = known
         self._kinds = guest_kinds.GuestKinds(
-            rules, lambda kind, host: rules.placing_refusal(kind.guest, host))
+            rules, lambda some, kind, host: some.placing_refusal(
+                kind.guest, host))
         self._states = {
             name: guest_kinds.HostState(occupancy, judge.judge)
             for name, occupancy in judge.occupancies.items()}

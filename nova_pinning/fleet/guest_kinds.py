@@ -49,14 +49,15 @@ class GuestKind:
 class GuestKinds:
     """The kinds of guests, and the hosts that they may go to.
 
-    :param refusal: why guests of a kind cannot go to a host, were it empty;
-        equal for hosts of equal shape
+    :param refusal: why guests of a kind cannot go to a host by some rules,
+        were it empty; equal for hosts of equal shape
     :ivar kinds: by number
     """
 
     def __init__(
         self, rules: migration.MigrationRules,
-        refusal: Callable[[GuestKind, snapshot.FleetHost], str],
+        refusal: Callable[
+            [migration.MigrationRules, GuestKind, snapshot.FleetHost], str],
     ) -> None:
         self._rules = rules
         self._refusal = refusal
@@ -65,7 +66,7 @@ class GuestKinds:
         self._by_key: dict[Hashable, GuestKind] = {}
         self._shapes: dict[Hashable, int] = {}
         self._shape_of: dict[str, int] = {}
-        self._refusals: dict[tuple[int, int], str] = {}
+        self._refusals: dict[tuple[int, int, bool], str] = {}
 
     def of(self, guest: snapshot.FleetGuest) -> GuestKind:
         """The kind of a guest, on the host that it was first on."""
@@ -97,14 +98,21 @@ class GuestKinds:
             self._shape_of[host.name] = number
         return number
 
-    def refusal(self, kind: GuestKind, host: snapshot.FleetHost) -> str:
+    def refusal(self, kind: GuestKind, host: snapshot.FleetHost,
+                is_hopeful: bool = False) -> str:
         """Why guests of a kind cannot go to a host, were it empty.
 
         Their own host counts as any other: they may come back to it.
+
+        :param is_hopeful: whether all that is not known turns out well; else
+            it refuses
         """
-        key = kind.number, self.shape(host)
+        key = kind.number, self.shape(host), is_hopeful
+        if is_hopeful and not self.refusal(kind, host):
+            return ''
         if key not in self._refusals:
-            self._refusals[key] = self._refusal(kind, host)
+            rules = self._rules.hopeful if is_hopeful else self._rules
+            self._refusals[key] = self._refusal(rules, kind, host)
         return self._refusals[key]
 
     def members(
@@ -156,6 +164,11 @@ class HostState:
         """
         return not self.is_full(kind) and isinstance(
             self.room(kind), model.Fit)
+
+    def may_take(self, kind: GuestKind) -> bool:
+        """The same if all that is not known turns out well."""
+        return not self.is_full(kind) and not judge.is_certain_no(
+            self.room(kind))
 
     def is_full(self, kind: GuestKind) -> bool:
         """Whether its server group keeps one more off the host."""

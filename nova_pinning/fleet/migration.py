@@ -10,6 +10,9 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+import copy
+import functools
+from typing import Self
 
 from nova_pinning.admission import filter_rules
 from nova_pinning.admission import filters
@@ -79,6 +82,13 @@ class MigrationRules:
             if guest.server_group:
                 self._members.setdefault(guest.server_group, []).append(
                     guest.uuid)
+
+    @functools.cached_property
+    def hopeful(self) -> Self:
+        """The same rules if all that is not known turns out well."""
+        hopeful = copy.copy(self)
+        hopeful._assumes = frozenset(outcome.DoubtKind)
+        return hopeful
 
     def extra_specs(self, guest: snapshot.FleetGuest) -> Mapping[str, str]:
         """Of its flavor; {} if that is not known."""
@@ -238,8 +248,9 @@ class MigrationRules:
         if guest.availability_zone:
             return guest.availability_zone
         source = self.source(guest)
-        if source is None or (
-                crosses_zones and guest.availability_zone is not None):
+        is_known = (guest.availability_zone is not None
+                    or outcome.DoubtKind.REQUEST in self._assumes)
+        if source is None or crosses_zones and is_known:
             return None
         return self.scheduler.zone_of(source)
 

@@ -144,6 +144,9 @@ def _remarks(report: failover_model.FailoverReport) -> Iterator[str]:
         yield (f'{len(guided):,} of them only with the hosts named to nova; '
                'where nova-scheduler chooses, guests may stay down: '
                f'{words.listed(guided, _NAMES)}.')
+    doubt = next((loss.doubt for loss in report.losses if loss.doubt), '')
+    if doubt:
+        yield f'It is not known {doubt}.'
     if report.ungrouped:
         yield (f'{words.count(len(report.ungrouped), "host")} in no such '
                f'group: {words.listed(report.ungrouped, _NAMES)}.')

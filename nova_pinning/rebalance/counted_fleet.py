@@ -11,8 +11,10 @@ import dataclasses
 from typing import NamedTuple
 
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
 from nova_pinning.fit import usage
 from nova_pinning.fleet import guest_kinds
+from nova_pinning.fleet import migration
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -77,18 +79,24 @@ class CountedFleet:
         """Of the guests that may move."""
         return self._kinds.kinds
 
-    def allows(self, kind: guest_kinds.GuestKind,
-               host: snapshot.FleetHost) -> bool:
-        """Whether guests of a kind could come to a host, were it empty."""
-        return not self._kinds.refusal(kind, host)
+    def allows(self, kind: guest_kinds.GuestKind, host: snapshot.FleetHost,
+               is_hopeful: bool = False) -> bool:
+        """Whether guests of a kind could come to a host, were it empty.
 
-    def _refusal(self, kind: guest_kinds.GuestKind,
+        :param is_hopeful: whether all that is not known turns out well
+        """
+        return not self._kinds.refusal(kind, host, is_hopeful)
+
+    def _refusal(self, rules: migration.MigrationRules,
+                 kind: guest_kinds.GuestKind,
                  host: snapshot.FleetHost) -> str:
-        reason = self.rules.placing_refusal(kind.guest, host)
+        reason = rules.placing_refusal(kind.guest, host)
         if reason:
             return reason
         found = self._judge.room(kind.request, host_occupancy.of_host(host))
-        return str(found) if isinstance(found, model.Refusal) else ''
+        is_refused = (judge.is_certain_no(found) if rules is not self.rules
+                      else isinstance(found, model.Refusal))
+        return str(found) if is_refused else ''
 
     def _group(
         self, occupancy: host_occupancy.HostOccupancy,

@@ -331,16 +331,15 @@ class _Defragmentation:
             value is asked for: negative, and -inf if no number will do
         """
         search = self._search
-        program = search.whole()
-        if self._least is not None:
-            program.reach(self._least)
         if is_relaxed:
-            relaxed = (program.value_bound if self._least is None
-                       else program.moves_bound)
+            program = search.whole(is_hopeful=True)
+            relaxed = program.value_bound
+            if self._least is not None:
+                program.reach(self._least)
+                relaxed = program.moves_bound
             return self._rounded(relaxed(search.seconds))
-        solution = self._solve(program)
-        self._solved = program, solution
-        return self._rounded(solution.bound)
+        self._solved = search.solved(self._solve_first)
+        return self._rounded(self._solved[1].bound)
 
     def _rounded(self, bound: float) -> float:
         if self._least is None:
@@ -348,6 +347,13 @@ class _Defragmentation:
                 bound, [size.weight for size in self._search.goal.sizes])
         return math.floor(bound + _TOLERANCE) if math.isfinite(
             bound) else bound
+
+    def _solve_first(
+        self, program: whole_program.WholeProgram,
+    ) -> integer_program.Solution:
+        if self._least is not None:
+            program.reach(self._least)
+        return self._solve(program)
 
     def _solve(
         self, program: whole_program.WholeProgram,

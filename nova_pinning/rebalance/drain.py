@@ -77,16 +77,17 @@ class _Drain:
 
     def plan(self) -> plan_model.RebalancePlan:
         search = self._search
-        stuck = self._bound_to_stay()
-        if stuck:
-            return self._stuck(stuck, True)
+        for is_hopeful in (True, False):
+            stuck = self._bound_to_stay(is_hopeful)
+            if stuck:
+                return self._stuck(stuck, is_hopeful)
         self._check_room_in_limits()
         done = self._simply()
         if done is not None:
             return self._made(done, True)
         self._tell(0.3)
-        program = search.whole()
-        solution = program.fewest_moves(search.seconds)
+        program, solution = search.solved(
+            lambda program: program.fewest_moves(search.seconds))
         if solution.bound == -math.inf:
             return self._stuck(self._without_room(), True)
         self._tell(0.7)
@@ -99,15 +100,20 @@ class _Drain:
         return self._made(
             done, len(done.moves) <= math.ceil(-solution.bound - _TOLERANCE))
 
-    def _bound_to_stay(self) -> list[plan_model.StuckGuest]:
-        """Guests that may not leave, or may go nowhere."""
+    def _bound_to_stay(
+            self, is_hopeful: bool) -> list[plan_model.StuckGuest]:
+        """Guests that may not leave, or may go nowhere.
+
+        :param is_hopeful: whether all that is not known turns out well
+        """
         counted = self._search.counted
         stuck = [
             _stuck_guest(guest, counted.refusals[guest.uuid])
             for guest in self._guests if guest.uuid in counted.refusals]
         for name in self._hosts:
             for group in counted.groups[name]:
-                if not any(counted.allows(group.kind, occupancy.host)
+                if not any(counted.allows(
+                        group.kind, occupancy.host, is_hopeful)
                            for occupancy in self._others()):
                     stuck += [_stuck_guest(guest, self._why_nowhere(guest))
                               for guest in group.guests]

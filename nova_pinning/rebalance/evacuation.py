@@ -11,11 +11,8 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
-import functools
 
 from nova_pinning.admission import host_occupancy
-from nova_pinning.admission import outcome
 from nova_pinning import fit
 from nova_pinning.fleet import guest_kinds
 from nova_pinning.fleet import occupied
@@ -47,25 +44,16 @@ class EvacuationFleet:
                  ask_nova: fit.AskNova | None = None) -> None:
         self.fleet = fleet
         self.rules = rules
-        self._ask_nova = ask_nova
         self.guests = {guest.uuid: guest for guest in fleet.guests}
         self.judge = rules.admission(fit.ClaimBounds(ask_nova=ask_nova))
         self._kinds = guest_kinds.GuestKinds(
-            rules, lambda kind, host: rules.evacuation_host_refusal(
+            rules, lambda some, kind, host: some.evacuation_host_refusal(
                 kind.guest, host))
         self.kind, self.kinds = self._kinds.of, self._kinds.kinds
         self.shape = self._kinds.shape
         self.occupancies = occupied.of_fleet(fleet)
         self.states = {name: self.state_of(occupancy) for name, occupancy
                        in self.occupancies.items()}
-
-    @functools.cached_property
-    def hopeful(self) -> 'EvacuationFleet':
-        """The same if all that is not known turns out well."""
-        return EvacuationFleet(self.fleet, move_rules.MoveRules(
-            self.fleet, dataclasses.replace(
-                self.rules.settings,
-                assumes=frozenset(outcome.DoubtKind))), self._ask_nova)
 
     def state_of(
         self, occupancy: host_occupancy.HostOccupancy,
@@ -75,13 +63,17 @@ class EvacuationFleet:
             occupancy, self.judge, self._kinds.members(occupancy))
 
     def refusal(self, kind: guest_kinds.GuestKind,
-                state: guest_kinds.HostState) -> str:
+                state: guest_kinds.HostState,
+                is_hopeful: bool = False) -> str:
         """Why a guest cannot be evacuated to a host, were it empty.
 
         Which of an affinity group's hosts are left does not change while its
         members are evacuated: they only come to where others are.
+
+        :param is_hopeful: whether all that is not known turns out well
         """
-        return self._kinds.refusal(kind, state.occupancy.host) or (
+        return self._kinds.refusal(
+            kind, state.occupancy.host, is_hopeful) or (
             'its server group keeps it where its other members are'
             if kind.group and kind.most is None
             and kind.group not in state.members else '')
@@ -90,6 +82,14 @@ class EvacuationFleet:
                    state: guest_kinds.HostState) -> bool:
         """Whether a guest can be evacuated to a host."""
         return not self.refusal(kind, state) and state.takes(kind)
+
+    def doubt(self, kind: guest_kinds.GuestKind,
+              state: guest_kinds.HostState) -> str:
+        """What is not known, so that it may be but is not certain; else ''."""
+        if self.would_take(kind, state) or self.refusal(
+                kind, state, True) or not state.may_take(kind):
+            return ''
+        return self.refusal(kind, state) or str(state.room(kind))
 
     def evacuate(
         self, guests: Iterable[snapshot.FleetGuest], targets: Targets,

@@ -4,7 +4,7 @@
 The integer program of plans, in which no guest leaves a host that is left.
 It leaves to the engine which cells nova chooses, threads of a core and
 devices near a cell. So it can only be too hopeful, and what it finds
-impossible is impossible.
+impossible is impossible. A place that is not certain counts as one.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ def least_down(
         builder = host_block.BlockBuilder(program, state.occupancy)
         builder.come([
             kind for kind in map(fleet.kinds.__getitem__, counts)
-            if fleet.would_take(kind, state)])
+            if fleet.would_take(kind, state) or fleet.doubt(kind, state)])
         block = builder.finish(())
         groups: dict[str, list[integer_program.Term]] = {}
         for number, variables in block.coming.items():

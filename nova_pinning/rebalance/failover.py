@@ -5,12 +5,12 @@ Guests are tried first, the largest first and each where it is tightest: if
 all come up, that is the proof. Otherwise an integer program tells how many
 stay down at least, and where it and the trial part, its own evacuation is
 tried, and then, if they are few enough, all there are. What is neither shown
-nor proved then is unknown, and said to be.
+nor proved then is unknown, and said to be. A host of which not all is known
+takes no guest, and proves nothing either.
 """
 
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -161,23 +161,19 @@ class _LossJudge:
                   for guest in self.fleet.occupancies[host].guests]
         targets = {host: state for host, state in self.fleet.states.items()
                    if host not in lost}
-        certain = list(self._certain(guests, targets))
-        uuids = {guest.guest for guest in certain}
-        open_guests = [guest for guest in guests if guest.uuid not in uuids]
+        nowhere = self._nowhere_at_all(guests, targets)
+        open_guests = [guest for guest in guests if guest.uuid not in nowhere]
         trial = self._try(open_guests, targets)
-        least = 0
+        least, doubt = len(nowhere), ''
         if trial.down:
-            trial, least = self._prove(trial, open_guests, targets)
-        down = (*certain, *(self._squeezed_out(guest, targets)
-                            for guest in trial.down))
-        least += len(certain)
-        unsure = {one.guest for one in down if self._may_go(one, targets)}
-        if unsure:
-            # They may take room from others, or leave them some.
-            least = sum(one.guest not in unsure for one in certain)
-            down = tuple(
-                dataclasses.replace(one, is_certain=False)
-                if one.guest in unsure else one for one in down)
+            doubt = self._doubt(open_guests, targets)
+            trial, bound = self._prove(
+                trial, open_guests, targets, has_doubts=bool(doubt))
+            least += bound
+        down = (*(_down(guest, nowhere[guest.uuid], is_certain=True)
+                  for guest in guests if guest.uuid in nowhere),
+                *(_down(guest, self._why(guest, targets))
+                  for guest in trial.down))
         verdict = failover_model.SurvivalVerdict.UNKNOWN
         if not down:
             verdict = failover_model.SurvivalVerdict.YES
@@ -187,6 +183,8 @@ class _LossJudge:
             name=name, hosts=tuple(hosts), guests=len(guests),
             vcpus=sum(guest.vcpus for guest in guests), verdict=verdict,
             down=down, least_down=least,
+            doubt=doubt if verdict is (
+                failover_model.SurvivalVerdict.UNKNOWN) else '',
             evacuations=tuple(_evacuation(*placed) for placed
                               in trial.placed),
             is_unguided=not down and not self.fleet.evacuate(
@@ -201,11 +199,12 @@ class _LossJudge:
 
     def _prove(
         self, trial: _Trial, guests: Sequence[snapshot.FleetGuest],
-        targets: evacuation.Targets,
+        targets: evacuation.Targets, has_doubts: bool,
     ) -> tuple[_Trial, int]:
         """The best evacuation that is found, and how many stay down at least.
 
         :param guests: that could come up if each were the only one
+        :param has_doubts: whether one may come up where it is not certain
         """
         counts: dict[int, int] = {}
         for guest in guests:
@@ -224,7 +223,8 @@ class _LossJudge:
                 self.fleet, counts, targets, self._settings.most_tries)
         except evacuation_search.TooManyError:
             return trial, bound.down
-        return self._follow(found.sequences, guests, targets), found.down
+        return (self._follow(found.sequences, guests, targets),
+                bound.down if has_doubts else found.down)
 
     def _follow(
         self, sequences: Mapping[str, Sequence[int]],
@@ -241,7 +241,7 @@ class _LossJudge:
         for name, numbers in sequences.items():
             for number in numbers:
                 kind, state = self.fleet.kinds[number], states[name]
-                if state.takes(kind):
+                if self.fleet.would_take(kind, state):
                     states[name] = state.with_guest(kind)
                     placed.append((waiting[number].pop(), name,
                                    evacuation.place(state, kind)))
@@ -249,35 +249,45 @@ class _LossJudge:
                          states)
         return _Trial(placed + rest.placed, rest.down)
 
-    def _may_go(self, down: failover_model.DownGuest,
-                targets: evacuation.Targets) -> bool:
-        """Whether a host may take a guest of which not all is known."""
-        hopeful, guest = self.fleet.hopeful, self.fleet.guests[down.guest]
-        if hopeful.rules.evacuation_refusal(guest):
-            return False
-        kind = hopeful.kind(guest)
-        return any(hopeful.would_take(kind, hopeful.states[name])
-                   and not self.fleet.would_take(
-                       self.fleet.kind(guest), self.fleet.states[name])
-                   for name in targets)
+    def _doubt(self, guests: Iterable[snapshot.FleetGuest],
+               targets: evacuation.Targets) -> str:
+        """What is not known, so that a host may take a guest; '' if all is.
+
+        Others may come up then in its stead.
+        """
+        kinds = {self.fleet.kind(guest).number: guest for guest in guests}
+        return next((
+            f'whether {guest.name or guest.uuid} can be evacuated to {name}: '
+            f'{doubt}' for number, guest in kinds.items()
+            for name, state in targets.items()
+            if (doubt := self.fleet.doubt(self.fleet.kinds[number], state))),
+            '')
 
     # Why.
 
-    def _certain(
+    def _nowhere_at_all(
         self, guests: Iterable[snapshot.FleetGuest],
         targets: evacuation.Targets,
-    ) -> Iterator[failover_model.DownGuest]:
-        """The guests that do not come up, even if they were the only ones."""
+    ) -> dict[str, str]:
+        """The guests that come up on no host, even if they were the only ones.
+
+        :returns: why, by UUID; without those of which that is not certain
+        """
         reasons: dict[int, str] = {}
+        found = {}
         for guest in guests:
             reason = self.fleet.rules.evacuation_refusal(guest)
             if not reason:
                 kind = self.fleet.kind(guest)
                 if kind.number not in reasons:
-                    reasons[kind.number] = self._nowhere(kind, targets)
+                    reasons[kind.number] = '' if any(
+                        self.fleet.doubt(kind, state)
+                        for state in targets.values()) else self._nowhere(
+                            kind, targets)
                 reason = reasons[kind.number]
             if reason:
-                yield _down(guest, reason, is_certain=True)
+                found[guest.uuid] = reason
+        return found
 
     def _nowhere(self, kind: guest_kinds.GuestKind,
                  targets: evacuation.Targets) -> str:
@@ -319,14 +329,15 @@ class _LossJudge:
                 state.occupancy, kind.request)
         return verdict.cause or str(state.room(kind))
 
-    def _squeezed_out(
-        self, guest: snapshot.FleetGuest, targets: evacuation.Targets,
-    ) -> failover_model.DownGuest:
+    def _why(self, guest: snapshot.FleetGuest,
+             targets: evacuation.Targets) -> str:
+        """Why a guest stays down that might come up."""
         kind = self.fleet.kind(guest)
         hosts = sum(
             self.fleet.would_take(kind, state) for state in targets.values())
-        return _down(guest, f'the room on {words.count(hosts, "host")} that '
-                     'would do goes to others that were lost with it')
+        return self._nowhere(kind, targets) or (
+            f'the room on {words.count(hosts, "host")} that would do goes to '
+            'others that were lost with it')
 
 
 def _needs(kind: guest_kinds.GuestKind,

@@ -66,6 +66,8 @@ class HostLoss:
     :param down: guests that do not come up in the best evacuation that was
         found; () if all do
     :param least_down: a proved lower bound of their number
+    :param doubt: something that is not known on which an unknown verdict
+        depends; '' for nothing
     :param evacuations: in an order in which each fits at its turn
     :param is_unguided: whether they also come up where nova-scheduler
         chooses the hosts with its weighers as they are by default, the
@@ -79,6 +81,7 @@ class HostLoss:
     verdict: SurvivalVerdict
     down: tuple[DownGuest, ...] = ()
     least_down: int = 0
+    doubt: str = ''
     evacuations: tuple[Evacuation, ...] = ()
     is_unguided: bool = False
 

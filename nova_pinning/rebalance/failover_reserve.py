@@ -48,7 +48,8 @@ def least_reserve(
             continue
         needs.append(counts)
         if loss.least_down > len(loss.down) - len(open_guests):
-            helping.append(finder.helping(open_guests))
+            # Whoever else was there may move in, and leave its room to them.
+            helping.append(finder.helping(loss))
     plan = _fewest(needs)
     least = sum(_fewest([dict.fromkeys(shapes, 1)
                          for shapes in helping]).values())
@@ -91,22 +92,24 @@ class _ReserveFinder:
         open_guests = []
         for down in loss.down:
             guest = self._guests[down.guest]
-            if not self._fleet.rules.evacuation_refusal(guest) and (
-                    self.helping([guest])):
+            kind = self._fleet.kind(guest)
+            if not self._fleet.rules.evacuation_refusal(guest) and any(
+                    self._fleet.would_take(kind, state)
+                    for state in self.shapes):
                 open_guests.append(guest)
             else:
                 reason = reason or (f'{down.name or down.guest}: '
                                     f'{down.reason}')
         return reason, open_guests
 
-    def helping(self, guests: Sequence[snapshot.FleetGuest]) -> set[int]:
-        """The shapes that would take at least one of these."""
-        kinds = {kind.number: kind
-                 for kind in map(self._fleet.kind, guests)}.values()
+    def helping(self, loss: failover_model.HostLoss) -> set[int]:
+        """The shapes that may take at least one of a loss's guests."""
+        kinds = {self._fleet.kind(guest) for name in loss.hosts
+                 for guest in self._fleet.occupancies[name].guests}
         return {
             number for number, state in enumerate(self.shapes)
             if any(self._fleet.would_take(kind, state)
-                   for kind in kinds)}
+                   or self._fleet.doubt(kind, state) for kind in kinds)}
 
     def mending(
         self, loss: failover_model.HostLoss,

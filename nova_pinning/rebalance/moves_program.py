@@ -18,12 +18,14 @@ class MovesProgram:
     """Moves that are counted, and the slots that there are then.
 
     :param most_nodes: of each search, as ``SolverSettings`` has it
+    :param is_hopeful: whether all that is not known turns out well
     """
 
     def __init__(
         self, counted: counted_fleet.CountedFleet, goal: slot_goal.SlotGoal,
-        most_nodes: int | None = None,
+        most_nodes: int | None = None, is_hopeful: bool = False,
     ) -> None:
+        self._is_hopeful = is_hopeful
         self._counted = counted
         self._goal = goal
         self._program = integer_program.IntegerProgram(most_nodes)
@@ -42,7 +44,7 @@ class MovesProgram:
         host = self._counted.occupancies[name].host
         block = builder.finish(
             () if is_emptied else self._goal.requests(
-                host, self._counted.shape(host)))
+                host, self._counted.shape(host), self._is_hopeful))
         self._blocks.append(block)
         for size, slots in zip(self._goal.sizes, block.slots):
             self._value.update(dict.fromkeys(slots, size.weight))

@@ -107,13 +107,45 @@ class PlanSearch:
         program.limit(self.limits)
         return program
 
-    def whole(self, must_leave: bool = True) -> whole_program.WholeProgram:
-        """The program of all plans."""
+    def whole(self, must_leave: bool = True, is_hopeful: bool = False,
+              ) -> whole_program.WholeProgram:
+        """The program of all plans.
+
+        :param is_hopeful: whether all that is not known turns out well
+        """
         program = whole_program.WholeProgram(
-            self.counted, self.goal, self.closed, must_leave,
+            self.counted, self.goal, self.closed, must_leave, is_hopeful,
             self.settings.most_nodes)
         program.limit(self.limits)
         return program
+
+    @functools.cached_property
+    def _has_doubts(self) -> bool:
+        """Whether guests or slots might be where that is not certain."""
+        alike = {self.counted.shape(host): host for host in self.fleet.hosts}
+        return any(
+            self.goal.requests(host, shape)
+            != self.goal.requests(host, shape, True)
+            or any(self.counted.allows(kind, host, True)
+                   and not self.counted.allows(kind, host)
+                   for kind in self.counted.kinds)
+            for shape, host in alike.items())
+
+    def solved(
+        self, solve: Callable[[whole_program.WholeProgram],
+                              integer_program.Solution],
+    ) -> tuple[whole_program.WholeProgram, integer_program.Solution]:
+        """That program and its solution.
+
+        Of what is not known the solution makes no use, and its bound the
+        best.
+        """
+        program = self.whole()
+        solution = solve(program)
+        if self._has_doubts:
+            solution = solution._replace(bound=max(
+                solution.bound, solve(self.whole(is_hopeful=True)).bound))
+        return program, solution
 
     def carried_out(
         self, program: one_way.OneWayProgram,
@@ -157,6 +189,7 @@ class PlanSearch:
     ) -> tuple[replay.MoveReplay | None, float]:
         """A solution whose moves nova can make, in an order that it can.
 
+        :param solution: as :meth:`solved` gives it
         :param is_good: whether the outcome will do
         :param again: solves the program once more, when something has been
             forbidden in it
@@ -164,7 +197,7 @@ class PlanSearch:
         :returns: it, if there is one, and the bound for all plans
         """
         bound = solution.bound
-        is_exact = True
+        is_exact = not self._has_doubts
         for _time in range(_SOLUTIONS):
             if not solution.is_known:
                 break

@@ -35,8 +35,8 @@ class SlotGoal:
         self._counters = [count.Counter(size.request, admission)
                           for size in sizes]
         self._numbering = like_hosts.Numbering()
-        self._requests: dict[
-            int, tuple[guest_request.GuestRequest | None, ...]] = {}
+        self._requests: dict[tuple[int, bool], tuple[
+            guest_request.GuestRequest | None, ...]] = {}
 
     def on_host(self, occupancy: host_occupancy.HostOccupancy) -> Slots:
         """Further guests of each size on a host."""
@@ -52,18 +52,22 @@ class SlotGoal:
             (0,) * len(self.sizes), *map(self.on_host, occupancies))))
 
     def requests(
-        self, host: snapshot.FleetHost, shape: int,
+        self, host: snapshot.FleetHost, shape: int, is_hopeful: bool = False,
     ) -> tuple[guest_request.GuestRequest | None, ...]:
         """The sizes that a host could have, were it empty; else None.
 
         :param shape: equal for hosts that are alike
+        :param is_hopeful: whether all that is not known turns out well
         """
-        if shape not in self._requests:
-            slots = self.on_host(host_occupancy.of_host(host))
-            self._requests[shape] = tuple(
-                size.request if most else None
-                for size, most in zip(self.sizes, slots))
-        return self._requests[shape]
+        key = shape, is_hopeful
+        if key not in self._requests:
+            empty = self._numbering.host(host_occupancy.of_host(host))
+            counts = [counter.count(empty) for counter in self._counters]
+            self._requests[key] = tuple(
+                size.request if (
+                    found.fits if is_hopeful else found.certain) else None
+                for size, found in zip(self.sizes, counts))
+        return self._requests[key]
 
     def value(self, slots: Sequence[int]) -> float:
         """What slots of each size are worth together."""

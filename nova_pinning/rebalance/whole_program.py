@@ -34,15 +34,16 @@ class WholeProgram(moves_program.MovesProgram):
 
     :param emptied: names of hosts that all guests have to leave
     :param must_leave: whether guests have to leave the hosts to be emptied
+    :param is_hopeful: whether all that is not known turns out well
     :param most_nodes: of each search, as ``SolverSettings`` has it
     """
 
     def __init__(
         self, counted: counted_fleet.CountedFleet, goal: slot_goal.SlotGoal,
         emptied: Collection[str] = (), must_leave: bool = True,
-        most_nodes: int | None = None,
+        is_hopeful: bool = False, most_nodes: int | None = None,
     ) -> None:
-        super().__init__(counted, goal, most_nodes)
+        super().__init__(counted, goal, most_nodes, is_hopeful)
         self._emptied = frozenset(emptied)
         #: Guests of each kind that come back to the host that they left,
         #: by way of another one, which is a move more.
@@ -53,7 +54,8 @@ class WholeProgram(moves_program.MovesProgram):
             builder.leave(fixed=must_leave and name in emptied)
             if name not in emptied:
                 builder.come([kind for kind in counted.kinds
-                              if counted.allows(kind, occupancy.host)])
+                              if counted.allows(kind, occupancy.host,
+                                                is_hopeful)])
             self._add(builder, name, name in emptied)
         self._balance()
         for kind, terms in self._flows.items():

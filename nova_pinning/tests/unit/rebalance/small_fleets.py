@@ -171,6 +171,14 @@ def asking_fleet(seed):
     return dataclasses.replace(empty, guests=tuple(guests.values()))
 
 
+def doubted(fleet, *names):
+    """The fleet if it is not known what else is held of these hosts."""
+    doubt = outcome.Doubt(outcome.DoubtKind.HELD, 'more may be held')
+    return dataclasses.replace(fleet, hosts=tuple(
+        dataclasses.replace(host, gaps=(doubt,)) if host.name in names
+        else host for host in fleet.hosts))
+
+
 class Mover:
     """Puts guests of a fleet on hosts, by all that nova asks."""
 

@@ -134,6 +134,21 @@ class TestSmall(_Case):
         return sum(counter.on_host(occupancy)[0]
                    for occupancy in occupancies)
 
+    @unit_base.settings(12)
+    @hypothesis.given(strategies.integers(0, 10**6),
+                      strategies.sampled_from(['host0', 'host1']))
+    def test_doubts(self, seed, name):
+        """Where not all is known of a host nothing is proved of it."""
+        fleet = small_fleets.random_fleet(seed)
+        at_best = small_fleets.BruteForce(fleet, self._value).best(2)
+        hypothesis.assume(at_best is not None)
+        plan = plan_of(small_fleets.doubted(fleet, name), moves=2)
+        gain, = plan.gains
+        self.assertNotIn(name, [move.target for move in plan.moves])
+        if plan.is_optimal:
+            self.assertLessEqual(at_best[0], gain.after)
+        self.assertLessEqual(at_best[0], gain.bound)
+
     def test_cells_are_novas_choice(self):
         """The emptier cell is not where the guest should go."""
         hosts = [small_fleets.fleet_host(0, 4, 4),

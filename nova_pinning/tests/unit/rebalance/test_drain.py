@@ -88,6 +88,37 @@ class TestDrain(test_defragment._Case):
         self.assertIn('none of the other 1 hosts takes it, not even empty',
                       plan.stuck[0].reason)
 
+    def test_doubts(self):
+        """Where not all is known of a host nothing is proved of it."""
+        fleet = small_fleets.doubted(
+            self._fleet((0, [0], 2), (1, [0], 4), sizes=(4, 4, 4)), 'host2')
+        plan = plan_of(fleet, 'host0')
+        self.assertEqual(((), False), (plan.moves, plan.is_optimal))
+        self.assertIn('more may be held', plan.stuck[0].reason)
+        self.assertIn('no way was found', plan.stopped)
+
+    @unit_base.settings(20)
+    @hypothesis.given(strategies.integers(0, 10**6), strategies.booleans(),
+                      strategies.sampled_from(['host1', 'host2']))
+    def test_doubts_against_brute_force(self, seed, asks, name):
+        make = small_fleets.random_fleet
+        if asks:
+            make = small_fleets.asking_fleet
+        fleet = make(seed)
+        guests = [guest for guest in fleet.guests if guest.host == 'host0']
+        hypothesis.assume(len(guests) <= 3)
+        at_best = small_fleets.BruteForce(fleet, lambda occupancies: sum(
+            not occupancy.guests for occupancy in occupancies
+            if occupancy.host.name == 'host0')).best(3)
+        hypothesis.assume(at_best is not None)
+        doubted = small_fleets.doubted(fleet, name)
+        plan = plan_of(doubted, 'host0')
+        self.assertNotIn(name, [move.target for move in plan.moves])
+        if plan.is_optimal and plan.stuck:
+            self.assertEqual(0, at_best[0])
+        elif plan.is_optimal and len(plan.moves) <= 3:
+            self.assertEqual(at_best[1], len(plan.moves))
+
     def test_may_not_leave(self):
         fleet = self._fleet((0, [0], 2))
         guest, = fleet.guests

@@ -63,8 +63,11 @@ def with_guests(fleet, change):
         dataclasses.replace(guest, **change(guest)) for guest in fleet.guests))
 
 
-def least_down(fleet, lost):
-    """Try every order and every target, one guest at a time."""
+def least_down(fleet, lost, shunned=()):
+    """Try every order and every target, one guest at a time.
+
+    :param shunned: names of hosts that take nobody
+    """
     rules = move_rules.MoveRules(fleet)
     everywhere = occupied.of_fleet(fleet)
     best = [len(fleet.guests)]
@@ -95,7 +98,7 @@ def least_down(fleet, lost):
 
     go([guest for guest in fleet.guests if guest.host in lost],
        {name: occupancy for name, occupancy in everywhere.items()
-        if name not in lost},
+        if name not in lost and name not in shunned},
        {guest.uuid: guest.host for guest in fleet.guests
         if guest.host not in lost})
     return best[0]
@@ -155,6 +158,67 @@ class FailoverTestCase(base.BaseTestCase):
             self.assertIs(YES if not loss.down else NO if loss.least_down
                           else UNKNOWN, loss.verdict)
             self.check_evacuations(fleet, loss)
+
+    @unit_base.settings(60)
+    @hypothesis.given(strategies.data())
+    def test_doubts(self, data):
+        """What is not known shows nothing, and proves nothing."""
+        fleet = data.draw(small_fleets() | strategies.builds(
+            asking.asking_fleet, strategies.integers(0, 10 ** 6)))
+        names = data.draw(strategies.sets(strategies.sampled_from(
+            [one.name for one in fleet.hosts])))
+        report = failover.check_failover(asking.doubted(fleet, *names))
+        for loss in report.losses:
+            at_best = least_down(fleet, {loss.name})
+            at_worst = least_down(fleet, {loss.name}, names)
+            self.assertLessEqual(loss.least_down, at_best)
+            self.assertEqual(at_worst, len(loss.down))
+            self.assertIs(YES if not at_worst else NO if loss.least_down
+                          else UNKNOWN, loss.verdict)
+            self.check_evacuations(fleet, loss)
+
+    def test_doubt_of_another(self):
+        """Whom a host may take may leave its room to whom it does not."""
+        nic = (snapshot.PciPool(NIC, 0, 1),)
+        fleet = filled(
+            [host('h0', 8, pci_pools=nic), host('h1', 4, pci_pools=nic),
+             host('h2', 4)], [[(4,), (2,)], [], []])
+        fleet = with_guests(fleet, lambda guest: {
+            'devices': (snapshot.PciUse(NIC, 0, 1),)
+            if guest.uuid == 'h0-1' else ()})
+        loss, = failover.check_failover(
+            asking.doubted(fleet, 'h2'), only=['h0']).losses
+        self.assertEqual((UNKNOWN, 0), (loss.verdict, loss.least_down))
+        self.assertEqual(
+            'whether h0-0 can be evacuated to h2: not all is known that the '
+            'answer depends on: more may be held', loss.doubt)
+
+    def test_doubt_of_zone(self):
+        """In which zone a guest was asked for may not be known."""
+        fleet = filled(
+            [host(f'h{name}', 4, aggregates=(name,)) for name in 'ab'],
+            [[(2,)], []], aggregates=tuple(
+                snapshot.FleetAggregate(name, f'zone-{name}')
+                for name in 'ab'))
+        for zone, verdict in ((None, UNKNOWN), ('zone-a', NO), ('', YES)):
+            loss, = failover.check_failover(with_guests(
+                fleet, lambda guest: {'availability_zone': zone}),
+                only=['ha']).losses
+            self.assertIs(verdict, loss.verdict)
+
+    def test_reserve_by_another(self):
+        """Somebody else may move in, and leave its room to who is down."""
+        nic = (snapshot.PciPool(NIC, 0, 1),)
+        fleet = filled(
+            [host('h0', 4, pci_pools=nic), host('h1', 8),
+             host('h2', 4, pci_pools=nic)], [[(1,), (3,)], [(6,)], [(1,)]])
+        fleet = with_guests(fleet, lambda guest: {
+            'devices': (snapshot.PciUse(NIC, 0, 1),)
+            if guest.uuid == 'h0-0' else ()})
+        report = failover.check_failover(fleet, only=['h0', 'h1'])
+        self.assertEqual([NO, NO], [loss.verdict for loss in report.losses])
+        # h0-1 on one more like h1, which h1-0 needs, leaves h2 to h0-0.
+        self.assertEqual(1, report.reserve.least)
 
     @unit_base.settings(40)
     @hypothesis.given(small_fleets())
