@@ -101,8 +101,8 @@ def measure(rounds: int) -> list[float]:
         started = time.process_time()
         ledger = settings_ledger.SettingsLedger({})
         desired = decision.decide(
-            host, [decision.as_before(guest, {}) for guest in guests],
-            decision.Scheme(), homes, activity, present, 30.0 * number)
+            host, guests, decision.Scheme(), homes, activity, present,
+            30.0 * number)
         tuple(ledger.changes(
             desired.settings,
             present | dict.fromkeys(desired.settings, cpuset.CpuSet([0])),

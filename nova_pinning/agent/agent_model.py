@@ -33,6 +33,8 @@ class AgentGuest:
     :param pid: of its QEMU, which is another one after a hard reboot
     :param vcpus: the CPUs that libvirt was told for each vCPU, empty for all
     :param emulator_cpus: likewise for its emulator threads
+    :param emulator_group: the file with the CPUs of the control group that
+        libvirt has made for these, '' if it has made none
     :param tasks: all its threads
     :param vcpu_tasks: those that are vCPUs
     :param vhost: those that move packets for it
@@ -49,6 +51,7 @@ class AgentGuest:
     pid: int
     vcpus: Mapping[int, cpuset.CpuSet]
     emulator_cpus: cpuset.CpuSet = NO_CPUS
+    emulator_group: str = ''
     tasks: frozenset[int] = frozenset()
     vcpu_tasks: frozenset[int] = frozenset()
     vhost: frozenset[int] = frozenset()
@@ -58,11 +61,6 @@ class AgentGuest:
     taps: tuple[str, ...] = ()
     nodes: cpuset.CpuSet = NO_CPUS
     wishes: Wishes = Wishes()
-
-    @property
-    def key(self) -> str:
-        """Names this run of this guest."""
-        return f'{self.uuid}:{self.pid}'
 
     @property
     def cpus(self) -> cpuset.CpuSet:
@@ -142,19 +140,18 @@ class AgentHost:
         return NO_CPUS
 
 
-def emulator(guest: AgentGuest) -> agent_record.Setting:
-    return agent_record.Setting(agent_record.Kind.EMULATOR, guest.key)
-
-
 def serving(guest: AgentGuest,
             cpus: cpuset.CpuSet) -> dict[agent_record.Setting, cpuset.CpuSet]:
     """CPUs for all threads that serve a guest: emulator threads and vhost.
 
-    Without a control group libvirt pins only the first of them.
+    Their control group comes first, since it keeps them off other CPUs.
     """
-    threads = sorted((guest.vhost | guest.emulator_tasks) - {guest.pid})
-    return {emulator(guest): cpus,
-            **{thread(guest, tid): cpus for tid in threads}}
+    settings = [thread(guest, tid)
+                for tid in sorted(guest.vhost | guest.emulator_tasks)]
+    if guest.emulator_group:
+        settings.insert(0, agent_record.Setting(
+            agent_record.Kind.GROUP, guest.emulator_group))
+    return dict.fromkeys(settings, cpus)
 
 
 def thread(guest: AgentGuest, tid: int) -> agent_record.Setting:

@@ -89,8 +89,7 @@ def decide(
 ) -> DesiredState:
     """Work out what there is to be.
 
-    :param guests: as they were before the agent changed them (see as_before),
-        in the order in which they came
+    :param guests: in the order in which they came
     :param homes: changes with each decision
     :param activity: by UUID
     :param present: where the interrupts of network cards are now
@@ -117,17 +116,6 @@ def decide(
         if guest.wishes.l3_ways or guest.wishes.memory_bandwidth
     ) if scheme.cache else ()
     return DesiredState(settings, requests)
-
-
-def as_before(
-    guest: agent_model.AgentGuest,
-    entries: Mapping[agent_record.Setting, agent_record.SettingEntry],
-) -> agent_model.AgentGuest:
-    """The guest as nova has made it, without what the agent has changed."""
-    entry = entries.get(agent_model.emulator(guest))
-    if entry is None or not entry.is_own(guest.emulator_cpus):
-        return guest
-    return dataclasses.replace(guest, emulator_cpus=entry.original)
 
 
 def _request(host: agent_model.AgentHost,

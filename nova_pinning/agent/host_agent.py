@@ -28,7 +28,7 @@ from nova_pinning import cpuset
 from nova_pinning.host import agent_record
 
 
-class GuestSource(actuators.Pinner, Protocol):
+class GuestSource(Protocol):
     """Where guests come from: libvirt."""
 
     def guests(self) -> list[agent_model.AgentGuest]:
@@ -83,7 +83,7 @@ class HostAgent:
         self._host, self._scheme, self._files = host, scheme, files
         self._source, self.record, self._save = source, record, save
         self._clock = clock
-        self._settings = settings or actuators.Actuators(files, source)
+        self._settings = settings or actuators.Actuators(files)
         self._ledger = settings_ledger.SettingsLedger(record.settings)
         self._cache = cache_control.CacheControl(
             resctrl.ResctrlGroups(files, kept_ways), record.base_masks,
@@ -108,35 +108,33 @@ class HostAgent:
         """
         started = time.monotonic()
         now = self._clock()
-        seen = tuple(self._source.guests())
-        by_uuid = {guest.uuid: guest for guest in seen}
-        guests = tuple(decision.as_before(guest, self._ledger.entries)
-                       for guest in seen)
+        guests = tuple(self._source.guests())
+        by_uuid = {guest.uuid: guest for guest in guests}
         host = dataclasses.replace(
             self._host, interrupts=host_reading.device_interrupts(
                 self._files, (address for guest in guests
                               for address in guest.hostdevs)))
         served = self._settings.read(
-            (agent_model.interrupt(number) for nic in host.nics
-             for number in nic.interrupts), by_uuid)
-        activity = self._meter.measure(now, seen)
+            agent_model.interrupt(number) for nic in host.nics
+            for number in nic.interrupts)
+        activity = self._meter.measure(now, guests)
         homes_before = dict(self._homes.homes)
         desired = decision.decide(
             host, guests, self._scheme, self._homes, activity, served, now)
         done: list[str] = []
         trouble: list[str] = []
-        self._set(desired.settings, by_uuid, now, dry_run, done, trouble)
-        self._follow(homes_before, seen, activity, dry_run, done, trouble)
+        subjects = wording.Subjects(by_uuid)
+        self._set(desired.settings, subjects, now, dry_run, done, trouble)
+        self._follow(homes_before, guests, activity, dry_run, done, trouble)
         outcome = self._control(desired, by_uuid, dry_run, done, trouble)
         if not dry_run:
             if self._scheme.cache:
-                self.monitoring.reconcile(seen)
+                self.monitoring.reconcile(guests)
             self._tell_irqbalance(trouble)
             self._remember(done, now)
-        names = {guest.uuid: guest.name for guest in seen}
-        subjects = wording.Subjects(by_uuid)
+        names = {guest.uuid: guest.name for guest in guests}
         return Round(
-            seen, tuple(done), tuple(_waiting(seen, outcome, names)),
+            guests, tuple(done), tuple(_waiting(guests, outcome, names)),
             tuple((*trouble, *filter(None, (self.monitoring.trouble,)), *(
                 f'{subjects.name(setting)}: left alone for an '
                 f'hour: {settings_ledger.PATIENCE} times it could not be set, '
@@ -147,25 +145,11 @@ class HostAgent:
             frozenset(self._unbanned), time.monotonic() - started)
 
     def release(self) -> Round:
-        """Put everything back, also where libvirt does not answer.
-
-        Then the kernel has what was there before, and what libvirt has to be
-        told stays in the record.
-        """
+        """Put everything back, whoever runs by now."""
         now = self._clock()
         done: list[str] = []
         trouble: list[str] = []
-        if not self._pinned():
-            self._set({}, {}, now, False, done, trouble)
-        else:
-            try:
-                guests = {guest.uuid: guest
-                          for guest in self._source.guests()}
-            except Exception as error:  # noqa: B902 - all has to go back
-                trouble.append(f'libvirt does not answer: {error}')
-            else:
-                self._set({}, guests, now, False, done, trouble)
-            self._put_back_without_libvirt(now, done, trouble)
+        self._set({}, wording.Subjects({}), now, False, done, trouble)
         self.monitoring.release()
         trouble += filter(None, (self.monitoring.trouble,))
         failures = self._cache.release()
@@ -182,47 +166,18 @@ class HostAgent:
         self._remember(done, now)
         return Round(done=tuple(done), trouble=tuple(trouble))
 
-    def _pinned(self) -> dict[agent_record.Setting,
-                              agent_record.SettingEntry]:
-        """What only libvirt can be told of."""
-        return {setting: entry
-                for setting, entry in self._ledger.entries.items()
-                if setting.kind is agent_record.Kind.EMULATOR}
-
-    def _put_back_without_libvirt(self, now: float, done: list[str],
-                                  trouble: list[str]) -> None:
-        """Put back what is left of the record, and note what is owed."""
-        pinned = self._pinned()
-        if not pinned:
-            return
-        settings, guests = self._settings.without_libvirt(pinned)
-        owed = {setting: entry for setting, entry in pinned.items()
-                if setting.guest in guests}
-        for entry in owed.values():
-            entry.is_owed = True
-        self._set({}, guests, now, False, done, trouble, settings)
-        self._ledger.entries.update(owed)
-        if owed:
-            trouble.append(
-                'the kernel has emulator threads where they were before, and '
-                f'libvirt could not be told, of {len(owed)} guests: run '
-                'nova-pinning agent --release once it answers')
-
     def _set(
         self, wanted: Mapping[agent_record.Setting, cpuset.CpuSet],
-        by_uuid: dict[str, agent_model.AgentGuest], now: float,
-        dry_run: bool, done: list[str], trouble: list[str],
-        settings: actuators.Actuators | None = None,
+        subjects: wording.Subjects, now: float, dry_run: bool,
+        done: list[str], trouble: list[str],
     ) -> None:
-        settings, ledger = settings or self._settings, self._ledger
+        settings, ledger = self._settings, self._ledger
         if dry_run:
             ledger = settings_ledger.SettingsLedger(
                 {setting: dataclasses.replace(entry)
                  for setting, entry in ledger.entries.items()})
-        present = settings.read(
-            dict.fromkeys((*wanted, *ledger.entries)), by_uuid)
+        present = settings.read(dict.fromkeys((*wanted, *ledger.entries)))
         changes = tuple(ledger.changes(wanted, present, now))
-        subjects = wording.Subjects(by_uuid)
         if dry_run:
             done += wording.changes(changes, subjects)
             return
@@ -230,17 +185,9 @@ class HostAgent:
             # Whoever comes after a crash has to know what there was.
             self._remember([], now)
         made = []
-        gone = ''
         for change in changes:
-            if gone and change.setting.kind is agent_record.Kind.EMULATOR:
-                continue
             try:
                 settings.write(change.setting, change.cpus)
-            except TimeoutError as error:
-                # It may yet be done, so both values stay the agent's own.
-                gone = ('libvirt does not answer, so emulator threads may '
-                        f'stay where they are: {error}')
-                trouble.append(gone)
             except OSError as error:
                 trouble.append(
                     f'{subjects.name(change.setting)} cannot have '

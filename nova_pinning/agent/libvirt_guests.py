@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests and their pins, from libvirt and the kernel.
 
-libvirt is only asked and told by its own calls, so that its XML, its control
-groups and the kernel stay of one mind.
+libvirt is only asked. What it was told stays what nova has told it.
 """
 
 from collections.abc import Callable
@@ -25,6 +24,8 @@ from nova_pinning.host import qemu_process
 LOG = logging.getLogger(__name__)
 _IOTHREAD = 'IO iothread'
 _MOST_GUESTS = 2048
+# Where libvirt has emulator threads: /machine.slice/…/libvirt/emulator.
+_EMULATOR = '/emulator'
 
 
 class LibvirtGone(Exception):
@@ -67,18 +68,6 @@ class LibvirtGuests:
         """
         found: list[agent_model.AgentGuest] = self._call(self._guests)
         return found
-
-    def pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:
-        """Have the emulator threads of a guest run on these CPUs.
-
-        :raises TimeoutError: if libvirt does not answer, or has gone
-            meanwhile; they may, or may yet
-        :raises OSError: if libvirt refuses
-        """
-        try:
-            self.calls.run(functools.partial(self._pin_emulator, uuid, cpus))
-        except LibvirtGone as error:
-            raise OSError(None, str(error)) from error
 
     def _call(self, function: Callable[[], Any]) -> Any:
         try:
@@ -132,17 +121,6 @@ class LibvirtGuests:
             raise LibvirtGone(str(error)) from error
         self._seen = {guest.uuid: guest for guest in found}
         return found
-
-    def _pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:
-        connection = self._connected()
-        try:
-            connection.lookupByUUIDString(uuid).pinEmulator(
-                _bits(cpus, connection.getInfo()[2], connection),
-                self._libvirt.VIR_DOMAIN_AFFECT_LIVE)
-        except self._libvirt.libvirtError as error:
-            if not connection.isAlive():
-                raise TimeoutError(str(error)) from error
-            raise LibvirtGone(str(error)) from error
 
     def _library(self) -> Any:
         if self._libvirt is None:
@@ -209,7 +187,8 @@ class LibvirtGuests:
             uuid, domain.name(), pid,
             {number: _cpus(bits) for number, bits
              in enumerate(map(tuple, domain.vcpuPinInfo(live)))},
-            _cpus(tuple(domain.emulatorPinInfo(live))), frozenset(threads),
+            _cpus(tuple(domain.emulatorPinInfo(live))),
+            self._emulator_group(pid), frozenset(threads),
             frozenset(tid for tid, name in threads.items()
                       if qemu_process.is_vcpu(name)),
             frozenset(tid for tid, name in threads.items()
@@ -219,6 +198,11 @@ class LibvirtGuests:
                       and not name.startswith((vhost, _IOTHREAD))),
             described.hostdevs, len(taps), tuple(filter(None, taps)),
             described.memory_nodes, wishes)
+
+    def _emulator_group(self, pid: int) -> str:
+        root, path = kernel_files.control_group(self._files, pid, 'cpuset')
+        return (f'{root}{path}/cpuset.cpus' if path.endswith(_EMULATOR)
+                else '')
 
     def _describe(self, xml: str) -> tuple[
             domain_xml.DomainXml, tuple[str, ...], agent_model.Wishes]:
@@ -238,12 +222,3 @@ class LibvirtGuests:
 def _cpus(bits: tuple[bool, ...]) -> cpuset.CpuSet:
     return cpuset.CpuSet(cpu for cpu, is_in in enumerate(bits) if is_in)
 
-
-def _bits(cpus: cpuset.CpuSet, count: int,
-          connection: Any) -> tuple[bool, ...]:
-    # getInfo counts CPUs that are online; ids may be higher than that.
-    try:
-        count = max(count, connection.getCPUMap()[0])
-    except Exception:  # noqa: B902 - not every driver knows it
-        count = max(count, max(cpus, default=0) + 1)
-    return tuple(cpu in cpus for cpu in range(count))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent has changed, what was there before, and what it owes.
+"""What the agent has changed, and what was there before.
 
 Nova and administrators write to the same places. A value that is not what
 the agent wrote is somebody else's, and from then on the one to go back to;
@@ -54,7 +54,7 @@ class SettingsLedger:
             entry = self.entries[setting]
             if setting not in present:
                 del self.entries[setting]
-            elif setting not in wanted or entry.is_owed:
+            elif setting not in wanted:
                 if (not entry.is_own(present[setting])
                         or entry.original == present[setting]):
                     del self.entries[setting]
@@ -63,8 +63,7 @@ class SettingsLedger:
                     yield Change(setting, entry.original, present[setting],
                                  True)
         for setting, cpus in wanted.items():
-            known = self.entries.get(setting)
-            if setting in present and not (known and known.is_owed):
+            if setting in present:
                 yield from self._change(setting, cpus, present[setting], now)
 
     def made(self, change: Change) -> None:

@@ -24,14 +24,15 @@ class Subjects:
 
     def __init__(self,
                  guests: Mapping[str, agent_model.AgentGuest]) -> None:
-        self._guests = guests
         self._by_process = {str(guest.pid): guest
                             for guest in guests.values()}
+        self._by_group = {guest.emulator_group: guest
+                          for guest in guests.values()}
 
     def name(self, setting: agent_record.Setting) -> str:
-        if setting.kind is _Kind.EMULATOR and setting.guest in self._guests:
+        if setting.kind is _Kind.GROUP and setting.subject in self._by_group:
             return ('emulator threads of '
-                    f'{guest_name(self._guests[setting.guest])}')
+                    f'{guest_name(self._by_group[setting.subject])}')
         if setting.kind is _Kind.THREAD:
             process, _slash, thread = setting.subject.partition('/')
             guest = self._by_process.get(process)

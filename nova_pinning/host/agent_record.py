@@ -32,7 +32,7 @@ class Kind(enum.StrEnum):
     INTERRUPT = 'interrupt'
     QUEUE = 'queue'
     THREAD = 'thread'
-    EMULATOR = 'emulator'
+    GROUP = 'group'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Setting:
 
     :param subject: an interrupt's number; a file of a queue below
         /sys/class/net, such as 'eth0/queues/tx-0/xps_cpus'; a thread,
-        'PID/TID'; emulator threads, 'UUID:PID'
+        'PID/TID'; the file with the CPUs of a control group
     """
 
     kind: Kind
@@ -49,13 +49,6 @@ class Setting:
 
     def __str__(self) -> str:
         return f'{self.kind} {self.subject}'
-
-    @property
-    def guest(self) -> str:
-        """The UUID of the guest that it is part of, '' if of none."""
-        if self.kind is Kind.EMULATOR:
-            return self.subject.partition(':')[0]
-        return ''
 
 
 @dataclasses.dataclass
@@ -66,15 +59,12 @@ class SettingEntry:
     :ivar ours: what the agent has written, or is about to
     :ivar overrides: when somebody else was found to have written
     :ivar replaced: what is there until it has, None once it has
-    :ivar is_owed: whether it has been put back without libvirt, which is to
-        be told yet
     """
 
     original: cpuset.CpuSet
     ours: cpuset.CpuSet
     overrides: list[float] = dataclasses.field(default_factory=list)
     replaced: cpuset.CpuSet | None = None
-    is_owed: bool = False
 
     def is_own(self, cpus: cpuset.CpuSet) -> bool:
         """Whether nobody else has written.
@@ -118,15 +108,10 @@ class AgentRecord:
         return not (self.settings or self.base_masks
                     or self.banned_interrupts is not None)
 
-    def has_set(self, kind: Kind, subject: str,
-                cpus: cpuset.CpuSet | None) -> bool:
-        """Whether something has the CPUs that the agent has given it."""
-        entry = self.settings.get(Setting(kind, subject))
-        return entry is not None and entry.ours == cpus
-
     def has_moved(self, pid: int, tid: int, cpus: cpuset.CpuSet) -> bool:
         """Whether a thread has the CPUs that the agent has given it."""
-        return self.has_set(Kind.THREAD, f'{pid}/{tid}', cpus)
+        entry = self.settings.get(Setting(Kind.THREAD, f'{pid}/{tid}'))
+        return entry is not None and entry.ours == cpus
 
     def set_interrupts(self) -> dict[int, cpuset.CpuSet]:
         """Interrupts that the agent has placed, with their CPUs."""
@@ -173,8 +158,7 @@ def _encode(record: AgentRecord) -> dict[str, Any]:
              'original': text(entry.original), 'ours': text(entry.ours),
              'overrides': entry.overrides,
              **({} if entry.replaced is None
-                else {'replaced': text(entry.replaced)}),
-             **({'owed': True} if entry.is_owed else {})}
+                else {'replaced': text(entry.replaced)})}
             for setting, entry in record.settings.items()],
         'base_masks': {f'{slot.line}:{slot.domain}': f'{mask:x}'
                        for slot, mask in record.base_masks.items()},
@@ -193,8 +177,7 @@ def _decode(values: Mapping[str, Any]) -> AgentRecord:
         {Setting(Kind(item['kind']), item['subject']): SettingEntry(
             parse(item['original']), parse(item['ours']),
             [float(time) for time in item['overrides']],
-            parse(item['replaced']) if 'replaced' in item else None,
-            bool(item.get('owed')))
+            parse(item['replaced']) if 'replaced' in item else None)
          for item in values['settings']},
         {_slot(name): int(mask, 16)
          for name, mask in values['base_masks'].items()},

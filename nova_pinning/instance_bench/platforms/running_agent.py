@@ -119,10 +119,9 @@ class RunningAgent:
 
     def emulator(self, pid: int) -> cpuset.CpuSet | None:
         """Where it has put a guest's emulator threads; None if nowhere."""
-        return next((
-            entry.ours for setting, entry in self._settings().items()
-            if setting.kind is agent_record.Kind.EMULATOR
-            and setting.subject.endswith(f':{pid}')), None)
+        entry = self._settings().get(agent_record.Setting(
+            agent_record.Kind.THREAD, f'{pid}/{pid}'))
+        return entry and entry.ours
 
     def close(self) -> None:
         """End it, so that it puts everything back; can be repeated.

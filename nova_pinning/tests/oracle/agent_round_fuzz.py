@@ -3,16 +3,14 @@
 
 Guests that are pinned, float, or have devices arrive, leave, migrate away and
 back, are rebooted and pinned elsewhere by nova; somebody else writes to what
-the agent has written; libvirt does not answer, from the start or half way,
-and does late what it was told; the agent is ended meanwhile; writes fail, or
-are the last thing that the agent does; it starts anew with its record as the
-file has it.
+the agent has written; nobody knows which guests run; the agent is ended
+meanwhile; writes fail, or are the last thing that the agent does; it starts
+anew with its record as the file has it.
 Whatever the agent writes is looked at when it does, and in the end all has to
 be as others have left it.
 """
 
 from collections.abc import Iterable
-from collections.abc import Mapping
 import dataclasses
 import errno
 import os
@@ -37,6 +35,7 @@ _EVERYTHING = cpuset.CpuSet(range(_DOMAINS * _SIZE))
 _NIC, _DEVICE = '0000:01:00.0', '0000:81:00.{}'
 _MOVES = 3
 _QUEUE = 'eth0/queues/tx-{}/xps_cpus'
+_GROUP = '/sys/fs/cgroup/machine/{}/libvirt/emulator/cpuset.cpus'
 
 
 class Violation(AssertionError):
@@ -66,15 +65,14 @@ class _Kernel(fake_resctrl.FakeResctrl):
         self.threads: dict[int, cpuset.CpuSet] = {}
         self.processes: dict[int, set[int]] = {}
         self.ran: dict[int, int] = {}
-        self.uuids: dict[str, str] = {}
+        #: Emulator threads and vhost by the file of their group's CPUs.
+        self.members: dict[str, tuple[int, ...]] = {}
 
     def text(self, path: str) -> str | None:
         if path in self.cpus:
             cpus = self.cpus[path]
             return (cpus.kernel_mask if path.startswith('/sys/class')
                     else str(cpus))
-        if path.endswith('/cmdline'):
-            return f"qemu\0-uuid\0{self.uuids.get(path.split('/')[2])}\0"
         if path.endswith('/schedstat'):
             return f'{self.ran.get(int(path.split("/")[4]), 0)} 0 0'
         return super().text(path)
@@ -100,6 +98,8 @@ class _Kernel(fake_resctrl.FakeResctrl):
         parse = (cpuset.CpuSet.parse_mask if path.startswith('/sys/class')
                  else cpuset.CpuSet.parse)
         self.cpus[path] = parse(text.strip())
+        for tid in self.members.get(path, ()):
+            self.threads[tid] = self.cpus[path]
 
     def affinity(self, tid: int) -> cpuset.CpuSet:
         if tid not in self.threads:
@@ -108,53 +108,24 @@ class _Kernel(fake_resctrl.FakeResctrl):
 
     def set_affinity(self, tid: int, cpus: Iterable[int]) -> None:
         self.affinity(tid)
+        for path, tids in self.members.items():
+            if tid in tids and self.cpus[path].isdisjoint(cpus):
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         self.fault(f'affinity {tid}')
         self.threads[tid] = cpuset.CpuSet(cpus)
 
 
 class _Libvirt:
-    """Guests that run, and their pins."""
+    """Guests that run."""
 
-    def __init__(self, kernel: _Kernel) -> None:
-        self._kernel = kernel
+    def __init__(self) -> None:
         self.running: dict[str, agent_model.AgentGuest] = {}
         self.is_gone = False
-        #: How many pins until it goes, None for never.
-        self.goes_after: int | None = None
-        self._late: list[tuple[str, cpuset.CpuSet]] = []
 
     def guests(self) -> list[agent_model.AgentGuest]:
         if self.is_gone:
             raise libvirt_guests.LibvirtGone('no route')
         return list(self.running.values())
-
-    def pin_emulator(self, uuid: str, cpus: cpuset.CpuSet) -> None:
-        if self.goes_after == 0:
-            self.is_gone = True
-            # One is on its way, and the others are never sent.
-            self._late = self._late or [(uuid, cpus)]
-        if self.is_gone:
-            raise TimeoutError('no answer')
-        if uuid not in self.running:
-            raise OSError(None, 'no domain')
-        if self.goes_after:
-            self.goes_after -= 1
-        self._kernel.fault(f'emulator {uuid}')
-        self.pin(uuid, cpus)
-
-    def comes_back(self) -> None:
-        """Answers again, and does first what it was told meanwhile."""
-        self.is_gone, self.goes_after = False, None
-        for uuid, cpus in self._late:
-            if uuid in self.running:
-                self.pin(uuid, cpus)
-        self._late = []
-
-    def pin(self, uuid: str, cpus: cpuset.CpuSet) -> None:
-        guest = self.running[uuid]
-        self.running[uuid] = dataclasses.replace(guest, emulator_cpus=cpus)
-        for tid in guest.emulator_tasks:
-            self._kernel.threads[tid] = cpus
 
 
 class RoundCase:
@@ -168,7 +139,7 @@ class RoundCase:
         self.events = 0
         self._now, self._number = 1000.0, 100
         self._kernel = _Kernel()
-        self._libvirt = _Libvirt(self._kernel)
+        self._libvirt = _Libvirt()
         #: What others want, by what it is of.
         self._theirs = dict(self._kernel.cpus)
         self._stopped: dict[str, agent_model.AgentGuest] = {}
@@ -185,9 +156,6 @@ class RoundCase:
                 self._happen()
                 self._round()
             self._kernel.fault = lambda what: None
-            if self._random.random() < 0.5:
-                self._release_without_libvirt()
-            self._libvirt.comes_back()
             self._agent.release()
             self._check_end()
         finally:
@@ -208,8 +176,7 @@ class RoundCase:
             agent_record.load(machine_files.Tree(), self._path),
             self._save, home_domains.HomeLimits(moves_per_hour=_MOVES),
             clock=lambda: self._now,
-            settings=actuators.Actuators(kernel, self._libvirt,
-                                         kernel.affinity,
+            settings=actuators.Actuators(kernel, kernel.affinity,
                                          self._set_affinity),
             mover=guest_memory.MemoryMover(lambda *move: 0))
 
@@ -227,11 +194,7 @@ class RoundCase:
     def _happen(self) -> None:
         dice = self._random
         self._kernel.fault = lambda what: None
-        self._libvirt.comes_back()
-        if dice.random() < 0.03:
-            self._libvirt.is_gone = True
-        elif dice.random() < 0.1:
-            self._libvirt.goes_after = dice.randrange(4)
+        self._libvirt.is_gone = dice.random() < 0.03
         for guest in self._libvirt.running.values():
             for tid in guest.vcpu_tasks:
                 self._kernel.ran[tid] = self._kernel.ran.get(tid, 0) + int(
@@ -254,8 +217,8 @@ class RoundCase:
         elif what < 0.82:
             self._start()
         elif what < 0.85:
-            self._release_without_libvirt()
-            self._libvirt.comes_back()
+            self._agent.release()
+            self._check_end()
             self._start()
         elif what < 0.95:
             self._break_something()
@@ -283,21 +246,21 @@ class RoundCase:
         pid = self._number
         count = len(guest.vcpus)
         vcpu_tasks = range(pid + 1, pid + 1 + count)
-        own = cpuset.union(guest.vcpus.values())
+        own, group = cpuset.union(guest.vcpus.values()), _GROUP.format(pid)
         threads = {pid: own, pid + 8: own, **{
             tid: guest.vcpus[number]
             for number, tid in enumerate(vcpu_tasks)}}
         self._kernel.threads |= threads
         self._kernel.processes[pid] = set(threads)
-        self._kernel.uuids[str(pid)] = guest.uuid
+        self._kernel.cpus[group] = self._theirs[group] = own
+        self._kernel.members[group] = pid, pid + 8
         self._kernel.live |= set(threads)
         for tid, cpus in threads.items():
             self._theirs[f'thread {tid}'] = cpus
         self._libvirt.running[guest.uuid] = dataclasses.replace(
             guest, pid=pid, emulator_cpus=own, tasks=frozenset(threads),
             vcpu_tasks=frozenset(vcpu_tasks), vhost=frozenset([pid + 8]),
-            emulator_tasks=frozenset([pid]))
-        self._theirs[f'emulator {guest.uuid}'] = own
+            emulator_tasks=frozenset([pid]), emulator_group=group)
 
     def _leave(self, uuid: str) -> None:
         guest = self._libvirt.running.pop(uuid)
@@ -306,28 +269,21 @@ class RoundCase:
             self._kernel.live.discard(tid)
             del self._theirs[f'thread {tid}']
         del self._kernel.processes[guest.pid]
-        del self._kernel.uuids[str(guest.pid)]
-        del self._theirs[f'emulator {uuid}']
+        for known in (self._kernel.cpus, self._kernel.members, self._theirs):
+            del known[guest.emulator_group]
         self._stopped[uuid] = guest
 
     def _others_write(self) -> None:
         """What the agent would never write, so that both are told apart."""
         dice = self._random
         cpus = cpuset.CpuSet(dice.sample(sorted(DEDICATED), 2))
-        if dice.random() < 0.5:
-            path = dice.choice(list(self._kernel.cpus))
-            self._kernel.cpus[path] = self._theirs[path] = cpus
-            return
-        pinned = [uuid for uuid, guest in self._libvirt.running.items()
-                  if guest.is_pinned]
-        if pinned:
-            # Nova's live resize.
-            uuid = dice.choice(pinned)
-            self._libvirt.pin(uuid, self._libvirt.running[uuid].cpus)
-            guest = self._libvirt.running[uuid]
-            self._theirs[f'emulator {uuid}'] = guest.cpus
-            for tid in guest.emulator_tasks:
-                self._theirs[f'thread {tid}'] = guest.cpus
+        path = dice.choice(list(self._kernel.cpus))
+        # Nova's live resize also moves the threads of a group.
+        self._kernel.write(path, f'{cpus.kernel_mask}\n' if path.startswith(
+            '/sys/class') else f'{cpus}\n')
+        for what in (path, *(f'thread {tid}' for tid
+                             in self._kernel.members.get(path, ()))):
+            self._theirs[what] = cpus
 
     def _break_something(self) -> None:
         dice = self._random
@@ -352,12 +308,9 @@ class RoundCase:
             return
         except fake_resctrl.Crash:
             self._kernel.fault = lambda what: None
-            self._libvirt.comes_back()
             self._start()
             self._agent.reconcile()
         self._kernel.fault = lambda what: None
-        if self._libvirt.is_gone:
-            self._libvirt.comes_back()
         # A guest may move, each time another one.
         for _time in range(_MOVES + 2):
             again = self._agent.reconcile()
@@ -366,15 +319,6 @@ class RoundCase:
         else:
             raise Violation(f'not settled: {again.done}')
         self._check_now()
-
-    def _release_without_libvirt(self) -> None:
-        """The kernel has all as it was; what libvirt says is put right later.
-        """
-        self._libvirt.is_gone = True
-        self._agent.release()
-        self._check_as_before({**self._kernel.cpus, **{
-            f'thread {tid}': cpus
-            for tid, cpus in self._kernel.threads.items()}})
 
     # What must hold.
 
@@ -395,19 +339,13 @@ class RoundCase:
 
     def _check_end(self) -> None:
         """All is as others have left it."""
-        found = {**self._kernel.cpus, **{
-            f'thread {tid}': cpus
-            for tid, cpus in self._kernel.threads.items()}, **{
-                f'emulator {uuid}': guest.emulator_cpus
-                for uuid, guest in self._libvirt.running.items()}}
-        self._check_as_before(found)
+        for what, cpus in {**self._kernel.cpus, **{
+                f'thread {tid}': cpus
+                for tid, cpus in self._kernel.threads.items()}}.items():
+            if self._theirs[what] != cpus:
+                raise Violation(f'{what} was left on {cpus}, and was on '
+                                f'{self._theirs[what]}')
         if self._kernel.groups or self._kernel.default.monitors:
             raise Violation(f'groups were left: {[*self._kernel.groups]}')
         if not self._agent.record.is_empty:
             raise Violation('the record is not empty')
-
-    def _check_as_before(self, found: Mapping[str, cpuset.CpuSet]) -> None:
-        for what, cpus in found.items():
-            if self._theirs[what] != cpus:
-                raise Violation(f'{what} was left on {cpus}, and was on '
-                                f'{self._theirs[what]}')

@@ -88,10 +88,6 @@ class _Domain:
             self, flags: int) -> tuple[bool, ...]:
         return self.emulator
 
-    def pinEmulator(  # noqa: N802 - libvirt's name
-            self, bits: tuple[bool, ...], flags: int) -> None:
-        self.emulator = bits
-
 
 class Rounds:
     """The host, and the agent on it.
@@ -125,7 +121,7 @@ class Rounds:
             source, agent_record.AgentRecord(),
             lambda changed: agent_record.save(changed, record),
             settings=actuators.Actuators(
-                files, source, self._threads.__getitem__,
+                files, self._threads.__getitem__,
                 lambda tid, cpus: self._threads.__setitem__(
                     tid, cpuset.CpuSet(cpus))))
 
@@ -139,9 +135,7 @@ class Rounds:
     def _library(self) -> types.ModuleType:
         library = types.ModuleType('libvirt')
         connection = types.SimpleNamespace(
-            listAllDomains=lambda flags: [*self._domains.values()],
-            lookupByUUIDString=self._domains.__getitem__,
-            getInfo=lambda: ('', 0, 256), getCPUMap=lambda: (256, [], 256))
+            listAllDomains=lambda flags: [*self._domains.values()])
         vars(library).update(
             libvirtError=OSError, VIR_CONNECT_LIST_DOMAINS_ACTIVE=1,
             VIR_DOMAIN_AFFECT_LIVE=1, open=lambda uri: connection,

@@ -2,12 +2,10 @@
 """H6xx, the second half: all of a guest but its vCPUs."""
 
 from collections.abc import Callable
-import dataclasses
 
 from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
-from nova_pinning.host import agent_record
 from nova_pinning.host.check import commands
 from nova_pinning.host.check import facts
 from nova_pinning.host.check.rules import pins
@@ -241,7 +239,7 @@ def stale(view: facts.CheckedHost) -> check_rule.Violations:
     for guest in view.guests:
         if guest.domain is None or guest.stored is None:
             continue
-        domain = _without_agent(view, guest, guest.domain, guest.stored)
+        domain = guest.domain
         differing = [what for what, now, stored in zip(
             _WHAT, _placement(domain), _placement(guest.stored))
             if now != stored]
@@ -258,18 +256,6 @@ def stale(view: facts.CheckedHost) -> check_rule.Violations:
                     for vcpu in range(domain.vcpus)
                     if guest.stored.vcpu_affinity(vcpu)
                     != domain.vcpu_affinity(vcpu)))
-
-
-def _without_agent(
-    view: facts.CheckedHost, guest: facts.RunningGuest,
-    domain: domain_xml.DomainXml, stored: domain_xml.DomainXml,
-) -> domain_xml.DomainXml:
-    """What runs, with what is stored wherever the agent has set it."""
-    is_agents = view.facts.agent.has_set(
-        agent_record.Kind.EMULATOR, f'{guest.uuid}:{guest.qemu.pid}',
-        domain.emulator_pin)
-    return dataclasses.replace(
-        domain, emulator_pin=stored.emulator_pin) if is_agents else domain
 
 
 _WHAT = ('pins of vCPUs', 'pins of emulator threads', 'pins of I/O threads',

@@ -38,6 +38,7 @@ from nova_pinning.tests.oracle import fake_resctrl
 from nova_pinning.tests.unit import unit_base
 
 CPUS = cpuset.CpuSet.parse
+GROUP = '/sys/fs/cgroup/machine/{}/libvirt/emulator/cpuset.cpus'
 
 
 class Kernel(fake_resctrl.FakeResctrl):
@@ -46,8 +47,11 @@ class Kernel(fake_resctrl.FakeResctrl):
     def __init__(self):
         super().__init__({0: range(4), 1: range(4, 8)}, ways=12)
         self.interrupts = {24: CPUS('0'), 25: CPUS('0')}
+        self.groups_of_libvirt = {}
 
     def text(self, path):
+        if path in self.groups_of_libvirt:
+            return str(self.groups_of_libvirt[path])
         parts = path.split('/')
         if path.startswith('/proc/irq/') and int(parts[3]) in self.interrupts:
             return str(self.interrupts[int(parts[3])])
@@ -63,6 +67,9 @@ class Kernel(fake_resctrl.FakeResctrl):
         if path.startswith('/proc/irq/'):
             self.fault(f'write {path}')
             self.interrupts[int(parts[3])] = CPUS(text.strip())
+        elif path in self.groups_of_libvirt:
+            self.fault(f'write {path}')
+            self.groups_of_libvirt[path] = CPUS(text.strip())
         else:
             super().write(path, text)
 
@@ -78,10 +85,6 @@ class Source:
         if self.is_gone:
             raise libvirt_guests.LibvirtGone('no route')
         return list(self.running.values())
-
-    def pin_emulator(self, uuid, cpus):
-        self.running[uuid] = agent_model.dataclasses.replace(
-            self.running[uuid], emulator_cpus=cpus)
 
 
 class AgentTestCase(unit_base.TestCase):
@@ -104,13 +107,19 @@ class AgentTestCase(unit_base.TestCase):
             lambda record: self.saved.append(len(record.settings)),
             clock=lambda: self.now)
 
+    def emulator(self, uuid):
+        """Where the kernel has its emulator threads."""
+        return self.kernel.groups_of_libvirt[GROUP.format(uuid)]
+
     def start(self, uuid, cpus, **values):
+        self.kernel.groups_of_libvirt[GROUP.format(uuid)] = CPUS(cpus)
         self.kernel.live.add(1000 + min(CPUS(cpus)))
         self.source.running[uuid] = agent_model.AgentGuest(**{
             'uuid': uuid, 'name': f'name-{uuid}', 'pid': 7,
             'vcpus': {number: CPUS(str(cpu))
                       for number, cpu in enumerate(CPUS(cpus))},
             'emulator_cpus': CPUS(cpus),
+            'emulator_group': GROUP.format(uuid),
             'tasks': frozenset([1000 + min(CPUS(cpus))]), **values})
 
 
@@ -122,16 +131,14 @@ class HostAgentTestCase(AgentTestCase):
                    wishes=agent_model.Wishes(4))
         done = self.agent.reconcile()
         self.assertEqual((), done.trouble)
-        self.assertEqual(CPUS('4-5'),
-                         self.source.running['a'].emulator_cpus)
+        self.assertEqual(CPUS('4-5'), self.emulator('a'))
         self.assertEqual({24: CPUS('4'), 25: CPUS('4-5')},
                          self.kernel.interrupts)
         self.assertEqual({'a': {1: 0b1111}}, done.masks)
         self.assertEqual((), self.agent.reconcile().done)
 
         self.assertEqual((), self.agent.release().trouble)
-        self.assertEqual(CPUS('6-7'),
-                         self.source.running['a'].emulator_cpus)
+        self.assertEqual(CPUS('6-7'), self.emulator('a'))
         self.assertEqual({24: CPUS('0'), 25: CPUS('0')},
                          self.kernel.interrupts)
         self.assertEqual({}, self.kernel.groups)
@@ -143,15 +150,13 @@ class HostAgentTestCase(AgentTestCase):
         self.start('a', '6-7', wishes=agent_model.Wishes(4))
         self.agent.reconcile()
         self.new_agent().release()
-        self.assertEqual(CPUS('6-7'),
-                         self.source.running['a'].emulator_cpus)
+        self.assertEqual(CPUS('6-7'), self.emulator('a'))
         self.assertEqual({}, self.kernel.groups)
 
     def test_it_is_written_down_first(self):
         self.start('a', '6-7')
-        with mock.patch.object(self.source, 'pin_emulator',
-                               side_effect=fake_resctrl.Crash):
-            self.assertRaises(fake_resctrl.Crash, self.agent.reconcile)
+        self.kernel.fault = mock.Mock(side_effect=fake_resctrl.Crash)
+        self.assertRaises(fake_resctrl.Crash, self.agent.reconcile)
         self.assertEqual([1], self.saved)
 
     def test_dry_run_changes_nothing(self):
@@ -162,8 +167,7 @@ class HostAgentTestCase(AgentTestCase):
              'group of guest name-a (a) is made'],
             [text for text in done.done if 'emulator' in text
              or text.endswith('made')])
-        self.assertEqual(CPUS('6-7'),
-                         self.source.running['a'].emulator_cpus)
+        self.assertEqual(CPUS('6-7'), self.emulator('a'))
         self.assertEqual([], self.saved)
         self.assertEqual({}, self.kernel.groups)
 
@@ -172,17 +176,16 @@ class HostAgentTestCase(AgentTestCase):
         self.start('a', '6-7')
         for _time in range(settings_ledger.PATIENCE):
             self.agent.reconcile()
-            self.source.pin_emulator('a', CPUS('6'))
+            self.kernel.groups_of_libvirt[GROUP.format('a')] = CPUS('6')
         told = self.agent.reconcile()
-        self.assertEqual(CPUS('6'), self.source.running['a'].emulator_cpus)
+        self.assertEqual(CPUS('6'), self.emulator('a'))
         self.assertIn('left alone for an hour', told.trouble[0])
         self.now += 3601
         self.agent.reconcile()
-        self.assertEqual(CPUS('4-5'),
-                         self.source.running['a'].emulator_cpus)
+        self.assertEqual(CPUS('4-5'), self.emulator('a'))
         self.agent.release()
         # What nova wanted in the end, not what it wanted at first.
-        self.assertEqual(CPUS('6'), self.source.running['a'].emulator_cpus)
+        self.assertEqual(CPUS('6'), self.emulator('a'))
 
     def test_what_cannot_be_set_is_told(self):
         def fault(what):

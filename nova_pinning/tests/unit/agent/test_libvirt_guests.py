@@ -171,10 +171,6 @@ class Domain:
     def XMLDesc(self, flags):  # noqa: N802 - libvirt's name
         return _XML.format(self.UUIDString(), self.name(), self.number)
 
-    def pinEmulator(self, pins, flags):  # noqa: N802 - libvirt's name
-        self.pins = pins
-
-
 class LibvirtGuestsTestCase(TreeTestCase):
 
     def setUp(self):
@@ -187,10 +183,6 @@ class LibvirtGuestsTestCase(TreeTestCase):
         self.connection = mock.Mock()
         self.connection.listAllDomains.side_effect = lambda flags: (
             self.answered([self.domain]))
-        self.connection.lookupByUUIDString.side_effect = lambda uuid: (
-            self.answered(self.domain))
-        self.connection.getInfo.return_value = ['', 0, 3]
-        self.connection.getCPUMap.return_value = [3, [], 3]
         self.library = types.SimpleNamespace(
             libvirtError=LibvirtError, registerErrorHandler=mock.Mock(),
             VIR_CONNECT_LIST_DOMAINS_ACTIVE=1, VIR_DOMAIN_AFFECT_LIVE=1,
@@ -224,8 +216,18 @@ class LibvirtGuestsTestCase(TreeTestCase):
             (_UUID.format(1), 7, cpuset.CpuSet([0, 2]), ('tap1',), {8}),
             (guest.uuid, guest.pid, guest.emulator_cpus, guest.taps,
              guest.vcpu_tasks))
-        self.guests.pin_emulator(guest.uuid, cpuset.CpuSet([1]))
-        self.assertEqual((False, True, False), self.domain.pins)
+
+    def test_where_emulator_threads_are(self):
+        """Libvirt has a control group for them, by either version."""
+        for line in ('0::/machine.slice/a.scope/libvirt/emulator',
+                     '4:cpuset:/machine/a.libvirt-qemu/emulator'):
+            self.write('proc/7/cgroup', f'{line}\n')
+            guest, = self.guests.guests()
+            self.assertRegex(guest.emulator_group,
+                             '^/sys/fs/cgroup/.*/emulator/cpuset.cpus$')
+        self.write('proc/7/cgroup', '0::/user.slice\n')
+        guest, = self.guests.guests()
+        self.assertEqual('', guest.emulator_group)
 
     def test_it_never_answers(self):
         """From the start, and later it does."""
@@ -234,17 +236,6 @@ class LibvirtGuestsTestCase(TreeTestCase):
             self.assertRaises(libvirt_guests.LibvirtGone, self.guests.guests)
         self.unmute()
         self.assertEqual(1, len(self.guests.guests()))
-
-    def test_it_stops_answering(self):
-        """What it was told may yet be done."""
-        self.guests.guests()
-        self.mute()
-        self.assertRaises(TimeoutError, self.guests.pin_emulator, 'u',
-                          cpuset.CpuSet([1]))
-        self.assertEqual((True, False, True), self.domain.pins)
-        self.unmute()
-        guest, = self.guests.guests()
-        self.assertEqual(cpuset.CpuSet([1]), guest.emulator_cpus)
 
     def test_it_goes_half_way(self):
         """A guest that cannot be read is as it was, or libvirt has gone."""
@@ -265,21 +256,6 @@ class LibvirtGuestsTestCase(TreeTestCase):
         error = self.assertRaises(libvirt_guests.LibvirtGone,
                                   self.guests.guests)
         self.assertIn('reset by peer', str(error))
-
-    def test_it_goes_while_it_is_told(self):
-        """Then nobody knows whether it has pinned them."""
-        self.connection.lookupByUUIDString.side_effect = LibvirtError('reset')
-        self.connection.isAlive.return_value = 0
-        error = self.assertRaises(TimeoutError, self.guests.pin_emulator, 'u',
-                                  cpuset.CpuSet([1]))
-        self.assertIn('reset', str(error))
-
-    def test_it_refuses(self):
-        self.connection.lookupByUUIDString.side_effect = LibvirtError('no')
-        error = self.assertRaises(OSError, self.guests.pin_emulator, 'u',
-                                  cpuset.CpuSet([1]))
-        self.assertNotIsInstance(error, TimeoutError)
-        self.assertIn('no', str(error))
 
     def test_it_is_not_there(self):
         self.library.open = mock.Mock(side_effect=LibvirtError('no socket'))

@@ -6,7 +6,6 @@ from nova_pinning.agent import decision
 from nova_pinning.agent import home_domains
 from nova_pinning.agent import interrupts
 from nova_pinning import cpuset
-from nova_pinning.host import agent_record
 from nova_pinning.tests import forms
 from nova_pinning.tests.oracle import agent_home_fuzz
 from nova_pinning.tests.unit import unit_base
@@ -28,7 +27,8 @@ def guest(cpus, **values):
     pins = {number: CPUS(str(cpu)) for number, cpu in enumerate(CPUS(cpus))}
     return agent_model.AgentGuest(**{
         'uuid': f'uuid-{cpus}', 'name': cpus, 'pid': 1000 + min(CPUS(cpus)),
-        'vcpus': pins, 'emulator_cpus': CPUS(cpus), **values})
+        'vcpus': pins, 'emulator_cpus': CPUS(cpus),
+        'emulator_group': f'uuid-{cpus}', **values})
 
 
 def nic(*numbers, **queues):
@@ -44,11 +44,24 @@ class StaticTestCase(unit_base.TestCase):
 
     def test_emulator_threads_share_the_cache(self):
         self.assertEqual(
-            {'emulator uuid-6-7:1006': '5', 'thread 1006/77': '5'},
-            self.wanted(host(), guest('6-7', vhost=frozenset([77]))))
+            {'group uuid-6-7': '5', 'thread 1006/1006': '5',
+             'thread 1006/77': '5'},
+            self.wanted(host(), guest(
+                '6-7', vhost=frozenset([77]),
+                emulator_tasks=frozenset([1006]))))
+
+    def test_their_group_lets_them_go_there_first(self):
+        first, *_others = self.wanted(host(), guest(
+            '6-7', emulator_tasks=frozenset([1006])))
+        self.assertEqual('group uuid-6-7', first)
+
+    def test_without_a_group(self):
+        """Libvirt runs in a session, or without control groups."""
+        self.assertEqual({'thread 1006/1006': '5'}, self.wanted(host(), guest(
+            '6-7', emulator_group='', emulator_tasks=frozenset([1006]))))
 
     def test_else_they_share_the_node(self):
-        self.assertEqual({'emulator uuid-12-13:1012': '8'},
+        self.assertEqual({'group uuid-12-13': '8'},
                          self.wanted(host(), guest('12-13')))
 
     def test_else_they_stay(self):
@@ -232,16 +245,6 @@ class DecisionTestCase(unit_base.TestCase):
             {'thread 7/7', 'thread 7/70', 'thread 7/71', 'thread 7/72'},
             set(map(str, settings)))
         self.assertEqual({CPUS('4-7')}, set(settings.values()))
-
-    def test_what_the_agent_set_is_not_what_nova_set(self):
-        pinned = guest('6', emulator_cpus=CPUS('5'))
-        entries = {agent_model.emulator(pinned): agent_record.SettingEntry(
-            CPUS('6'), CPUS('5'))}
-        self.assertEqual(CPUS('6'), decision.as_before(
-            pinned, entries).emulator_cpus)
-        # Somebody else has set it meanwhile.
-        other = guest('6', emulator_cpus=CPUS('1'))
-        self.assertEqual(other, decision.as_before(other, entries))
 
     def test_nothing_outside_of_the_plan(self):
         """A guest that floats over all CPUs is not ours to confine."""

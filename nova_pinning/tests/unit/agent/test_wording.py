@@ -4,6 +4,7 @@ from nova_pinning.agent import agent_model
 from nova_pinning.agent import settings_ledger
 from nova_pinning.agent import wording
 from nova_pinning import cpuset
+from nova_pinning.host import agent_record
 from nova_pinning.tests.unit import unit_base
 
 CPUS = cpuset.CpuSet.parse
@@ -13,7 +14,7 @@ class WordingTestCase(unit_base.TestCase):
 
     def words(self, *changes):
         guest = agent_model.AgentGuest(
-            'u', 'n', 7, {}, vcpu_tasks=frozenset([70, 71]),
+            'u', 'n', 7, {}, emulator_group='g', vcpu_tasks=frozenset([70, 71]),
             vhost=frozenset([72]), emulator_tasks=frozenset([7, 73]))
         return [*wording.changes(
             [settings_ledger.Change(setting(guest), *map(CPUS, cpus), *back)
@@ -24,11 +25,14 @@ class WordingTestCase(unit_base.TestCase):
         def thread(tid):
             return lambda guest: agent_model.thread(guest, tid)
 
+        def group(guest):
+            return agent_record.Setting(agent_record.Kind.GROUP, 'g')
+
         self.assertEqual(
             ['emulator threads of guest n (u): CPUs 1-3 (was any)',
              'vCPUs of guest n (u): CPUs 1-3 (was 1-7)',
              'vhost of guest n (u): CPUs 1-7, as before (was 1-3)'],
-            self.words((agent_model.emulator, ('1-3', '')),
+            self.words((group, ('1-3', '')),
                        (thread(70), ('1-3', '1-7')),
                        (thread(71), ('1-3', '1-7')),
                        (thread(73), ('1-3', '')),

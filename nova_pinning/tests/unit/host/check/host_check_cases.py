@@ -347,8 +347,6 @@ def by_agent(seen):
     now = {setting(kind.INTERRUPT, str(interrupt.number)): interrupt.cpus
            for interrupt in seen.interrupts}
     for guest in seen.guests:
-        run = f'{guest.uuid}:{guest.qemu.pid}'
-        now[setting(kind.EMULATOR, run)] = guest.domain.emulator_pin
         for thread in guest.qemu.threads:
             now[setting(kind.THREAD, f'{guest.qemu.pid}/{thread.tid}')] = (
                 thread.cpus)
@@ -361,8 +359,7 @@ def by_agent(seen):
 RIGHT = {
     'placed_by_agent': lambda: by_agent(with_interrupts(
         fact_samples.interrupt(60, 'eth0-rx-2', '2'))),
-    'pinned_by_agent': lambda: by_agent(with_guests(replace(
-        a(), stored=replace(a().domain, emulator_pin=cpus('6'))))),
+    'near_by_agent': lambda: by_agent(with_guests(emulator(a(), '2'))),
     'kept_by_agent': lambda: by_agent(with_guests(emulator(moved(
         fact_samples.shared_guest(3000, 'c'), ('2', '6')), '2'))),
     'nothing_odd': fact_samples.right_facts,

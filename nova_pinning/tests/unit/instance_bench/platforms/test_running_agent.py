@@ -72,7 +72,6 @@ class RunningAgentTest(unit_base.TestCase):
         agent_record.save(agent_record.AgentRecord({
             setting(kind.THREAD, f'{pid}/{pid}'): entry,
             setting(kind.THREAD, f'1/{pid}'): entry,
-            setting(kind.EMULATOR, f'u-u:{pid}'): entry,
         }), str(self.root / 'agent.json'))
         self.assertEqual(
             [bench_model.Affinity(thread=f'thread {pid}', asked=mine,
