@@ -108,10 +108,15 @@ class AgentRecord:
         return not (self.settings or self.base_masks
                     or self.banned_interrupts is not None)
 
-    def has_moved(self, pid: int, tid: int, cpus: cpuset.CpuSet) -> bool:
-        """Whether a thread has the CPUs that the agent has given it."""
-        entry = self.settings.get(Setting(Kind.THREAD, f'{pid}/{tid}'))
-        return entry is not None and entry.ours == cpus
+    def has_moved(self, pid: int, cpus: cpuset.CpuSet) -> bool:
+        """Whether the agent has given threads of a process these CPUs.
+
+        Those that they start since then are on the same.
+        """
+        return any(
+            setting.kind is Kind.THREAD and entry.ours == cpus
+            and setting.subject.startswith(f'{pid}/')
+            for setting, entry in self.settings.items())
 
     def set_interrupts(self) -> dict[int, cpuset.CpuSet]:
         """Interrupts that the agent has placed, with their CPUs."""

@@ -149,8 +149,7 @@ def others(view: facts.CheckedHost,
 def _by_agent(view: facts.CheckedHost, guest: facts.RunningGuest,
               thread: qemu_process.QemuThread) -> bool:
     """Whether nova-pinning agent has put a thread where it is."""
-    return view.facts.agent.has_moved(
-        guest.qemu.pid, thread.tid, thread.cpus)
+    return view.facts.agent.has_moved(guest.qemu.pid, thread.cpus)
 
 
 def _agree(cpus: cpuset.CpuSet, pin: cpuset.CpuSet) -> bool:

@@ -41,8 +41,7 @@ def moved(view: facts.CheckedHost) -> check_rule.Violations:
             pin = pins.recorded(guest, vcpu) & view.online_cpus
             # The agent keeps guests that float within their pins.
             by_agent = thread.cpus.issubset(pin) and (
-                view.facts.agent.has_moved(guest.qemu.pid, thread.tid,
-                                           thread.cpus))
+                view.facts.agent.has_moved(guest.qemu.pid, thread.cpus))
             if pin and thread.cpus & view.online_cpus != pin and (
                     not by_agent):
                 pins_of[vcpu] = pin

@@ -347,7 +347,8 @@ def by_agent(seen):
     now = {setting(kind.INTERRUPT, str(interrupt.number)): interrupt.cpus
            for interrupt in seen.interrupts}
     for guest in seen.guests:
-        for thread in guest.qemu.threads:
+        # What comes and goes, such as workers, is not in the record.
+        for thread in guest.qemu.threads[:-1]:
             now[setting(kind.THREAD, f'{guest.qemu.pid}/{thread.tid}')] = (
                 thread.cpus)
     return replace(seen, agent=agent_record.AgentRecord({
