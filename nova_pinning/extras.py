@@ -13,7 +13,6 @@ from nova_pinning import errors
 
 _EXTRAS = {
     'jinja2': 'bench',
-    'libvirt': 'agent',
     'matplotlib': 'plots',
     'prometheus_client': 'metrics',
     'tornado': 'exporter',

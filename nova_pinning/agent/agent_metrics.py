@@ -18,12 +18,11 @@ _EVENTS = {
 
 def exposition(round_: host_agent.Round,
                uses: Iterable[guest_monitoring.CacheUse],
-               moves: int, looked_at: float, has_answered: bool) -> str:
+               moves: int, looked_at: float) -> str:
     """The metrics, as the textfile collector reads them.
 
     :param moves: of floating guests within the last hour
     :param looked_at: when the round was, in seconds since the epoch
-    :param has_answered: whether libvirt does since then
     """
     gauges = metrics.Gauges('nova_pinning_agent')
     by_event = {event: gauges.add(name, help_text, 'guest', 'uuid', 'domain')
@@ -48,8 +47,6 @@ def exposition(round_: host_agent.Round,
     gauges.add('interrupts_not_banned', 'Interrupts of the agent that '
                'irqbalance may move, as far as is known').set(
         len(round_.unbanned))
-    gauges.add('libvirt_answers', 'Whether libvirt does; nothing is changed '
-               'while it does not').set(has_answered)
     gauges.add('round_seconds', 'How long the last look took').set(
         round_.seconds)
     gauges.add('last_round_timestamp_seconds', 'When the last look was').set(

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import time
-from typing import Protocol
 
 from nova_pinning.agent import activity_meter
 from nova_pinning.agent import actuators
@@ -22,17 +21,11 @@ from nova_pinning.agent import host_reading
 from nova_pinning.agent import irqbalance_socket
 from nova_pinning.agent import kernel_files
 from nova_pinning.agent import resctrl
+from nova_pinning.agent import running_guests
 from nova_pinning.agent import settings_ledger
 from nova_pinning.agent import wording
 from nova_pinning import cpuset
 from nova_pinning.host import agent_record
-
-
-class GuestSource(Protocol):
-    """Where guests come from: libvirt."""
-
-    def guests(self) -> list[agent_model.AgentGuest]:
-        """Those that run, in the order in which they came."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,7 +65,7 @@ class HostAgent:
 
     def __init__(
         self, host: agent_model.AgentHost, scheme: decision.Scheme,
-        files: kernel_files.KernelFiles, source: GuestSource,
+        files: kernel_files.KernelFiles, source: running_guests.RunningGuests,
         record: agent_record.AgentRecord,
         save: Callable[[agent_record.AgentRecord], None],
         move_limits: home_domains.HomeLimits = home_domains.HomeLimits(),
@@ -103,8 +96,8 @@ class HostAgent:
         """Bring the host in step with its guests.
 
         :param dry_run: change nothing, and say what would be changed
-        :raises libvirt_guests.LibvirtGone: if nobody knows the guests;
-            everything is left as it is then
+        :raises running_guests.GuestsUnknownError: everything is left as it
+            is then
         """
         started = time.monotonic()
         now = self._clock()

@@ -21,12 +21,11 @@ from nova_pinning.agent import home_domains
 from nova_pinning.agent import host_agent
 from nova_pinning.agent import host_reading
 from nova_pinning.agent import kernel_files
-from nova_pinning.agent import libvirt_guests
+from nova_pinning.agent import running_guests
 from nova_pinning.cli import base_command
 from nova_pinning.cli import unit_file
 from nova_pinning.conf import agent as agent_conf
 from nova_pinning import errors
-from nova_pinning import extras
 from nova_pinning.host import agent_record
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
@@ -81,12 +80,11 @@ class Agent(base_command.FileCommand):
             return base_command.OK
         if parsed_args.release:
             return _release(options, files)
-        extras.need('nova-pinning agent', 'libvirt')
         planned = _planned(parsed_args.plan or options.plan)
         scheme = _scheme(options, files)
         notes = [*scheme.notes(), *_absent(planned, files)]
-        source = libvirt_guests.LibvirtGuests(
-            options.libvirt_uri, files, _flavors(options.catalogue))
+        source = running_guests.RunningGuests(
+            files, options.libvirt_state, _flavors(options.catalogue))
         with (contextlib.nullcontext() if parsed_args.dry_run
               else agent_service.alone(options.record)):
             agent = _agent(options, files, host_reading.read(files, planned),
@@ -95,11 +93,11 @@ class Agent(base_command.FileCommand):
                 return _serve(agent, source, options, notes)
             try:
                 done = agent.reconcile(parsed_args.dry_run)
-            except libvirt_guests.LibvirtGone as error:
+            except running_guests.GuestsUnknownError as error:
                 raise errors.InputError(
-                    f'libvirt does not answer: {error}',
-                    errors.Location(options.libvirt_uri),
-                    'start it, or name another one in libvirt_uri') from error
+                    f'it is not known which guests run: {error}',
+                    advice='run this as root where libvirt runs, and name its '
+                    'directory in libvirt_state if it has another') from error
             agent.finish()
             return _show(done, parsed_args.dry_run, notes)
 
@@ -119,7 +117,7 @@ def _unit(parsed_args: argparse.Namespace, options: Any) -> str:
 def _agent(
     options: Any, files: kernel_files.WritableTree,
     host: agent_model.AgentHost, scheme: decision.Scheme,
-    source: libvirt_guests.LibvirtGuests,
+    source: running_guests.RunningGuests,
 ) -> host_agent.HostAgent:
     return host_agent.HostAgent(
         host, scheme, files, source,
@@ -135,11 +133,10 @@ def _release(options: Any, files: kernel_files.WritableTree) -> int:
     with agent_service.alone(options.record):
         return _show(_agent(
             options, files, nowhere, decision.Scheme(),
-            libvirt_guests.LibvirtGuests(options.libvirt_uri, files),
-        ).release())
+            running_guests.RunningGuests(files)).release())
 
 
-def _serve(agent: host_agent.HostAgent, source: libvirt_guests.LibvirtGuests,
+def _serve(agent: host_agent.HostAgent, source: running_guests.RunningGuests,
            options: Any, notes: Iterable[str]) -> int:
     # The journal has times of its own.
     logging.basicConfig(level=logging.INFO, stream=sys.stderr,
@@ -147,9 +144,8 @@ def _serve(agent: host_agent.HostAgent, source: libvirt_guests.LibvirtGuests,
     for note in notes:
         LOG.info('%s', note)
     service = agent_service.AgentService(
-        agent, options.interval_seconds,
-        lambda: source.listen(service.wake), options.metrics_file)
-    source.calls.meanwhile = service.meanwhile
+        agent, options.interval_seconds, source.changed,
+        options.metrics_file)
     return (base_command.FINDINGS if service.serve().trouble
             else base_command.OK)
 

@@ -22,13 +22,13 @@ The agent gives CPUs only as the plan says. Set this if the plan is kept
 elsewhere.
 """),
     cfg.StrOpt(
-        'libvirt_uri',
-        default='qemu:///system',
+        'libvirt_state',
+        default='/run/libvirt/qemu',
         help="""
-Where libvirt is to be found.
+The directory where libvirt keeps what it knows of guests that run.
 
-Set this where libvirt runs in a container with a socket of its own, such as
-``qemu+unix:///system?socket=/run/kolla/libvirt/libvirt-sock``.
+Set this where libvirt runs in a container whose ``/run/libvirt`` the host has
+elsewhere, such as in ``/run/kolla/libvirt``.
 """),
     cfg.StrOpt(
         'catalogue',
@@ -118,7 +118,7 @@ minute to minute.
         help="""
 How often the agent looks whether all is as it is to be.
 
-Besides, it looks when libvirt tells of a change. Lower it where something
+Besides, it looks when guests come, go or change. Lower it where something
 else keeps changing affinities.
 """),
     cfg.StrOpt(

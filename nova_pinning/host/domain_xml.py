@@ -15,6 +15,8 @@ from xml.etree import ElementTree
 from nova_pinning import cpuset
 
 NO_CPUS = cpuset.CpuSet()
+_NOVA = '{http://openstack.org/xmlns/libvirt/nova/1.1}'
+_FLAVOR = f'metadata/{_NOVA}instance/{_NOVA}flavor'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class DomainInterface:
     """A network interface.
 
     :param queues: pairs of queues, 1 if nothing is said
+    :param target: what it is on the host, '' if it is not said
     :param inbound: average, peak (KiB/s) and burst (KiB), as far as given
     """
 
@@ -78,6 +81,7 @@ class DomainInterface:
     queues: int
     inbound: Mapping[str, int]
     outbound: Mapping[str, int]
+    target: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,6 +100,9 @@ class DomainXml:
     :param memory_nodes: host NUMA nodes that all memory must come from
     :param hostdevs: PCI addresses on the host, such as '0000:3b:00.0'
     :param iotunes: limits by name for each disk that has some, by target
+    :param flavor: as nova has written it into the metadata, '' if not
+    :param extra_specs: of the flavor, None if nova has not written them,
+        which it does from 2025.2 on
     """
 
     uuid: str
@@ -119,6 +126,8 @@ class DomainXml:
     hostdevs: frozenset[str]
     interfaces: tuple[DomainInterface, ...]
     iotunes: Mapping[str, Mapping[str, int]]
+    flavor: str = ''
+    extra_specs: Mapping[str, str] | None = None
 
     def vcpu_affinity(self, vcpu: int) -> cpuset.CpuSet:
         """Where a vCPU may run; empty for anywhere."""
@@ -173,7 +182,9 @@ def read(root: ElementTree.Element) -> DomainXml:
             "devices/hostdev[@type='pci']/source/address"))),
         interfaces=tuple(map(
             _interface, root.iterfind('devices/interface'))),
-        iotunes=dict(_iotunes(root)))
+        iotunes=dict(_iotunes(root)),
+        flavor=_text(root.find(_FLAVOR), 'name'),
+        extra_specs=_extra_specs(root.find(f'{_FLAVOR}/{_NOVA}extraSpecs')))
 
 
 def _text(element: ElementTree.Element | None, key: str) -> str:
@@ -265,7 +276,15 @@ def _interface(element: ElementTree.Element) -> DomainInterface:
         mac=_text(element.find('mac'), 'address'),
         queues=int(_text(driver, 'queues') or 1),
         inbound=_limits(element.find('bandwidth/inbound')),
-        outbound=_limits(element.find('bandwidth/outbound')))
+        outbound=_limits(element.find('bandwidth/outbound')),
+        target=_text(element.find('target'), 'dev'))
+
+
+def _extra_specs(
+        element: ElementTree.Element | None) -> dict[str, str] | None:
+    return None if element is None else {
+        spec.get('name', ''): spec.text or ''
+        for spec in element.iterfind(f'{_NOVA}extraSpec')}
 
 
 def _limits(element: ElementTree.Element | None) -> dict[str, int]:

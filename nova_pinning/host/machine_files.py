@@ -115,6 +115,16 @@ class Tree:
         # Not what pathlib has, which raises what may not be looked at.
         return os.path.exists(self._at(path))
 
+    def changed(self, path: str) -> int:
+        """When a file, or what is in a directory, was changed last.
+
+        :returns: nanoseconds since 1970, 0 if it is not there
+        """
+        try:
+            return os.stat(self._at(path)).st_mtime_ns
+        except OSError:
+            return 0
+
     def is_read_only(self, path: str) -> bool:
         """Whether a file is there that not even root is to write to."""
         try:

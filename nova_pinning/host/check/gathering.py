@@ -23,6 +23,7 @@ from nova_pinning.host.discover import system
 from nova_pinning.host import host_model
 from nova_pinning.host import levers
 from nova_pinning.host import machine_files
+from nova_pinning.host import running_domains
 
 # What is hidden by each path that cannot be read; the first that matches
 # counts, and paths that no pattern is for hide the same as each other.
@@ -158,8 +159,8 @@ def _no_records(
     running: Collection[facts.RunningGuest],
 ) -> Iterator[facts.Unread]:
     if running and guests.visible_path(
-            tree, guests.STATES, everything) is None:
-        yield facts.Unread(guests.STATES, 'it is not there',
+            tree, running_domains.DIRECTORY, everything) is None:
+        yield facts.Unread(running_domains.DIRECTORY, 'it is not there',
                            'what libvirt has pinned in guests')
 
 

@@ -1,27 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running guests, and what libvirt was told of them.
 
-libvirt keeps the state of each domain that runs in /run/libvirt/qemu, with
-the XML that is in force and the thread of each vCPU, and what it will start
-next time in /etc/libvirt/qemu.
+What it will start next time it keeps in /etc/libvirt/qemu.
 """
 
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
 import os
 import re
-from xml.etree import ElementTree
 
 from nova_pinning.host.check import facts
 from nova_pinning.host import domain_xml
 from nova_pinning.host import machine_files
 from nova_pinning.host import qemu_process
+from nova_pinning.host import running_domains
 
-STATES = '/run/libvirt/qemu'
 STORED = '/etc/libvirt/qemu'
 
 _DAEMONS = ('libvirtd', 'virtqemud')
@@ -31,18 +26,6 @@ _VHOST = re.compile(r'vhost-(\d+)')
 # Memory of QEMU's own that nobody asks to be anywhere.
 _OWN_MEMORY = re.compile(r' (?:heap|stack)\b')
 _LOCKED = re.compile(r'^VmLck:\s*(\d+) kB', re.MULTILINE)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _State:
-    """What libvirt keeps of a domain that runs.
-
-    :param vcpu_tids: vCPUs by the id of their thread
-    """
-
-    pid: int
-    domain: domain_xml.DomainXml
-    vcpu_tids: Mapping[int, int]
 
 
 def visible_path(tree: machine_files.Tree, path: str,
@@ -68,7 +51,7 @@ def split(
     :returns: the others, and the guests
     """
     processes = tuple(processes)
-    records = visible_path(tree, STATES, processes)
+    records = visible_path(tree, running_domains.DIRECTORY, processes)
     stored = visible_path(tree, STORED, processes) or STORED
     states = {state.pid: state for state in _states(tree, records)}
     # If a record cannot be read, nobody is called a stranger.
@@ -112,7 +95,8 @@ def _is_guest(arguments: Sequence[str]) -> bool:
             not _option(arguments, 'machine').startswith('none'))
 
 
-def _is_of(state: _State | None, process: facts.HostProcess) -> bool:
+def _is_of(state: running_domains.RunningDomain | None,
+           process: facts.HostProcess) -> bool:
     """Whether a domain's record is of this process, not of an earlier one."""
     return state is not None and bool(state.domain.uuid) and (
         state.domain.uuid in process.arguments)
@@ -139,8 +123,9 @@ def _name(arguments: Sequence[str]) -> str:
 
 
 def _guest(
-    tree: machine_files.Tree, process: facts.HostProcess, state: _State | None,
-    stored: str, vhost: Sequence[qemu_process.QemuThread], is_complete: bool,
+    tree: machine_files.Tree, process: facts.HostProcess,
+    state: running_domains.RunningDomain | None, stored: str,
+    vhost: Sequence[qemu_process.QemuThread], is_complete: bool,
     is_asked_for: bool,
 ) -> facts.RunningGuest:
     known = state.domain if state else None
@@ -171,28 +156,15 @@ def _regions(
                 yield region
 
 
-def _states(tree: machine_files.Tree,
-            directory: str | None) -> Iterator[_State]:
+def _states(
+    tree: machine_files.Tree, directory: str | None,
+) -> Iterator[running_domains.RunningDomain]:
     for name in tree.names(directory) if directory else ():
         if name.endswith('.xml'):
-            state = _state(tree.text(f'{directory}/{name}'))
+            state = running_domains.parse(
+                tree.text(f'{directory}/{name}') or '')
             if state:
                 yield state
-
-
-def _state(text: str | None) -> _State | None:
-    """None if it is not a state of a domain: libvirt may be writing it."""
-    try:
-        root = ElementTree.fromstring(text or '')
-        inner = root.find('domain')
-        if inner is None:
-            return None
-        return _State(
-            int(root.get('pid', '')), domain_xml.read(inner),
-            {int(vcpu.get('pid', '')): int(vcpu.get('id', ''))
-             for vcpu in root.iterfind('vcpus/vcpu')})
-    except (ElementTree.ParseError, ValueError):
-        return None
 
 
 def _stored(tree: machine_files.Tree,

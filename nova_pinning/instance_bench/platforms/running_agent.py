@@ -20,7 +20,6 @@ import time
 from nova_pinning.agent import agent_service
 from nova_pinning import cpuset
 from nova_pinning import errors
-from nova_pinning import extras
 from nova_pinning.host import agent_record
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_errors
@@ -31,7 +30,6 @@ _END_SECONDS = 60.0
 _START_SECONDS = 120.0
 _OPTIONS = """[agent]
 plan = {plan}
-libvirt_uri = {uri}
 record = {directory}/agent.json
 interval_seconds = 10
 cache = {cache}
@@ -58,14 +56,12 @@ def check(scheme: bench_model.AgentScheme | None) -> None:
             'and would do its work in all cases',
             advice='stop it meanwhile, with: systemctl stop '
             'nova-pinning-agent.service')
-    if scheme in _FLOATING:
-        extras.need('an experiment with the agent', 'libvirt')
 
 
 class RunningAgent:
     """An agent that has seen all guests that run.
 
-    :param how: connect and plan
+    :param how: plan
     :param directory: for its files
     :raises bench_errors.InstanceError: if it does not come up
     """
@@ -76,8 +72,8 @@ class RunningAgent:
         self._record = directory / 'agent.json'
         options = directory / 'agent.conf'
         options.write_text(_OPTIONS.format(
-            plan=pathlib.Path(how.plan).absolute(), uri=how.connect,
-            directory=directory, floating=_FLOATING[scheme],
+            plan=pathlib.Path(how.plan).absolute(), directory=directory,
+            floating=_FLOATING[scheme],
             cache='true' if scheme is bench_model.AgentScheme.WAYS
             else 'false'))
         log = directory / 'agent.log'
@@ -121,7 +117,7 @@ class RunningAgent:
         """Where it has put a guest's emulator threads; None if nowhere."""
         entry = self._settings().get(agent_record.Setting(
             agent_record.Kind.THREAD, f'{pid}/{pid}'))
-        return entry and entry.ours
+        return entry.ours if entry else None
 
     def close(self) -> None:
         """End it, so that it puts everything back; can be repeated.

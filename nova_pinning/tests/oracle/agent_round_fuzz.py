@@ -24,7 +24,7 @@ from nova_pinning.agent import decision
 from nova_pinning.agent import guest_memory
 from nova_pinning.agent import home_domains
 from nova_pinning.agent import host_agent
-from nova_pinning.agent import libvirt_guests
+from nova_pinning.agent import running_guests
 from nova_pinning import cpuset
 from nova_pinning.host import agent_record
 from nova_pinning.host import machine_files
@@ -124,7 +124,7 @@ class _Libvirt:
 
     def guests(self) -> list[agent_model.AgentGuest]:
         if self.is_gone:
-            raise libvirt_guests.LibvirtGone('no route')
+            raise running_guests.GuestsUnknownError('no route')
         return list(self.running.values())
 
 
@@ -304,7 +304,7 @@ class RoundCase:
     def _round(self) -> None:
         try:
             self._agent.reconcile()
-        except libvirt_guests.LibvirtGone:
+        except running_guests.GuestsUnknownError:
             return
         except fake_resctrl.Crash:
             self._kernel.fault = lambda what: None

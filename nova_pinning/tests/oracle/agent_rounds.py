@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """A made-up host with 1,000 guests, and rounds of the agent over it.
 
-Its files are in a directory, laid out as Linux has them before 6.4 or from
-then on; its libvirt, its interrupts' writes and the CPUs of its threads are in
-memory. So what is timed is the agent's own work and reading files.
+Its files are in a directory, laid out as libvirt and Linux have them, before
+6.4 or from then on; the CPUs of its threads are in memory. So what is timed is
+the agent's own work and reading files.
 """
 
 import dataclasses
 import pathlib
-import sys
 import time
-import types
 
 from nova_pinning.agent import actuators
 from nova_pinning.agent import agent_model
 from nova_pinning.agent import decision
 from nova_pinning.agent import host_agent
 from nova_pinning.agent import kernel_files
-from nova_pinning.agent import libvirt_guests
+from nova_pinning.agent import running_guests
 from nova_pinning import cpuset
 from nova_pinning.host import agent_record
 
@@ -28,6 +26,7 @@ GUESTS = 1000
 _OTHERS = 500
 _VCPUS = 2
 _XML = '''
+<domstatus state='running' pid='{pid}'>
 <domain type='kvm' id='{number}'><name>instance-{number:08x}</name>
   <uuid>{uuid}</uuid><metadata>
     <nova:instance xmlns:nova="http://openstack.org/xmlns/libvirt/nova/1.1">
@@ -43,7 +42,7 @@ _XML = '''
   <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>{others}
     <interface type='bridge'><mac address='fa:16:3e:00:00:01'/>
       <target dev='tap{number}'/><model type='virtio'/></interface>
-  </devices></domain>
+  </devices></domain></domstatus>
 '''
 # What a domain has besides, and the agent passes over.
 _OTHER = '''
@@ -55,38 +54,18 @@ _OTHER = '''
 
 
 class _Domain:
-    """A guest of libvirt-python."""
+    """A guest that libvirt has started."""
 
     def __init__(self, number: int, cpus: cpuset.CpuSet) -> None:
         self.number, self.pid = number, 100_000 + 10 * number
         self.uuid = f'00000000-0000-4000-8000-{number:012x}'
-        self.cpus, bits = cpus, _bits(cpus)
-        self.pins, self.emulator = [bits] * _VCPUS, bits
+        self.cpus = cpus
+        pins = ''.join(f"<vcpupin vcpu='{vcpu}' cpuset='{cpus}'/>"
+                       for vcpu in range(_VCPUS))
         self.xml = _XML.format(
-            number=number, uuid=self.uuid,
+            number=number, pid=self.pid, uuid=self.uuid,
             others=''.join(map(_OTHER.format, range(1, 26))),
-            pins=''.join(f"<vcpupin vcpu='{vcpu}' cpuset='{cpus}'/>"
-                         for vcpu in range(_VCPUS)))
-
-    def ID(self) -> int:  # noqa: N802 - libvirt's name
-        return self.number
-
-    def name(self) -> str:
-        return f'instance-{self.number:08x}'
-
-    def UUIDString(self) -> str:  # noqa: N802 - libvirt's name
-        return self.uuid
-
-    def XMLDesc(self, flags: int) -> str:  # noqa: N802 - libvirt's name
-        return self.xml
-
-    def vcpuPinInfo(  # noqa: N802 - libvirt's name
-            self, flags: int) -> list[tuple[bool, ...]]:
-        return self.pins
-
-    def emulatorPinInfo(  # noqa: N802 - libvirt's name
-            self, flags: int) -> tuple[bool, ...]:
-        return self.emulator
+            pins=f"{pins}<emulatorpin cpuset='{cpus}'/>")
 
 
 class Rounds:
@@ -99,22 +78,19 @@ class Rounds:
     def __init__(self, kernel: str, host: agent_model.AgentHost,
                  directory: pathlib.Path) -> None:
         dedicated = sorted(host.dedicated_cpus)
-        self._domains = {domain.uuid: domain for domain in (
-            _Domain(number, cpuset.CpuSet(
-                [dedicated[number // 2 % len(dedicated)]]
-                if number % 2 else host.shared_cpus))
-            for number in range(1, GUESTS + 1))}
         self._threads: dict[int, cpuset.CpuSet] = {}
         self._root = directory
         self._write('proc/sys/kernel/osrelease', kernel)
         for number in range(1, _OTHERS):
             self._write(f'proc/{number}/comm', f'kworker/{number}')
             self._write(f'proc/{number}/cmdline', '')
-        for domain in self._domains.values():
-            self._add(domain, is_inside=kernel == KERNELS[-1])
+        for number in range(1, GUESTS + 1):
+            self._add(_Domain(number, cpuset.CpuSet(
+                [dedicated[number // 2 % len(dedicated)]]
+                if number % 2 else host.shared_cpus)),
+                is_inside=kernel == KERNELS[-1])
         files = kernel_files.WritableTree(directory)
-        sys.modules['libvirt'] = self._library()
-        source = libvirt_guests.LibvirtGuests('', files)
+        source = running_guests.RunningGuests(files)
         record = str(directory / 'agent.json')
         self._agent = host_agent.HostAgent(
             dataclasses.replace(host, nics=()), decision.Scheme(), files,
@@ -131,16 +107,6 @@ class Rounds:
         done = self._agent.reconcile()
         assert len(done.guests) == GUESTS and not done.trouble, done.trouble
         return time.process_time() - started
-
-    def _library(self) -> types.ModuleType:
-        library = types.ModuleType('libvirt')
-        connection = types.SimpleNamespace(
-            listAllDomains=lambda flags: [*self._domains.values()])
-        vars(library).update(
-            libvirtError=OSError, VIR_CONNECT_LIST_DOMAINS_ACTIVE=1,
-            VIR_DOMAIN_AFFECT_LIVE=1, open=lambda uri: connection,
-            registerErrorHandler=lambda handler, context: None)
-        return library
 
     def _add(self, domain: _Domain, is_inside: bool) -> None:
         pid = domain.pid
@@ -165,7 +131,10 @@ class Rounds:
         self._write(f'proc/{pid}/cgroup', f'0::{group}/emulator')
         self._write(f'sys/fs/cgroup{group}/memory.numa_stat',
                     'anon N0=1073741824 N1=0\nfile N0=0 N1=0')
-        self._write(f'run/libvirt/qemu/{domain.name()}.pid', str(pid))
+        self._write(f'sys/fs/cgroup{group}/emulator/cpuset.cpus',
+                    str(domain.cpus))
+        self._write(f'run/libvirt/qemu/instance-{domain.number:08x}.xml',
+                    domain.xml)
         for name in 'rx_bytes', 'tx_bytes':
             self._write(f'sys/class/net/tap{domain.number}/statistics/{name}',
                         '1000')
@@ -174,7 +143,3 @@ class Rounds:
         file = self._root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f'{text}\n')
-
-
-def _bits(cpus: cpuset.CpuSet) -> tuple[bool, ...]:
-    return tuple(cpu in cpus for cpu in range(256))

@@ -38,8 +38,6 @@ _DISTRIBUTIONS = {
     for package, names in importlib.metadata.packages_distributions().items()}
 # Not installed where the unit tests run.
 _DISTRIBUTIONS.setdefault('watcher', {'python-watcher'})
-# It is compiled against the libvirt of a compute host, so not here.
-_DISTRIBUTIONS.setdefault('libvirt', {'libvirt-python'})
 
 #: Imports no package that argv[1] lists, finds no distribution that argv[2]
 #: does, and then runs argv[3].

@@ -3,15 +3,11 @@
 
 import contextlib
 import errno
-import itertools
 import json
 import os
 import pathlib
 import socket
-import sys
-import threading
 from unittest import mock
-from xml.etree import ElementTree
 
 import fixtures
 
@@ -19,11 +15,10 @@ from nova_pinning.agent import agent_metrics
 from nova_pinning.agent import agent_model
 from nova_pinning.agent import agent_service
 from nova_pinning.agent import decision
-from nova_pinning.agent import guest_wishes
 from nova_pinning.agent import host_agent
 from nova_pinning.agent import host_reading
 from nova_pinning.agent import kernel_files
-from nova_pinning.agent import libvirt_guests
+from nova_pinning.agent import running_guests
 from nova_pinning.agent import service_manager
 from nova_pinning.agent import settings_ledger
 from nova_pinning import cpuset
@@ -83,7 +78,7 @@ class Source:
 
     def guests(self):
         if self.is_gone:
-            raise libvirt_guests.LibvirtGone('no route')
+            raise running_guests.GuestsUnknownError('no route')
         return list(self.running.values())
 
 
@@ -209,12 +204,12 @@ class HostAgentTestCase(AgentTestCase):
         self.assertIn('can give 11 of 12', told.waiting[1])
         self.assertIn('name-a', told.waiting[1])
 
-    def test_libvirt_is_gone(self):
-        """Nobody knows then which guests there are, so all stays."""
+    def test_guests_are_not_known(self):
+        """So all stays."""
         self.start('a', '6', wishes=agent_model.Wishes(2))
         self.agent.reconcile()
         self.source.is_gone = True
-        self.assertRaises(libvirt_guests.LibvirtGone, self.agent.reconcile)
+        self.assertRaises(running_guests.GuestsUnknownError, self.agent.reconcile)
         self.assertEqual(['nova-pinning-a'], list(self.kernel.groups))
 
     def test_who_is_watched(self):
@@ -225,7 +220,7 @@ class HostAgentTestCase(AgentTestCase):
             ('nova-pinning-a', 1, 'llc_occupancy'): 4096,
             ('/nova-pinning-b', 0, 'mbm_total_bytes'): 77}
         text = agent_metrics.exposition(
-            done, self.agent.monitoring.uses(done.guests), 0, 0.0, True)
+            done, self.agent.monitoring.uses(done.guests), 0, 0.0)
         self.assertIn('nova_pinning_agent_l3_occupancy_bytes{domain="1",'
                       'guest="name-a",uuid="a"} 4096.0', text)
         self.assertIn('nova_pinning_agent_memory_total_bytes{domain="0",'
@@ -315,40 +310,6 @@ class RecordTestCase(unit_base.TestCase):
                               '/agent.json')
 
 
-class WishesTestCase(unit_base.TestCase):
-
-    XML = ('<domain><metadata><nova:instance xmlns:nova="http://openstack.org/'
-           'xmlns/libvirt/nova/1.1"><nova:flavor name="f">{}</nova:flavor>'
-           '</nova:instance></metadata></domain>')
-
-    def wishes(self, inside, flavors=None):
-        return guest_wishes.of_domain(
-            ElementTree.fromstring(self.XML.format(inside)), flavors)
-
-    def test_extra_specs(self):
-        specs = ('<nova:extraSpecs><nova:extraSpec name="pinning:l3_ways">3'
-                 '</nova:extraSpec></nova:extraSpecs>')
-        self.assertEqual(agent_model.Wishes(3), self.wishes(specs))
-        # What nova wrote is what the guest was started with.
-        self.assertEqual(agent_model.Wishes(3), self.wishes(
-            specs, {'f': {'pinning:l3_ways': '9'}}))
-
-    def test_older_nova(self):
-        self.assertEqual(agent_model.Wishes(0, 40), self.wishes(
-            '', {'f': {'pinning:memory_bandwidth': '40'}}))
-        self.assertEqual(agent_model.Wishes(), self.wishes('', {}))
-
-    def test_guest_of_somebody_else(self):
-        self.assertEqual(agent_model.Wishes(), guest_wishes.of_domain(
-            ElementTree.fromstring('<domain/>')))
-
-    def test_nonsense(self):
-        for text in ('-1', 'x', '9' * 30, '1.5', ''):
-            wishes = guest_wishes.of_extra_specs({'pinning:l3_ways': text})
-            self.assertEqual(0, wishes.l3_ways)
-            self.assertTrue(wishes.problems)
-
-
 class ServiceTestCase(unit_base.TestCase):
 
     def setUp(self):
@@ -388,116 +349,80 @@ class ServiceTestCase(unit_base.TestCase):
         for _time in range(10_000):
             service_manager.notify(WATCHDOG=1)
 
-    def test_libvirt_may_come_later(self):
-        agent = mock.Mock()
-        agent.reconcile.return_value = host_agent.Round()
-        listen = mock.Mock(side_effect=[libvirt_guests.LibvirtGone('x'),
-                                        None])
-        service = agent_service.AgentService(agent, 1.0, listen)
-        self.assertIn('libvirt does not answer', service.round())
-        agent.reconcile.assert_not_called()
-        self.assertIn('0 guests', service.round())
-        service.round()
-        self.assertEqual(2, listen.call_count)
+    def service(self, agent=None, changed=lambda: 0, metrics_file=''):
+        return agent_service.AgentService(agent or mock.Mock(), 3600.0,
+                                          changed, metrics_file)
 
-    def service(self, agent, metrics_file=''):
-        return agent_service.AgentService(agent, 1.0, lambda: None,
-                                          metrics_file)
-
-    def test_libvirt_does_not_answer(self):
-        """It is told once, and in the metrics; the last figures stay."""
+    def test_guests_are_not_known(self):
+        """It is told once; the metrics are those of the last round."""
         agent = mock.Mock()
         agent.monitoring.uses.return_value = ()
         agent.record.moves = []
         path = self.root / 'agent.prom'
-        service = self.service(agent, str(path))
+        service = self.service(agent, metrics_file=str(path))
         guest = agent_model.AgentGuest('u', 'n', 7, {})
         agent.reconcile.return_value = host_agent.Round((guest,))
-        service.round()
-        self.assertIn('libvirt_answers 1.0', path.read_text())
-        agent.reconcile.side_effect = libvirt_guests.LibvirtGone('mute')
+        self.assertIn('1 guests', service.round())
+        before = path.read_text()
+        self.assertIn('agent_guests 1.0', before)
+        agent.reconcile.side_effect = running_guests.GuestsUnknownError('x')
         with self.assertLogs(agent_service.LOG) as told:
             for _time in range(3):
-                service.round()
+                self.assertIn('it is not known which guests run',
+                              service.round())
         self.assertEqual(1, len(told.output))
-        self.assertIn('libvirt_answers 0.0', path.read_text())
-        self.assertIn('agent_guests 1.0', path.read_text())
+        self.assertEqual(before, path.read_text())
 
-    def test_the_watchdog_is_seen_to_meanwhile(self):
-        """And once all is to be put back, there is less time."""
-        told = self.useFixture(fixtures.MockPatchObject(
-            service_manager, 'notify')).mock
-        service = self.service(mock.Mock())
-        patience = service.meanwhile()
-        told.assert_called_once_with(WATCHDOG=1)
-        now = self.useFixture(fixtures.MockPatchObject(
-            agent_service.time, 'monotonic', return_value=1000.0)).mock
-        service.stop()
-        self.assertGreater(service.meanwhile(), 0.0)
-        self.assertLess(service.meanwhile(), patience)
-        # Whatever libvirt says: systemd kills it after 60 seconds.
-        now.return_value = 1030.0
-        self.assertEqual(0.0, service.meanwhile())
+    def clock(self, happens=lambda now: None):
+        """Time that passes while the service rests.
 
-    def test_a_signal_at_any_moment(self):
-        """At each line of the wait, a handler can have it end."""
-        self.useFixture(fixtures.MockPatchObject(
-            agent_service, '_SETTLE_SECONDS', 0.001))
-        for number in itertools.count():
-            service = agent_service.AgentService(
-                mock.Mock(), 0.01, lambda: None)
-            lines = itertools.count()
+        :param happens: called with each new time
+        """
+        now = [0.0]
 
-            def trace(frame, event, argument):
-                if next(lines) == number:
-                    service.stop()
-                return trace
-
-            def wait():
-                sys.settrace(trace)
-                service._wait()
-
-            service.wake()
-            thread = threading.Thread(target=wait, daemon=True)
-            thread.start()
-            thread.join(10)
-            self.assertFalse(thread.is_alive(), number)
-            if not service._stopping:
-                break
-
-    def burst(self, *gaps):
-        """Rounds that follow events which come so many seconds apart."""
-        agent, now, gaps, end = mock.Mock(), [0.0], [*gaps], sum(gaps)
-        service = agent_service.AgentService(agent, 3600.0, lambda: None)
-
-        def wait(seconds):
-            if gaps and gaps[0] <= seconds:
-                now[0] += gaps.pop(0)
-                return True
-            if gaps:
-                gaps[0] -= seconds
-            elif now[0] > end + 60:
-                service.stop()
+        def sleep(seconds):
             now[0] += seconds
-            return False
+            happens(now[0])
 
-        service._wake = mock.Mock(wait=wait)
-        agent.reconcile.return_value = host_agent.Round()
-        agent.release.return_value = host_agent.Round()
         self.useFixture(fixtures.MockPatchObject(
             agent_service.time, 'monotonic', lambda: now[0]))
         self.useFixture(fixtures.MockPatchObject(
+            agent_service.time, 'sleep', sleep))
+        self.useFixture(fixtures.MockPatchObject(
             signals, 'handled', lambda *arguments: contextlib.nullcontext()))
+        return now
+
+    def test_the_watchdog_is_seen_to(self):
+        told = self.useFixture(fixtures.MockPatchObject(
+            service_manager, 'notify')).mock
+        service = self.service()
+        self.clock(lambda now: now >= 100 and service.stop())
+        service._wait()
+        self.assertGreater(told.call_count, 100)
+        told.assert_called_with(WATCHDOG=1)
+
+    def burst(self, seconds, gap=0.1):
+        """Rounds that follow changes for so long, one each gap."""
+        agent = mock.Mock()
+        agent.reconcile.return_value = host_agent.Round()
+        agent.release.return_value = host_agent.Round()
+        now = self.clock(lambda now: now > seconds + 60 and service.stop())
+        service = self.service(
+            agent, lambda: int(min(now[0], seconds) / gap))
         service.serve()
+        agent.release.assert_called_once_with()
         # Not the one at the start.
         return agent.reconcile.call_count - 1
 
+    def test_nothing_happens(self):
+        self.assertEqual(0, self.burst(0.0))
+
     def test_many_guests_at_once_are_one_round(self):
-        self.assertEqual(1, self.burst(0.1, *999 * [0.001]))
+        self.assertEqual(1, self.burst(2.0, 0.002))
 
     def test_guests_without_end_do_not_hold_it_up(self):
         """100 seconds in which one starts each 0.1 s."""
-        rounds = self.burst(*1000 * [0.1])
+        rounds = self.burst(100.0)
         self.assertGreater(rounds, 5)
         self.assertLess(rounds, 20)
 

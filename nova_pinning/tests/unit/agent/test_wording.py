@@ -14,8 +14,9 @@ class WordingTestCase(unit_base.TestCase):
 
     def words(self, *changes):
         guest = agent_model.AgentGuest(
-            'u', 'n', 7, {}, emulator_group='g', vcpu_tasks=frozenset([70, 71]),
-            vhost=frozenset([72]), emulator_tasks=frozenset([7, 73]))
+            'u', 'n', 7, {}, emulator_group='g',
+            vcpu_tasks=frozenset([70, 71]), vhost=frozenset([72]),
+            emulator_tasks=frozenset([7, 73]))
         return [*wording.changes(
             [settings_ledger.Change(setting(guest), *map(CPUS, cpus), *back)
              for setting, cpus, *back in changes],

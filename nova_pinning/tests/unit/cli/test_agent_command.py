@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova-pinning agent, with a libvirt that is made up."""
+"""nova-pinning agent, with guests that are made up."""
 
 from unittest import mock
 
 from nova_pinning.agent import agent_model
-from nova_pinning.agent import libvirt_guests
+from nova_pinning.agent import running_guests
 from nova_pinning import cpuset
-from nova_pinning import extras
 from nova_pinning.host import agent_record
 from nova_pinning.host import hostfile_writer
 from nova_pinning.host import machine_files
@@ -30,9 +29,8 @@ class AgentCommandTestCase(cli_case.TestCase):
         self.source = mock.Mock()
         self.source.guests.return_value = []
         self.start = self.useFixture(cli_case.fixtures.MockPatchObject(
-            libvirt_guests, 'LibvirtGuests',
+            running_guests, 'RunningGuests',
             return_value=self.source)).mock
-        self.useFixture(cli_case.fixtures.MockPatchObject(extras, 'need'))
 
     def run_agent(self, *options):
         return self.run_command('agent', '--config-file', self.conf, *options)
@@ -57,18 +55,20 @@ class AgentCommandTestCase(cli_case.TestCase):
                                    str(self.dir / 'record'))
         self.assertTrue(record.is_empty)
 
-    def test_release_needs_neither_plan_nor_libvirt(self):
+    def test_release_needs_neither_plan_nor_guests(self):
         self.source.guests.side_effect = AssertionError
         for text in ('plan: [', ''):
             self.write('plan.yaml', text)
             self.assertEqual(0, self.run_agent('--release').status)
         self.source.guests.assert_not_called()
 
-    def test_libvirt_is_gone(self):
-        self.source.guests.side_effect = libvirt_guests.LibvirtGone('no')
+    def test_guests_are_not_known(self):
+        self.source.guests.side_effect = (
+            running_guests.GuestsUnknownError('no'))
         done = self.run_agent('--once')
         self.assertEqual(2, done.status)
-        self.assertIn('libvirt does not answer: no', done.err)
+        self.assertIn('it is not known which guests run: no', done.err)
+        self.assertIn('libvirt_state', done.err)
 
     def test_bad_input(self):
         for text, told in (('kept_ways = x', 'kept_ways'),

@@ -11,10 +11,10 @@ from hypothesis import strategies
 
 from nova_pinning import errors
 from nova_pinning.host.check import gathering
-from nova_pinning.host.check import guests
 from nova_pinning.host.check import interrupt_lines
 from nova_pinning.host.check import processes
 from nova_pinning.host import machine_files
+from nova_pinning.host import running_domains
 from nova_pinning.tests.unit.host.check import fact_samples
 from nova_pinning.tests.unit.host.check import sample_trees
 from nova_pinning.tests.unit.host import unreadable
@@ -488,7 +488,7 @@ class ParserTestCase(unit_base.TestCase):
         """libvirt may be half way through writing it."""
         whole = (f'<domstatus pid="7"><vcpus><vcpu id="0" pid="8"/></vcpus>'
                  f'{XML}</domstatus>')
-        self.assertIsNone(guests._state(text))
+        self.assertIsNone(running_domains.parse(text))
         for cut in range(0, len(whole) - 1, 37):
-            self.assertIsNone(guests._state(whole[:cut]))
-        self.assertEqual({8: 0}, guests._state(whole).vcpu_tids)
+            self.assertIsNone(running_domains.parse(whole[:cut]))
+        self.assertEqual({8: 0}, running_domains.parse(whole).vcpu_tids)

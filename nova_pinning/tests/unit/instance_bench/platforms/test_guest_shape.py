@@ -2,13 +2,12 @@
 """Guests of the bench beside those that nova makes of the same flavors."""
 
 import pathlib
-from xml.etree import ElementTree
 
 import ddt
 import fixtures
 import testtools
 
-from nova_pinning.agent import guest_wishes
+from nova_pinning.agent import running_guests
 from nova_pinning.bridge import preview
 from nova_pinning import cpuset
 from nova_pinning.flavors import catalogue
@@ -206,8 +205,8 @@ class HostTestCase(testtools.TestCase):
                 instance_cpus=places, shape=self.shape('1', agent=agent),
                 kernel=path, initrd=path, arguments='', disk=path,
                 cache='none', console=path))
-            self.assertEqual(ways, guest_wishes.of_domain(
-                ElementTree.fromstring(text)).l3_ways)
+            specs = domain_xml.parse(text).extra_specs
+            self.assertEqual(ways, running_guests.wishes(specs or {}).l3_ways)
 
     @ddt.data((bench_model.EmulatorThreads.SHARE, 'share'),
               (bench_model.EmulatorThreads.ISOLATE, 'isolate'),

@@ -51,8 +51,7 @@ class RunningAgentTest(unit_base.TestCase):
         told = (self.root / 'agent.log').read_text()
         for line in ('plan = /etc/plan.yaml', 'cache = false',
                      'floating_guests = off',
-                     f'record = {self.root}/agent.json',
-                     'libvirt_uri = qemu:///system'):
+                     f'record = {self.root}/agent.json'):
             self.assertIn(line, told.splitlines())
         agent.close()
         agent.close()
