@@ -151,17 +151,13 @@ def _base(
     an agent was killed, and its record was lost: the default group is taken
     to have had all ways then, as it has when resctrl is mounted.
 
-    :param known: from the record; of resctrl as it was mounted then, and of
-        an earlier agent the ways of all lines of a domain together
+    :param known: from the record; of resctrl as it was mounted then
     """
     there = state.default.masks
     return {
         **{slot: state.limits.full for slot, mask in there.items()
            if state.limits and any(
                not mask & state.groups[name].masks[slot] for name in ours)},
-        **{slot: mask for slot in there if (mask := known.get(
-            slot._replace(line=''), 0)) not in (
-                0, state.default.ways(slot.domain))},
         **{slot: mask for slot, mask in known.items() if slot in there}}
 
 

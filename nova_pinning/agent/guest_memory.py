@@ -139,13 +139,12 @@ class MemoryMover:
 class MemoryFollower:
     """Has the memory of floating guests follow them to another NUMA node.
 
-    :param pending: UUIDs of guests whose memory has not followed yet; those
-        of the record, which change with it
+    :param pending: UUIDs of guests whose memory has not followed yet
     """
 
     def __init__(self, files: kernel_files.KernelFiles, pending: set[str],
                  mover: MemoryMover) -> None:
-        self._files, self._pending, self.mover = files, pending, mover
+        self._files, self.pending, self.mover = files, pending, mover
 
     def note(self, host: agent_model.AgentHost,
              before: Mapping[str, Collection[int]],
@@ -154,11 +153,11 @@ class MemoryFollower:
 
         :param before: L3 domains that are homes, by UUID
         """
-        self._pending.intersection_update(after)
+        self.pending.intersection_update(after)
         for uuid in before.keys() & after.keys():
             if host.nodes_of(before[uuid]).isdisjoint(
                     host.nodes_of(after[uuid])):
-                self._pending.add(uuid)
+                self.pending.add(uuid)
 
     def follow(
         self, host: agent_model.AgentHost,
@@ -174,18 +173,18 @@ class MemoryFollower:
         done: list[str] = []
         troubles = self.mover.troubles()
         for guest in guests:
-            if guest.uuid not in self._pending:
+            if guest.uuid not in self.pending:
                 continue
             move = _move(guest, host.nodes_of(homes[guest.uuid]),
                          memory.get(guest.uuid, {}))
             if move is None:
-                self._pending.discard(guest.uuid)
+                self.pending.discard(guest.uuid)
             elif trouble := lacking(self._files, move):
                 troubles.append(f'{move} has to wait: {trouble}')
             elif dry_run or not self.mover.is_busy:
                 done.append(str(move))
                 if not dry_run:
-                    self._pending.discard(guest.uuid)
+                    self.pending.discard(guest.uuid)
                     self.mover.start(move)
         return done, troubles
 

@@ -86,7 +86,8 @@ class HostAgent:
         self._homes = home_domains.HomeDomains(
             move_limits, dict(record.homes), list(record.moves))
         self._memory = guest_memory.MemoryFollower(
-            files, record.awaited_memory, mover or guest_memory.MemoryMover())
+            files, {*record.awaited_memory},
+            mover or guest_memory.MemoryMover())
         self._told_irqbalance: tuple[frozenset[int], frozenset[int]] = (
             frozenset(), frozenset())
         self._irqbalance_trouble: list[str] = []
@@ -151,7 +152,7 @@ class HostAgent:
             self._cache.base = {}
         trouble += failures
         self._homes.homes.clear()
-        self.record.awaited_memory.clear()
+        self._memory.pending.clear()
         if self.record.banned_interrupts is not None and all([
                 self._ban(pid, path, (), trouble) for pid, path
                 in irqbalance_socket.running(self._files).items()]):
@@ -240,7 +241,7 @@ class HostAgent:
             self._unbanned.clear()
             if running:
                 # Whoever comes after a crash has to know that it was told.
-                self.record.banned_interrupts = sorted(ours)
+                self.record.banned_interrupts = ours
                 self._save(self.record)
             told: list[str] = []
             if all([self._ban(pid, path, sorted(ours), told)
@@ -275,9 +276,11 @@ class HostAgent:
 
     def _remember(self, done: Sequence[str], now: float) -> None:
         self.record.homes = dict(self._homes.homes)
-        self.record.moves = list(self._homes.moves)
+        self.record.moves = tuple(self._homes.moves)
+        self.record.awaited_memory = frozenset(self._memory.pending)
         self.record.base_masks = dict(self._cache.base)
-        self.record.history += [f'{now:.0f}: {text}' for text in done]
+        self.record.history = (*self.record.history, *(
+            f'{now:.0f}: {text}' for text in done))[-agent_record.HISTORY:]
         self._save(self.record)
 
 

@@ -81,7 +81,7 @@ class SettingsLedger:
         entry = self.entries[change.setting]
         if not change.is_return:
             entry.ours, entry.replaced = change.before, None
-            entry.overrides.append(now)
+            entry.overrides = *entry.overrides, now
 
     def yielded(self, now: float) -> list[agent_record.Setting]:
         """Settings that are left to whoever else writes them."""
@@ -99,10 +99,9 @@ class SettingsLedger:
             return
         if there != cpus and not entry.is_own(there):
             entry.original = there
-            entry.overrides = [
+            entry.overrides = (
                 *(time for time in entry.overrides
-                  if time > now - units.SECONDS_PER_HOUR),
-                now]
+                  if time > now - units.SECONDS_PER_HOUR), now)
             entry.ours, entry.replaced = there, None
         if there == cpus:
             entry.ours, entry.replaced = cpus, None

@@ -10,10 +10,14 @@ import dataclasses
 import enum
 import functools
 import json
-from typing import Any
+from typing import Annotated
+from typing import TypeAlias
 
 from nova_pinning import cpuset
 from nova_pinning.document import atomic_file
+from nova_pinning.document import codec
+from nova_pinning.document import decoder
+from nova_pinning.document import encoder
 from nova_pinning import errors
 from nova_pinning.host import cache_masks
 from nova_pinning.host import machine_files
@@ -21,9 +25,19 @@ from nova_pinning.host import machine_files
 #: Where it is by default: a directory that does not outlast the boot, like
 #: everything that the agent changes.
 PATH = '/run/nova-pinning/agent.json'
-_VERSION = 1
+_VERSION = 2
+_IN_FORCE = 'settings', 'base_masks', 'banned_interrupts'
 #: How many changes are remembered.
 HISTORY = 1000
+# Many guests have the same CPUs.
+_Cpus: TypeAlias = Annotated[cpuset.CpuSet, codec.Form(
+    str, functools.lru_cache(1024)(str),
+    functools.lru_cache(1024)(cpuset.CpuSet.parse))]
+_Mask: TypeAlias = Annotated[int, codec.Form(
+    str, '{:x}'.format, functools.partial(int, base=16))]
+_Slot: TypeAlias = Annotated[cache_masks.Slot, codec.Form(
+    str, '{0.line}:{0.domain}'.format, lambda name: cache_masks.Slot(
+        name.partition(':')[0], int(name.partition(':')[2])))]
 
 
 class Kind(enum.StrEnum):
@@ -50,6 +64,15 @@ class Setting:
     def __str__(self) -> str:
         return f'{self.kind} {self.subject}'
 
+    @classmethod
+    def parse(cls, text: str) -> 'Setting':
+        """What :func:`str` makes of one.
+
+        :raises ValueError: if it has made none like that
+        """
+        kind, _blank, subject = text.partition(' ')
+        return cls(Kind(kind), subject)
+
 
 @dataclasses.dataclass
 class SettingEntry:
@@ -61,10 +84,10 @@ class SettingEntry:
     :ivar replaced: what is there until it has, None once it has
     """
 
-    original: cpuset.CpuSet
-    ours: cpuset.CpuSet
-    overrides: list[float] = dataclasses.field(default_factory=list)
-    replaced: cpuset.CpuSet | None = None
+    original: _Cpus
+    ours: _Cpus
+    overrides: tuple[float, ...] = ()
+    replaced: _Cpus | None = None
 
     def is_own(self, cpus: cpuset.CpuSet) -> bool:
         """Whether nobody else has written.
@@ -81,8 +104,7 @@ class AgentRecord:
     Times are seconds since the machine was booted.
 
     :ivar base_masks: of resctrl's default group before the agent came, of
-        the domains where it has changed them; of an earlier agent the
-        ways of all lines of a domain, under the line ''
+        the domains where it has changed them
     :ivar homes: L3 domains by guest, for guests that float
     :ivar moves: when guests got another home lately
     :ivar awaited_memory: UUIDs of guests whose memory is on the NUMA node
@@ -92,15 +114,16 @@ class AgentRecord:
     :ivar history: what was done, the latest last: 'time: text'
     """
 
-    settings: dict[Setting, SettingEntry] = dataclasses.field(
+    settings: dict[
+        Annotated[Setting, codec.Form(str, str, Setting.parse)],
+        SettingEntry] = dataclasses.field(default_factory=dict)
+    base_masks: Mapping[_Slot, _Mask] = dataclasses.field(default_factory=dict)
+    homes: Mapping[str, frozenset[int]] = dataclasses.field(
         default_factory=dict)
-    base_masks: dict[cache_masks.Slot, int] = dataclasses.field(
-        default_factory=dict)
-    homes: dict[str, frozenset[int]] = dataclasses.field(default_factory=dict)
-    moves: list[float] = dataclasses.field(default_factory=list)
-    awaited_memory: set[str] = dataclasses.field(default_factory=set)
-    banned_interrupts: list[int] | None = None
-    history: list[str] = dataclasses.field(default_factory=list)
+    moves: tuple[float, ...] = ()
+    awaited_memory: frozenset[str] = frozenset()
+    banned_interrupts: frozenset[int] | None = None
+    history: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -134,9 +157,14 @@ def load(tree: machine_files.Tree, path: str = PATH) -> AgentRecord:
     if not text:
         return AgentRecord()
     try:
-        return _decode(json.loads(text))
-    except (AttributeError, KeyError, TypeError, ValueError,
-            RecursionError) as error:
+        values = json.loads(text)
+        # An earlier agent that has put everything back is no concern.
+        if values.get('version') == 1 and not any(map(values.get, _IN_FORCE)):
+            return AgentRecord()
+        decoder.member(values.pop('version', None), {_VERSION: _VERSION})
+        record: AgentRecord = decoder.decode(AgentRecord, values)
+        return record
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise errors.InputError(
             f'this is no record of nova-pinning agent: {error}',
             errors.Location(path),
@@ -149,52 +177,5 @@ def save(record: AgentRecord, path: str) -> None:
 
     :raises errors.InputError: if it cannot be written
     """
-    del record.history[:-HISTORY]
-    atomic_file.replace(path, json.dumps(_encode(record)) + '\n', mode=0o644)
-
-
-def _encode(record: AgentRecord) -> dict[str, Any]:
-    # Many guests have the same CPUs.
-    text = functools.cache(str)
-    return {
-        'version': _VERSION,
-        'settings': [
-            {'kind': str(setting.kind), 'subject': setting.subject,
-             'original': text(entry.original), 'ours': text(entry.ours),
-             'overrides': entry.overrides,
-             **({} if entry.replaced is None
-                else {'replaced': text(entry.replaced)})}
-            for setting, entry in record.settings.items()],
-        'base_masks': {f'{slot.line}:{slot.domain}': f'{mask:x}'
-                       for slot, mask in record.base_masks.items()},
-        'homes': {uuid: sorted(home) for uuid, home in record.homes.items()},
-        'moves': record.moves,
-        'awaited_memory': sorted(record.awaited_memory),
-        'banned_interrupts': record.banned_interrupts,
-        'history': record.history}
-
-
-def _decode(values: Mapping[str, Any]) -> AgentRecord:
-    if values['version'] != _VERSION:
-        raise ValueError(f'version {values["version"]} is not known')
-    parse = cpuset.CpuSet.parse
-    return AgentRecord(
-        {Setting(Kind(item['kind']), item['subject']): SettingEntry(
-            parse(item['original']), parse(item['ours']),
-            [float(time) for time in item['overrides']],
-            parse(item['replaced']) if 'replaced' in item else None)
-         for item in values['settings']},
-        {_slot(name): int(mask, 16)
-         for name, mask in values['base_masks'].items()},
-        {uuid: frozenset(map(int, home))
-         for uuid, home in values['homes'].items()},
-        [float(time) for time in values['moves']],
-        set(map(str, values.get('awaited_memory', ()))),
-        values['banned_interrupts'],
-        [str(line) for line in values['history']])
-
-
-def _slot(name: str) -> cache_masks.Slot:
-    # Earlier records have the number of the domain only, for all lines.
-    line, _colon, domain = name.rpartition(':')
-    return cache_masks.Slot(line, int(domain))
+    atomic_file.replace(path, json.dumps(
+        {'version': _VERSION, **encoder.encode(record)}) + '\n', mode=0o644)

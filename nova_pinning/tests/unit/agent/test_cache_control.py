@@ -8,7 +8,6 @@ from nova_pinning.agent import cache_model
 from nova_pinning.agent import cache_steps
 from nova_pinning.agent import resctrl
 from nova_pinning import cpuset
-from nova_pinning.host import agent_record
 from nova_pinning.host import cache_masks
 from nova_pinning.tests import forms
 from nova_pinning.tests.oracle import agent_cache_fuzz
@@ -154,32 +153,6 @@ class CacheControlTestCase(unit_base.TestCase):
         self.assertIn('can give 0 of 12', refused.refused['nova-pinning-b'])
         self.agent.release()
         self.assertEqual(before, self.kernel.text(f'{_ROOT}/schemata'))
-
-    def test_what_an_earlier_agent_has_changed(self):
-        """Its record has the ways of each domain, whatever the lines."""
-        for is_split in False, True:
-            self.kernel = fake_resctrl.FakeResctrl(
-                {0: range(4), 1: range(4, 8)}, ways=12, is_split=is_split)
-            if is_split:
-                self.kernel.write(f'{_ROOT}/schemata',
-                                  'L3CODE:1=f00\nL3DATA:1=0ff\n')
-            before = self.kernel.text(f'{_ROOT}/schemata')
-            for is_released in False, True:
-                self.new_agent().reconcile([self.ask('a', 4)])
-                self.assertNotEqual(
-                    before, self.kernel.text(f'{_ROOT}/schemata'))
-                record = agent_record._decode({
-                    **agent_record._encode(agent_record.AgentRecord()),
-                    'base_masks': {'0': 'fff', '1': 'fff'}})
-                agent = cache_control.CacheControl(
-                    resctrl.ResctrlGroups(self.kernel), record.base_masks)
-                if is_released:
-                    agent.release()
-                else:
-                    agent.reconcile([])
-                self.assertEqual(
-                    before, self.kernel.text(f'{_ROOT}/schemata'))
-                self.assertEqual({}, self.kernel.groups)
 
     def test_the_record_was_lost(self):
         """What groups tell of the masks before is kept before they go."""

@@ -3,7 +3,6 @@
 
 import contextlib
 import errno
-import json
 import os
 import pathlib
 import socket
@@ -22,6 +21,8 @@ from nova_pinning.agent import running_guests
 from nova_pinning.agent import service_manager
 from nova_pinning.agent import settings_ledger
 from nova_pinning import cpuset
+from nova_pinning.document import decoder
+from nova_pinning.document import encoder
 from nova_pinning import errors
 from nova_pinning.host import agent_record
 from nova_pinning.host import cache_masks
@@ -209,7 +210,8 @@ class HostAgentTestCase(AgentTestCase):
         self.start('a', '6', wishes=agent_model.Wishes(2))
         self.agent.reconcile()
         self.source.is_gone = True
-        self.assertRaises(running_guests.GuestsUnknownError, self.agent.reconcile)
+        self.assertRaises(running_guests.GuestsUnknownError,
+                          self.agent.reconcile)
         self.assertEqual(['nova-pinning-a'], list(self.kernel.groups))
 
     def test_who_is_watched(self):
@@ -256,10 +258,9 @@ class LedgerTestCase(unit_base.TestCase):
         found = [*self.ledger.changes(
             {self.setting: CPUS(wanted)} if wanted else {},
             {self.setting: CPUS(present)}, 0.0)]
-        text = json.dumps(agent_record._encode(agent_record.AgentRecord(
-            dict(self.ledger.entries))))
-        self.ledger = settings_ledger.SettingsLedger(
-            agent_record._decode(json.loads(text)).settings)
+        values = encoder.encode(agent_record.AgentRecord(self.ledger.entries))
+        self.ledger = settings_ledger.SettingsLedger(decoder.decode(
+            agent_record.AgentRecord, values).settings)
         return found
 
     def test_killed_before_it_wrote(self):
@@ -268,7 +269,7 @@ class LedgerTestCase(unit_base.TestCase):
             self.ledger.made(change)
         self.changes('2', '1')
         again, = self.changes('2', '1')
-        self.assertEqual([], self.ledger.entries[self.setting].overrides)
+        self.assertEqual((), self.ledger.entries[self.setting].overrides)
         self.ledger.made(again)
         back, = self.changes('', '2')
         self.assertEqual(CPUS('0-3'), back.cpus)
@@ -295,15 +296,22 @@ class RecordTestCase(unit_base.TestCase):
     def test_it_comes_back(self):
         record = agent_record.AgentRecord(
             {agent_model.interrupt(7): agent_record.SettingEntry(
-                CPUS('0-3'), CPUS('1'), [1.5])},
+                CPUS('0-3'), CPUS('1'), (1.5,), CPUS('0-3'))},
             {cache_masks.Slot('L3CODE', 0): 0xfff},
-            {'a': frozenset([1, 2])}, [3.0], {'a'}, [7], ['x'])
+            {'a': frozenset([1, 2])}, (3.0,), frozenset('a'), frozenset([7]),
+            ('x',))
         root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         agent_record.save(record, str(root / 'agent.json'))
         tree = machine_files.Tree(root)
         self.assertEqual(record, agent_record.load(tree, '/agent.json'))
         self.assertTrue(agent_record.load(tree, '/none').is_empty)
-        for text in ('[]', '{"version": 2}', '{', '{"version": 1}',
+        # What the last agent of an earlier release has left.
+        (root / 'agent.json').write_text(
+            '{"version": 1, "settings": [], "banned_interrupts": null}')
+        self.assertTrue(agent_record.load(tree, '/agent.json').is_empty)
+        for text in ('[]', '{"version": 3}', '{', '{}',
+                     '{"version": 1, "settings": [{}]}',
+                     '{"version": 2, "settings": {"x 7": {}}}',
                      '[' * 100_000):
             (root / 'agent.json').write_text(text)
             self.assertRaises(errors.InputError, agent_record.load, tree,

@@ -129,7 +129,7 @@ class BansTestCase(test_host_agent.AgentTestCase):
     def test_they_are_remembered_first(self):
         self.agent.reconcile()
         self.assertEqual([3, 24], self.irqbalance.held)
-        self.assertEqual([24], self.record.banned_interrupts)
+        self.assertEqual({24}, self.record.banned_interrupts)
         self.assertEqual((), self.agent.release().trouble)
         self.assertEqual([3], self.irqbalance.held)
         self.assertIsNone(self.record.banned_interrupts)
@@ -143,7 +143,7 @@ class BansTestCase(test_host_agent.AgentTestCase):
         self.assertEqual([3, 24], self.irqbalance.held)
         self.assertEqual(1, len(self.agent.release().trouble))
         self.assertEqual([3], self.irqbalance.held)
-        self.assertEqual([24], self.record.banned_interrupts)
+        self.assertEqual({24}, self.record.banned_interrupts)
 
     def test_what_is_left_out_is_told(self):
         self.own.return_value = {*QUEUES}
@@ -162,4 +162,4 @@ class BansTestCase(test_host_agent.AgentTestCase):
         self.assertEqual((('mute',), {24}), (told.trouble, told.unbanned))
         self.assertEqual(('mute',), self.agent.release().trouble)
         # Whoever comes next has it to tell.
-        self.assertEqual([24], self.record.banned_interrupts)
+        self.assertEqual({24}, self.record.banned_interrupts)

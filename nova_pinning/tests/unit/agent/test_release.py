@@ -6,6 +6,8 @@ import os
 
 from nova_pinning.agent import actuators
 from nova_pinning.agent import agent_model
+from nova_pinning.document import decoder
+from nova_pinning.document import encoder
 from nova_pinning.host import agent_record
 from nova_pinning.host import cache_masks
 from nova_pinning.tests.unit.agent import test_host_agent
@@ -59,7 +61,7 @@ class ReleaseTestCase(test_host_agent.AgentTestCase):
                 self.kernel, self.kernel.affinities.__getitem__,
                 self.kernel.set_affinity)
             agent._save = lambda record: self.on_disk.append(
-                agent_record._encode(record))
+                encoder.encode(record))
         return agent
 
     def assertPlaces(self, cpus):
@@ -135,7 +137,8 @@ class ReleaseTestCase(test_host_agent.AgentTestCase):
                 except crash:
                     pass
                 self.kernel.fault = lambda what: None
-                self.record = agent_record._decode(self.on_disk[-1])
+                self.record = decoder.decode(
+                    agent_record.AgentRecord, self.on_disk[-1])
                 self.assertEqual((), self.new_agent().release().trouble)
                 self.assertPlaces('6-7')
                 self.assertEqual({24: CPUS('0'), 25: CPUS('0')},
