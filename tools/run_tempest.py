@@ -76,8 +76,7 @@ class Cloud:
         self.release = release
         self.command = [str(MINICLOUD), '--state', str(state)]
 
-    def up(self, hosts, topology, base_port, nova_conf,
-           huge_pages=HUGE_PAGES, filters=()):
+    def up(self, hosts, topology, base_port, nova_conf):
         """Bring it up.
 
         :param hosts: CPUs by host, as minicloud takes them
@@ -85,14 +84,10 @@ class Cloud:
             hosts that are this machine
         :param base_port: None for what minicloud takes
         :param nova_conf: pathlib.Path, more options for each nova-compute
-        :param huge_pages: to reserve on this machine
-        :param filters: names, none for those that minicloud enables
         """
-        options = ['--release', self.release, '--huge-pages', str(huge_pages)]
+        options = ['--release', self.release, '--huge-pages', str(HUGE_PAGES)]
         if base_port:
             options += ['--base-port', str(base_port)]
-        if filters:
-            options += ['--filters', ','.join(filters)]
         for name, cpus in hosts.items():
             options += ['--host-cpus', f'{name}={cpus}',
                         '--host-conf', f'{name}={nova_conf}']
@@ -133,14 +128,13 @@ def add_cloud_options(parser):
 
 
 @contextlib.contextmanager
-def running_cloud(options, hosts, topology, **more):
+def running_cloud(options, hosts, topology):
     """Bring a cloud up, and take it down in the end.
 
     If it does not come up, that is the end of the program: then it has
     cleaned up, or it is somebody else's cloud.
 
     :param options: those of add_cloud_options()
-    :param more: of Cloud.up()
     :returns: the cloud, and a directory for files
     """
     cloud = Cloud(options.state.resolve(), options.release)
@@ -149,7 +143,7 @@ def running_cloud(options, hosts, topology, **more):
         nova_conf = scratch / 'nova-compute.conf'
         files.write(nova_conf, files.ini(COMPUTE))
         try:
-            cloud.up(hosts, topology, options.base_port, nova_conf, **more)
+            cloud.up(hosts, topology, options.base_port, nova_conf)
         except subprocess.CalledProcessError as error:
             sys.exit(error.returncode)
         try:

@@ -140,17 +140,12 @@ def read(stream, take):
     result.stopTestRun()
 
 
-def replay(stestr, take):
-    """Go through the last run in a stestr repository, as read() does."""
-    last = subprocess.run(
-        [*stestr, 'last', '--subunit'], cwd=ROOT, stdout=subprocess.PIPE)
-    read(io.BytesIO(last.stdout), take)
-
-
 def results(stestr):
     """Return the Results of the last run in a stestr repository."""
+    last = subprocess.run(
+        [*stestr, 'last', '--subunit'], cwd=ROOT, stdout=subprocess.PIPE)
     found = Results()
-    replay(stestr, found.add)
+    read(io.BytesIO(last.stdout), found.add)
     return found
 
 

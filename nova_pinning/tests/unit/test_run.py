@@ -61,7 +61,7 @@ class RunTest(base.BaseTestCase):
 
     def test_environments_of_their_own(self):
         self._install('shared')
-        for task in ('whitebox', 'pep8', 'py312', 'release-2025.1-py311',
+        for task in ('watcher', 'pep8', 'py312', 'release-2025.1-py311',
                      'release-2026.2', 'release-2024.1'):
             self.assertIn(_INSTALLS, self._says(task), task)
             self._install(task)
@@ -70,4 +70,4 @@ class RunTest(base.BaseTestCase):
     def test_each_of_several(self):
         self._install('shared', 'pep8')
         self.assertEqual('', self._says('pep8,docs'))
-        self.assertIn(_INSTALLS, self._says('docs,pep8,whitebox'))
+        self.assertIn(_INSTALLS, self._says('docs,pep8,watcher'))

@@ -2,6 +2,7 @@
 """Tests of tools/run_tempest.py."""
 
 import importlib
+import os
 import pathlib
 import re
 import subprocess
@@ -27,6 +28,46 @@ class RunTempestTest(unit_base.TestCase):
     def _main(self, *arguments):
         with mock.patch.object(sys, 'argv', ['run_tempest.py', *arguments]):
             return self.tool.main()
+
+    def _up(self, *arguments, **variables):
+        """Return the command that brings the cloud up.
+
+        :param variables: the environment's that have to do with minicloud
+        """
+        others = {variable: value for variable, value in os.environ.items()
+                  if not variable.startswith('MINICLOUD_')}
+        refused = subprocess.CalledProcessError(2, 'minicloud')
+        with (mock.patch.dict(os.environ, others | variables, clear=True),
+              mock.patch('subprocess.run', side_effect=refused) as run):
+            end = self.assertRaises(SystemExit, self._main, *arguments)
+        self.assertEqual(2, end.code)
+        command, = run.call_args.args
+        return command
+
+    def test_the_cloud_without_options(self):
+        command = self._up()
+        self.assertEqual(['--state', str(ROOT / '.minicloud')], command[1:3])
+        self.assertNotIn('--base-port', command)
+        self.assertIn('--hosts 4', ' '.join(command))
+
+    def test_the_cloud_of_the_environment(self):
+        """The port that it names is for minicloud itself to read."""
+        command = self._up(MINICLOUD_STATE='/var/tmp/second',
+                           MINICLOUD_BASE_PORT='18800')
+        self.assertEqual(['--state', '/var/tmp/second'], command[1:3])
+        self.assertNotIn('--base-port', command)
+
+    def test_options_outweigh_the_environment(self):
+        command = self._up('--state', '/var/tmp/third', '--base-port', '19800',
+                           MINICLOUD_STATE='/var/tmp/second',
+                           MINICLOUD_BASE_PORT='18800')
+        self.assertEqual(['--state', '/var/tmp/third'], command[1:3])
+        self.assertIn('--base-port 19800', ' '.join(command))
+
+    def test_virtual_hosts(self):
+        self.assertIn(
+            '--hosts 0 --virtual-host 2x2x2 --virtual-host 2x2x2',
+            ' '.join(self._up('--virtual')))
 
     @ddt.data('HOSTS', 'VIRTUAL_HOSTS')
     def test_cpu_sets(self, name):
