@@ -41,8 +41,7 @@ class Cloud:
         self.state = state
         self.settings = settings
         parts: list[service.Part] = [
-            part(state, settings) for part in CONTROLLER
-            if not (settings.sqlite and part is database.MariaDB)]
+            part(state, settings) for part in CONTROLLER]
         if settings.huge_pages:
             parts.append(hugepages.HugePages(state, settings))
         for host in settings.hosts:

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the services keep their data: MariaDB, or SQLite files.
-
-SQLite is not a database for concurrent boots: it locks as a whole. It saves
-the memory and the package, and is good for a look around.
-"""
+"""Where the services keep their data: MariaDB."""
 
 import pathlib
 import shutil
@@ -21,22 +17,13 @@ def directory(state: settings.State) -> pathlib.Path:
     return state.base / 'db'
 
 
-def url(state: settings.State, cloud_settings: settings.Settings,
-        name: str) -> str:
-    """Return what SQLAlchemy connects to for one of NAMES."""
-    if cloud_settings.sqlite:
-        return f'sqlite:///{directory(state)}/{name}.sqlite'
-    return (f'mysql+pymysql://cloud:{state.secret}'
-            f'@{settings.CONTROLLER_ADDRESS}:{cloud_settings.port("mariadb")}/'
-            f'{name}?charset=utf8')
-
-
 def options(state: settings.State, cloud_settings: settings.Settings,
             name: str) -> dict[str, object]:
-    """Return the options of a [database] section."""
-    pool = {} if cloud_settings.sqlite else {
-        'max_pool_size': 4, 'max_overflow': 8}
-    return {'connection': url(state, cloud_settings, name), **pool}
+    """Return the options of a [database] section, for one of NAMES."""
+    address = f'{settings.CONTROLLER_ADDRESS}:{cloud_settings.port("mariadb")}'
+    return {'connection': f'mysql+pymysql://cloud:{state.secret}@{address}/'
+                          f'{name}?charset=utf8',
+            'max_pool_size': 4, 'max_overflow': 8}
 
 
 def sql(state: settings.State, cloud_settings: settings.Settings) -> str:
@@ -90,8 +77,6 @@ def create(state: settings.State, cloud_settings: settings.Settings) -> None:
     data = directory(state)
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir(parents=True)
-    if cloud_settings.sqlite:
-        return
     for command, text in (
             (['mariadb-install-db', '--no-defaults', '--user=root',
               '--auth-root-authentication-method=normal', f'--datadir={data}',

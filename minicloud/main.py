@@ -169,13 +169,12 @@ def _check_same(state: settings.State, there: settings.Settings,
     :raises: MiniCloudError
     """
     def fixed(settings: settings.Settings) -> tuple[object, ...]:
-        return (settings.base_port, settings.sqlite, settings.huge_pages,
+        return (settings.base_port, settings.huge_pages,
                 [(host.name, host.topology) for host in settings.hosts])
 
     if fixed(there) != fixed(given):
         raise errors.MiniCloudError(
-            f'the cloud in {state.root} has other hosts, ports, huge pages '
-            f'or another database',
+            f'the cloud in {state.root} has other hosts, ports or huge pages',
             'Take it down first: tools/minicloud down')
     before, after = (nova_release.of_name(settings.release)
                      for settings in (there, given))

@@ -20,19 +20,6 @@ FILTERS = (
 WEIGHERS = ('nova.scheduler.weights.all_weighers',
             'nova_pinning.scheduler.weights.all_weighers')
 
-# Nova's own, of all releases.
-NOVA_FILTERS = (
-    'AggregateImagePropertiesIsolation', 'AggregateInstanceExtraSpecsFilter',
-    'AggregateIoOpsFilter', 'AggregateMultiTenancyIsolation',
-    'AggregateNumInstancesFilter', 'AggregateTypeAffinityFilter',
-    'AllHostsFilter', 'ComputeCapabilitiesFilter', 'ComputeFilter',
-    'DifferentHostFilter', 'ImagePropertiesFilter', 'IoOpsFilter',
-    'IsolatedHostsFilter', 'JsonFilter', 'MetricsFilter',
-    'NUMATopologyFilter', 'NumInstancesFilter', 'PciPassthroughFilter',
-    'SameHostFilter', 'ServerGroupAffinityFilter',
-    'ServerGroupAntiAffinityFilter', 'SimpleCIDRAffinityFilter')
-OUR_FILTERS = ('HostClassFilter', 'PinnedTopologyFilter')
-
 # The device on each NUMA node of a virtual host, an Intel 82574L.
 PCI_ALIAS = {'name': 'minicloud', 'vendor_id': '8086', 'product_id': '10d3',
              'device_type': 'type-PCI'}
@@ -104,8 +91,8 @@ def controller(state: settings.State,
             'available_filters': [
                 'nova.scheduler.filters.all_filters',
                 'nova_pinning.scheduler.filters.all_filters'],
-            'enabled_filters': ','.join(cloud_settings.filters or FILTERS),
-            'weight_classes': ','.join(cloud_settings.weighers or WEIGHERS),
+            'enabled_filters': ','.join(FILTERS),
+            'weight_classes': ','.join(WEIGHERS),
             'track_instance_changes': False},
         'pinning': {'traits_refresh_seconds': 2}}
     return sections

@@ -2,7 +2,6 @@
 """The options of the command line, and the cloud that they ask for."""
 
 import argparse
-import difflib
 import os
 import pathlib
 import re
@@ -10,7 +9,6 @@ import typing
 
 from minicloud import errors
 from minicloud import libvirt
-from minicloud import nova
 from minicloud import packages
 from minicloud import settings
 from minicloud import virtual
@@ -109,13 +107,6 @@ def _add_up(commands: typing.Any) -> None:
     up.add_argument('--nova-conf', default='', metavar='FILE',
                     help='options that nova\'s API, scheduler and conductor '
                          'read last')
-    up.add_argument('--filters', default='', metavar='NAME,...',
-                    help='enabled_filters of the scheduler')
-    up.add_argument('--weighers', default='', metavar='PATH,...',
-                    help='weight_classes of the scheduler')
-    up.add_argument('--sqlite', action='store_true',
-                    help='SQLite instead of MariaDB: smaller, but not for '
-                         'servers that are made at the same time')
     up.add_argument('--base-port', type=int, metavar='PORT',
                     default=os.environ.get('MINICLOUD_BASE_PORT',
                                            str(settings.BASE_PORT)),
@@ -153,9 +144,7 @@ def settings_of(options: argparse.Namespace,
             _readable(providers.get(name, '')),
             _host_release(name, releases.get(name, release.name), release))
             for name, topology in names),
-        base_port=options.base_port, sqlite=options.sqlite,
-        filters=_filters(options), weighers=_list(options.weighers),
-        nova_conf=_readable(options.nova_conf),
+        base_port=options.base_port, nova_conf=_readable(options.nova_conf),
         huge_pages=options.huge_pages, release=release.name)
 
 
@@ -212,30 +201,6 @@ def _check_numbers(options: argparse.Namespace, hosts: int) -> None:
     if options.huge_pages < 0:
         raise errors.MiniCloudError(
             f'--huge-pages {options.huge_pages}: fewer than none')
-
-
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(word for word in text.split(',') if word)
-
-
-def _filters(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the filters to enable, () for the default.
-
-    :raises: MiniCloudError if there is no such filter
-    """
-    names = _list(options.filters)
-    known = (*nova.OUR_FILTERS, *nova.NOVA_FILTERS)
-    if unknown := [name for name in names if name not in known]:
-        extra = nova.extra(_readable(options.nova_conf))
-        if not re.search(r'^ *available_filters\b', extra, re.MULTILINE):
-            near = difflib.get_close_matches(unknown[0], known)
-            raise errors.MiniCloudError(
-                f'--filters {unknown[0]}: nova has no such filter, and '
-                f'neither have we',
-                'Give ' + (' or '.join(near) if near else 'some of ' +
-                           ', '.join(known)) + ', or name the module of '
-                'another in available_filters of a file for --nova-conf')
-    return names
 
 
 def _by_host(option: str, given: list[str],

@@ -39,8 +39,8 @@ def key(state: settings.State, settings: settings.Settings) -> str:
     """Return what prepared databases depend on, as a digest."""
     packages = sorted(path.name for path in state.venv(settings.release).glob(
         'lib/python3*/site-packages/*.dist-info'))
-    parts = [*packages, str(settings.base_port), str(settings.sqlite),
-             str(state.root), state.secret]
+    parts = [*packages, str(settings.base_port), str(state.root),
+             state.secret]
     parts += [path.read_text() for path in (
         pathlib.Path(__file__), pathlib.Path(database.__file__))]
     digest = hashlib.sha256('\0'.join(parts).encode()).hexdigest()[:16]
@@ -62,21 +62,17 @@ class Databases(service.Task):
     def _prepare(self, kept: pathlib.Path) -> None:
         shutil.rmtree(self.state.base, ignore_errors=True)
         database.create(self.state, self.settings)
-        servers: list[service.Service] = [
-            web.Keystone(self.state, self.settings)]
-        if not self.settings.sqlite:
-            servers.append(database.MariaDB(self.state, self.settings))
-        keystone = servers[0]
+        mariadb = database.MariaDB(self.state, self.settings)
+        keystone = web.Keystone(self.state, self.settings)
         try:
-            for server in servers[1:]:
-                server.up()
+            mariadb.up()
             write_files(self.state, self.settings)
             _sync(self.state, self.settings)
             keystone.up()
             register(self.state, self.settings)
         finally:
-            for server in servers:
-                server.down()
+            keystone.down()
+            mariadb.down()
         files.write(self.state.base / RELEASE, self.release)
         for old in self.state.prepared.glob(f'{self.release}-*'):
             shutil.rmtree(old)

@@ -8,6 +8,7 @@ import pathlib
 
 from minicloud import errors
 from minicloud import files
+from nova_pinning.document import codec
 from nova_pinning.document import decoder
 from nova_pinning.document import encoder
 from nova_pinning.model import nova_release
@@ -82,11 +83,6 @@ class Settings:
 
     :ivar hosts: tuple of HostSettings
     :ivar base_port: int, the first of the ports that are taken
-    :ivar sqlite: bool, SQLite instead of MariaDB
-    :ivar filters: tuple of str, [filter_scheduler] enabled_filters, bare
-        class names; empty for the default
-    :ivar weighers: tuple of str, weight_classes as dotted paths; empty for
-        the default
     :ivar nova_conf: str, path of a file of options that the API, the
         scheduler and the conductor read last, '' for none
     :ivar huge_pages: int, 2 MiB pages to reserve on this machine
@@ -95,9 +91,6 @@ class Settings:
 
     hosts: tuple[HostSettings, ...]
     base_port: int = BASE_PORT
-    sqlite: bool = False
-    filters: tuple[str, ...] = ()
-    weighers: tuple[str, ...] = ()
     nova_conf: str = ''
     huge_pages: int = 0
     release: str = nova_release.NEWEST.name
@@ -213,10 +206,18 @@ class State:
                     json.dumps(encoder.encode(settings), indent=1))
 
     def load(self) -> Settings | None:
-        """Return the settings of the cloud that is there, None if none is."""
+        """Return the settings of the cloud that is there, None if none is.
+
+        :raises: MiniCloudError
+        """
         try:
             text = (self.cloud / 'settings.json').read_text()
         except FileNotFoundError:
             return None
-        settings: Settings = decoder.decode(Settings, json.loads(text))
+        try:
+            settings: Settings = decoder.decode(Settings, json.loads(text))
+        except codec.MisfitError as e:
+            raise errors.MiniCloudError(
+                f'{self.root} was made by another version of minicloud: {e}',
+                'Take that cloud down with its own minicloud') from e
         return settings

@@ -106,15 +106,11 @@ class TestCloud(minicloud_case.StateTestCase):
             self.assertRaises(errors.MiniCloudError, made.up, mock.Mock())
 
     def test_what_is_required_is_there(self):
-        for sqlite in (True, False):
-            wanted = settings.Settings(hosts=HOSTS, sqlite=sqlite)
-            made = cloud.Cloud(self.state, wanted)
-            self.assertEqual(not sqlite, 'mariadb' in made.parts)
-            absent = {'huge-pages', *(['mariadb'] if sqlite else [])}
-            for part in made.parts.values():
-                self.assertEqual(
-                    set(), set(part.requires) - set(made.parts) - absent,
-                    part.name)
+        made = cloud.Cloud(self.state, settings.Settings(hosts=HOSTS))
+        for part in made.parts.values():
+            self.assertEqual(
+                set(), set(part.requires) - set(made.parts) - {'huge-pages'},
+                part.name)
 
     def test_stop_writers(self):
         made = self.cloud(
@@ -326,9 +322,9 @@ class TestUp(minicloud_case.DirectoryTestCase):
         self.down.assert_not_called()
         self.assertTrue((self.root / 'cloud').exists())
 
-    def test_unknown_filter(self):
+    def test_unknown_release(self):
         self.venv_is_ready.return_value = False
-        self.assertEqual(2, self.run_main('up', '--filters', 'Nonsense'))
+        self.assertEqual(2, self.run_main('up', '--release', '2031.1'))
         self.make_venv.assert_not_called()
         self.assertFalse(self.root.exists())
 

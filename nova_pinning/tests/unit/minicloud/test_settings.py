@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
-import tempfile
 
 import fixtures
 from hypothesis import given
@@ -83,12 +82,19 @@ class TestState(minicloud_case.DirectoryTestCase):
     def test_save_and_load(self):
         self.state.create()
         self.assertIsNone(self.state.load())
-        made = parse('--virtual-host', '2x2x2', '--filters',
-                     'ComputeFilter,JsonFilter',
+        made = parse('--virtual-host', '2x2x2',
                      '--release', '2026.1', '--host-release',
                      'pinning-2=2025.1')
         self.state.save(made)
         self.assertEqual(made, self.state.load())
+
+    def test_load_what_another_version_saved(self):
+        self.state.create()
+        (self.state.cloud / 'settings.json').write_text(
+            '{"hosts": [], "sqlite": true}')
+        error = self.assertRaises(errors.MiniCloudError, self.state.load)
+        self.assertIn('sqlite', str(error))
+        self.assertIn('with its own minicloud', str(error))
 
 
 class TestOptions(oslo_base.BaseTestCase):
@@ -169,9 +175,6 @@ class TestOptions(oslo_base.BaseTestCase):
                 (['--host-conf', 'pinning-1'], 'not HOST='),
                 (['--nova-conf', '/'], 'is not a file'),
                 (['--nova-conf', '/none'], 'is not a file'),
-                (['--filters', 'Nonsense'], '--filters Nonsense: nova has no'),
-                (['--filters', 'ComputeFilter,PinnedTopolgyFilter'],
-                 'Give PinnedTopologyFilter'),
                 (['--virtual-host', '2x2'], '2x2x2'),
                 (['--virtual-host', '0x1x1'], '2x2x2'),
                 (['--hosts', '0'], 'without a compute host'),
@@ -196,18 +199,6 @@ class TestOptions(oslo_base.BaseTestCase):
             error = self.assertRaises(
                 errors.MiniCloudError, parse, *arguments)
             self.assertIn(words, str(error))
-
-    def test_filters(self):
-        made = parse('--filters', 'ComputeFilter,HostClassFilter')
-        self.assertEqual(('ComputeFilter', 'HostClassFilter'), made.filters)
-
-    def test_filter_of_ones_own(self):
-        with tempfile.NamedTemporaryFile('w') as file:
-            arguments = ['--filters', 'MyFilter', '--nova-conf', file.name]
-            self.assertRaises(errors.MiniCloudError, parse, *arguments)
-            file.write('[filter_scheduler]\navailable_filters = my.Filter\n')
-            file.flush()
-            self.assertEqual(('MyFilter',), parse(*arguments).filters)
 
     def test_state_before_the_command_or_after_it(self):
         with fixtures.EnvironmentVariable('MINICLOUD_STATE', '/third'):
@@ -239,4 +230,4 @@ class TestOptions(oslo_base.BaseTestCase):
 
     def test_frozen(self):
         self.assertRaises(dataclasses.FrozenInstanceError,
-                          setattr, parse(), 'sqlite', True)
+                          setattr, parse(), 'huge_pages', 1)
