@@ -85,27 +85,6 @@ def existing(path: os.PathLike[str]) -> str:
     return name
 
 
-def hypervisor(state: settings.State,
-               cloud_settings: settings.Settings) -> None:
-    """Compare libvirtd and QEMU with what each host's nova needs.
-
-    :raises: MiniCloudError
-    """
-    for name, version in (('libvirt', packages.libvirt_version()),
-                          ('QEMU', packages.qemu_version())):
-        for release in {host.release for host in cloud_settings.hosts}:
-            oldest = packages.oldest(state, release, name.upper())
-            if version < oldest:
-                raise errors.MiniCloudError(
-                    f'{name} {_dotted(version)} is too old: the nova of '
-                    f'{release} needs {_dotted(oldest)}',
-                    'Use a newer release of the distribution')
-
-
-def _dotted(version: tuple[int, ...]) -> str:
-    return '.'.join(map(str, version))
-
-
 def ports(cloud_settings: settings.Settings) -> None:
     """See that nobody listens where the cloud is going to.
 

@@ -77,7 +77,6 @@ def up(state: settings.State, args: argparse.Namespace) -> int:
             _check_same(state, there, settings)
         with progress.Progress('ready') as shown:
             _install(state, settings, there, shown)
-        checks.hypervisor(state, settings)
         state.save(settings)
         try:
             whole = cloud.Cloud(state, settings)

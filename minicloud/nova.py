@@ -7,7 +7,6 @@ import pathlib
 from minicloud import database
 from minicloud import files
 from minicloud import messaging
-from minicloud import packages
 from minicloud import service
 from minicloud import settings
 from minicloud import web
@@ -136,8 +135,9 @@ class NovaApi(web.WebService):
 
     @property
     def threads(self) -> int:
-        return (super().threads
-                if packages.api_has_threads(self.state, self.release) else 1)
+        # Up to 2025.2 eventlet patches them, and whatever answers second
+        # cannot switch back to the first.
+        return super().threads if self.release >= '2026.1' else 1
 
     def environment(self) -> dict[str, str]:
         paste = (self.state.venv(self.release) / 'etc' / 'nova' /

@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import pwd
-import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from minicloud import errors
 from minicloud import files
 from minicloud import process
 from minicloud import settings
-from nova_pinning import kvm
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -158,56 +156,3 @@ def installing(state: settings.State, release: str) -> str:
     if any(line.startswith('Installing collected') for line in lines):
         return f'installing {len(found)} packages'
     return f'package {len(found)}, {found[-1]}' if found else ''
-
-
-def libvirt_version() -> tuple[int, ...]:
-    """Return the version of libvirtd, () if it does not say."""
-    said = subprocess.run(
-        ['libvirtd', '--version'], capture_output=True, text=True,
-        env={**os.environ, 'PATH': _path()}).stdout
-    return _version(said)
-
-
-def qemu_version() -> tuple[int, ...]:
-    """Return the version of QEMU, () if it does not say."""
-    return _version(kvm.version())
-
-
-def oldest(state: settings.State, release: str,
-           program: str) -> tuple[int, ...]:
-    """Return the oldest version that the nova of a release works with.
-
-    Source: MIN_LIBVIRT_VERSION and MIN_QEMU_VERSION in
-    nova.virt.libvirt.driver, which is read and not imported, since that
-    takes seconds.
-
-    :param program: 'LIBVIRT' or 'QEMU'
-    """
-    match = re.search(rf'^MIN_{program}_VERSION = \(([\d, ]+)\)',
-                      _nova(state, release, 'virt/libvirt/driver.py'),
-                      re.MULTILINE)
-    return _version(match[1].replace(', ', '.')) if match else ()
-
-
-def api_has_threads(state: settings.State, release: str) -> bool:
-    """Tell whether the nova API of a release can answer in several threads.
-
-    Those up to 2025.2 have eventlet patch them, and whatever answers second
-    cannot switch back to the first.
-
-    Source: nova.wsgi.osapi_compute, and nova.api.openstack before it.
-    """
-    return "backend='threading'" in _nova(
-        state, release, 'wsgi/osapi_compute.py')
-
-
-def _nova(state: settings.State, release: str, path: str) -> str:
-    """Return the text of a module of a release's nova."""
-    module, = state.venv(release).glob(
-        f'lib/python3*/site-packages/nova/{path}')
-    return module.read_text()
-
-
-def _version(text: str) -> tuple[int, ...]:
-    match = re.search(r'\d+(\.\d+)+', text)
-    return tuple(map(int, match[0].split('.'))) if match else ()

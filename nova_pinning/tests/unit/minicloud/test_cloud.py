@@ -214,29 +214,6 @@ class TestChecks(minicloud_case.DirectoryTestCase):
         self.assertIn('7340 MiB of memory are available, 7342 MiB are '
                       'needed', str(error))
 
-    def test_old_hypervisor(self):
-        mixed = settings.Settings(hosts=(
-            settings.HostSettings('pinning-1', '1', '0', release='2025.1'),
-            settings.HostSettings('pinning-2', '1', '0', release='2026.1')))
-        needed = {('2025.1', 'LIBVIRT'): (8, 0), ('2026.1', 'LIBVIRT'): (9, 0),
-                  ('2025.1', 'QEMU'): (6, 2), ('2026.1', 'QEMU'): (7, 2)}
-        self.patch(checks.packages, 'oldest',
-                   side_effect=lambda _, *what: needed[what])
-        libvirt = self.patch(checks.packages, 'libvirt_version',
-                             return_value=(9, 0))
-        qemu = self.patch(checks.packages, 'qemu_version',
-                          return_value=(7, 2))
-        checks.hypervisor(self.state, mixed)
-        for version, found, words in (
-                (qemu, (7, 1),
-                 'QEMU 7.1 is too old: the nova of 2026.1 needs 7.2'),
-                (libvirt, (8, 10, 1),
-                 'libvirt 8.10.1 is too old: the nova of 2026.1 needs 9.0')):
-            version.return_value = found
-            error = self.assertRaises(
-                errors.MiniCloudError, checks.hypervisor, self.state, mixed)
-            self.assertIn(words, str(error))
-
     def test_port_in_use(self):
         wanted = settings.Settings(hosts=HOSTS, base_port=61800)
         taken = set()
@@ -272,8 +249,8 @@ class TestUp(minicloud_case.DirectoryTestCase):
         super().setUp()
         self.root = self.directory / 'state'
         for target, name in (
-                (main.checks, 'machine'), (main.checks, 'hypervisor'),
-                (main.checks, 'ports'), (main.checks, 'memory'),
+                (main.checks, 'machine'), (main.checks, 'ports'),
+                (main.checks, 'memory'),
                 (main.packages, 'venv_is_ready'),
                 (main.packages, 'make_venv'),
                 (cloud.Cloud, 'stop_writers'),

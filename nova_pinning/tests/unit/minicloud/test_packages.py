@@ -1,56 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read of packages that are installed."""
+"""What has to be installed."""
 
-import pathlib
 from unittest import mock
 
 import ddt
-import nova
-from nova import version
 
 from minicloud import packages
 from minicloud import settings
 from nova_pinning.tests.unit.minicloud import minicloud_case
-
-
-class TestNova(minicloud_case.StateTestCase):
-
-    def write(self, path, text):
-        whole = (self.state.venv('2025.1') / 'lib' / 'python3.11' /
-                 'site-packages' / 'nova' / path)
-        whole.parent.mkdir(parents=True)
-        whole.write_text(text)
-
-    def test_oldest(self):
-        self.write('virt/libvirt/driver.py', """\
-MIN_LIBVIRT_VERSION = (8, 0, 0)
-MIN_QEMU_VERSION = (6, 2, 0)
-NEXT_MIN_LIBVIRT_VERSION = (10, 0, 0)
-""")
-        for program, expected in (('LIBVIRT', (8, 0, 0)), ('QEMU', (6, 2, 0))):
-            self.assertEqual(
-                expected, packages.oldest(self.state, '2025.1', program))
-
-    def test_the_nova_that_is_here(self):
-        module = pathlib.Path(nova.__file__).parent
-        path = 'virt/libvirt/driver.py'
-        self.write(path, (module / path).read_text())
-        for program in ('LIBVIRT', 'QEMU'):
-            self.assertLess(
-                (5, 0), packages.oldest(self.state, '2025.1', program))
-
-    def test_api_has_threads(self):
-        path = 'wsgi/osapi_compute.py'
-        self.write(path, 'from nova.api.openstack import wsgi_app\n')
-        self.assertFalse(packages.api_has_threads(self.state, '2025.1'))
-
-    def test_api_has_threads_here(self):
-        module = pathlib.Path(nova.__file__).parent
-        path = 'wsgi/osapi_compute.py'
-        self.write(path, (module / path).read_text())
-        major = int(version.version_string().partition('.')[0])
-        self.assertEqual(
-            major >= 33, packages.api_has_threads(self.state, '2025.1'))
 
 
 @ddt.ddt

@@ -2,6 +2,7 @@
 """The parts of the control plane, as far as no service has to run."""
 
 import configparser
+import dataclasses
 import http.server
 import json
 import threading
@@ -22,7 +23,6 @@ from minicloud import hugepages
 from minicloud import messaging
 from minicloud import neutron
 from minicloud import nova
-from minicloud import packages
 from minicloud import prepare
 from minicloud import settings
 from minicloud import web
@@ -36,8 +36,6 @@ class Base(minicloud_case.StateTestCase):
         super().setUp()
         self.settings = settings.Settings(
             hosts=(settings.HostSettings('pinning-1', '1', '0'),))
-        # It looks into a nova that is installed.
-        self.api_has_threads = self.patch(packages, 'api_has_threads')
 
     def serve(self, handler):
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)
@@ -212,9 +210,9 @@ class TestConfig(Base):
                       text)
 
     def test_threads(self):
-        for has_threads, expected in ((True, '4'), (False, '1')):
-            self.api_has_threads.return_value = has_threads
-            command = nova.NovaApi(self.state, self.settings).command()
+        for release, expected in (('2026.1', '4'), ('2025.2', '1')):
+            command = nova.NovaApi(self.state, dataclasses.replace(
+                self.settings, release=release)).command()
             self.assertEqual(expected,
                              command[command.index('--threads') + 1])
 
