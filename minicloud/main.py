@@ -2,7 +2,6 @@
 """The command line: tools/minicloud up, down, status, env, exec, deps."""
 
 import argparse
-import functools
 import json
 import os
 import shlex
@@ -10,7 +9,6 @@ import shutil
 import signal
 import sys
 import time
-import typing
 
 from minicloud import checks
 from minicloud import cloud
@@ -156,8 +154,7 @@ def _install(state: settings.State, given: settings.Settings,
                 'up', 'Take it down first: tools/minicloud down')
         with shown.doing(
                 f'the OpenStack services of {release}: installed once, two '
-                f'minutes or more',
-                functools.partial(packages.installing, state, release)):
+                f'minutes or more'):
             packages.make_venv(state, release)
 
 
@@ -204,36 +201,17 @@ def down(state: settings.State, args: argparse.Namespace) -> int:
     return 0
 
 
-def rows(whole: cloud.Cloud) -> list[dict[str, typing.Any]]:
-    """Look at all services of a cloud.
-
-    :returns: name, whether it is running, pid, memory in MiB and log of each
-    """
-    services = []
-    for part in whole.parts.values():
-        if not isinstance(part, service.Service):
-            continue
-        record = process.read(part.record)
-        pid = record.pid if record and record.alive() else None
-        memory_kib = process.memory_kib(pid) if pid else 0
-        services.append({
-            'name': part.name, 'running': pid is not None, 'pid': pid,
-            'memory_mib': round(memory_kib / 1024), 'log': str(part.log)})
-    return services
-
-
 def status(state: settings.State, args: argparse.Namespace) -> int:
-    services = rows(cloud.Cloud(state, _load(state)))
-    if args.format == 'json':
-        print(json.dumps(services, indent=1))
-    else:
-        for row in services:
-            print(('{name:<28} pid {pid:>7} {memory_mib:>5} MiB'
-                   if row['running'] else '{name:<28} DOWN, see {log}')
-                  .format(**row))
-        total = sum(row['memory_mib'] for row in services)
-        print(f'{"together":<28} {total:>17} MiB')
-    return 0 if all(row['running'] for row in services) else 1
+    are_up = True
+    for part in cloud.Cloud(state, _load(state)).parts.values():
+        if isinstance(part, service.Service):
+            record = process.read(part.record)
+            if record is not None and record.alive():
+                print(f'{part.name:<28} pid {record.pid:>7}')
+            else:
+                print(f'{part.name:<28} DOWN, see {part.log}')
+                are_up = False
+    return 0 if are_up else 1
 
 
 def env(state: settings.State, args: argparse.Namespace) -> int:

@@ -52,11 +52,10 @@ def parser() -> argparse.ArgumentParser:
     down.add_argument('--all', action='store_true',
                       help='remove the whole state directory as well, with '
                            'the virtual environment and the logs')
-    for name, help_text in (('status', 'tell what runs'),
-                            ('env', 'print what openstack needs to know')):
-        command = commands.add_parser(name, help=help_text)
-        command.add_argument('--format', choices=('text', 'json'),
-                             default='text')
+    commands.add_parser('status', help='tell what runs')
+    env = commands.add_parser(
+        'env', help='print what openstack needs to know')
+    env.add_argument('--format', choices=('text', 'json'), default='text')
     execute = commands.add_parser(
         'exec', help='run a command on a compute host')
     execute.add_argument('host', metavar='HOST')

@@ -115,7 +115,7 @@ def make_venv(state: settings.State, release: str) -> None:
 
     :raises: MiniCloudError
     """
-    log = _pip_log(state, release)
+    log = state.log / f'pip-{release}.log'
     venv = state.venv(release)
     shutil.rmtree(venv, ignore_errors=True)
     environment = dict(os.environ)
@@ -139,20 +139,3 @@ def make_venv(state: settings.State, release: str) -> None:
                     f'made',
                     detail=process.tail(log))
     files.write(venv / 'made-from', _made_from(release))
-
-
-def _pip_log(state: settings.State, release: str) -> pathlib.Path:
-    return state.log / f'pip-{release}.log'
-
-
-def installing(state: settings.State, release: str) -> str:
-    """Return what make_venv() is at, '' if it does not say yet."""
-    try:
-        lines = _pip_log(state, release).read_text().splitlines()
-    except FileNotFoundError:
-        return ''
-    found = [line.split()[1] for line in lines
-             if line.startswith('Collecting ')]
-    if any(line.startswith('Installing collected') for line in lines):
-        return f'installing {len(found)} packages'
-    return f'package {len(found)}, {found[-1]}' if found else ''

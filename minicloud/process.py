@@ -240,29 +240,3 @@ def tail(log: pathlib.Path, lines: int = TAIL_LINES) -> str:
         return ''
     kept = text.rstrip().splitlines()[-lines:]
     return '\n'.join([f'The end of {log}:', *(f'  {line}' for line in kept)])
-
-
-def memory_kib(pid: int) -> int:
-    """Return what a process uses with all that descend from it, in KiB.
-
-    What processes share is divided among them: Pss in
-    /proc/PID/smaps_rollup, see proc(5).
-    """
-    children: dict[int, list[int]] = {}
-    for child, fields in _stats():
-        children.setdefault(int(fields[1]), []).append(child)
-    pids, total = [pid], 0
-    while pids:
-        parent = pids.pop()
-        pids += children.get(parent, [])
-        total += _pss_kib(parent)
-    return total
-
-
-def _pss_kib(pid: int) -> int:
-    try:
-        rollup = pathlib.Path(f'/proc/{pid}/smaps_rollup').read_text()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in rollup.splitlines()
-               if line.startswith('Pss:'))

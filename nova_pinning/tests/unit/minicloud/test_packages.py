@@ -47,24 +47,6 @@ class TestMissing(minicloud_case.DirectoryTestCase):
             ['gcc', 'qemu-utils']))
 
 
-class TestInstalling(minicloud_case.StateTestCase):
-
-    def test_what_pip_is_at(self):
-        self.assertEqual('', packages.installing(self.state, '2026.2'))
-        log = self.state.log / 'pip-2026.2.log'
-        for line, said in (
-                ('Looking in links: /wheels', ''),
-                ('Collecting nova==34.0.0 (from x)',
-                 'package 1, nova==34.0.0'),
-                ('  Downloading nova-34.0.0.whl', 'package 1, nova==34.0.0'),
-                ('Collecting a', 'package 2, a'),
-                ('Installing collected packages: a, nova',
-                 'installing 2 packages')):
-            with log.open('a') as file:
-                print(line, file=file)
-            self.assertEqual(said, packages.installing(self.state, '2026.2'))
-
-
 class TestConstraints(minicloud_case.DirectoryTestCase):
 
     def test_each_release_has_some(self):

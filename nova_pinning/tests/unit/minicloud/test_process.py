@@ -179,19 +179,3 @@ class TestProcess(minicloud_case.DirectoryTestCase):
         self.assertEqual(
             f'The end of {self.log}:\n  line 97\n  line 98', tail)
         self.assertEqual('', process.tail(self.path / 'none'))
-
-    def test_memory_of_descendants(self):
-        alone = self.start(self.FOREVER)
-        one = process.memory_kib(alone.pid)
-        other = self.path / 'two.json'
-        self.addCleanup(process.stop, other, 1)
-        both = self.start(
-            'import os, signal\n'
-            'ballast = bytearray(os.urandom(1)) * (32 << 20)\n'
-            'if os.fork() == 0:\n'
-            '    grown = bytearray(os.urandom(1)) * (32 << 20)\n'
-            '    print("ready")\n'
-            'signal.pause()', other)
-        self.assertGreater(process.memory_kib(both.pid), one + 60 * 1024)
-        process.stop(other)
-        self.assertEqual(0, process.memory_kib(both.pid))
