@@ -6,7 +6,6 @@ Its files are in a directory, laid out as libvirt and Linux have them, before
 the agent's own work and reading files.
 """
 
-import dataclasses
 import pathlib
 import time
 
@@ -71,7 +70,7 @@ class _Domain:
 class Rounds:
     """The host, and the agent on it.
 
-    :param host: its CPUs and network cards
+    :param host: its CPUs
     :param directory: an empty one, for its files
     """
 
@@ -93,7 +92,7 @@ class Rounds:
         source = running_guests.RunningGuests(files)
         record = str(directory / 'agent.json')
         self._agent = host_agent.HostAgent(
-            dataclasses.replace(host, nics=()), decision.Scheme(), files,
+            host, decision.Scheme(), files,
             source, agent_record.AgentRecord(),
             lambda changed: agent_record.save(changed, record),
             settings=actuators.Actuators(
