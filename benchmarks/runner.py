@@ -27,9 +27,19 @@ import rich.progress
 from benchmarks import judging
 from benchmarks import machine
 from benchmarks import tables
+from nova_pinning import errors
 
 #: Notes that some work on the case of this name is done.
 Step = Callable[[str], None]
+
+
+#: Of the name of an outcome, a bar and its interval.
+_SENTENCES = {
+    judging.Verdict.INCONCLUSIVE:
+        'Inconclusive, which is not a failure: the bar {1} of {0} lies inside '
+        'the 95% interval, {2}.',
+    judging.Verdict.MISSED:
+        'Missed: the bar {1} of {0}; the 95% interval is {2}.'}
 
 
 class BenchmarkError(Exception):
@@ -131,10 +141,9 @@ class Group:
                options: argparse.Namespace) -> Iterator[tables.FigureTable]:
         """What was measured."""
         sentences = [self.explain(outcomes, options), *(
-            f'Inconclusive, which is not a failure: the bar {bar.bar} of '
-            f'{outcome.name} lies inside the 95% interval, {bar.interval}.'
+            _SENTENCES[bar.verdict].format(outcome.name, *bar)
             for outcome in outcomes for bar in outcome.bars
-            if bar.verdict is judging.Verdict.INCONCLUSIVE)]
+            if bar.verdict in _SENTENCES)]
         yield tables.FigureTable(
             [(*self.headings, 'verdict'),
              *((*outcome.cells,
@@ -174,21 +183,21 @@ def run(options: argparse.Namespace, groups: Sequence[Group],
     facts = machine.facts()
     start = time.monotonic()
     outcomes: dict[str, Sequence[Outcome]] = {}
+    shown: list[tables.FigureTable] = []
     try:
         for group in groups:
             if cases := group.chosen(options):
                 with _progress(len(cases) * group.steps(options)) as step:
                     outcomes[group.key] = group.measure(cases, options, step)
-    except BenchmarkError as error:
+                for table in group.tables(outcomes[group.key], options):
+                    print('\n'.join(table.as_text()), flush=True)
+                    shown.append(table)
+    except (BenchmarkError, errors.InputError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print('stopped', file=sys.stderr)
         return 130
-    shown = [table for group in groups if group.key in outcomes
-             for table in group.tables(outcomes[group.key], options)]
-    for table in shown:
-        print('\n'.join(table.as_text()))
     print(textwrap.fill(
         f'{machine.words(facts)}; load {facts["load_average"][0]:.1f} at the '
         f'start; took {time.monotonic() - start:.0f} s', 79))

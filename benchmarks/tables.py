@@ -2,8 +2,6 @@
 """Tables of figures, for a terminal and for the documentation."""
 
 from collections.abc import Container
-from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import textwrap
@@ -41,12 +39,3 @@ class FigureTable:
             for column, (cell, width) in enumerate(zip(row, widths))).rstrip()
             for row in self.grid]
         return [rule, rows[0], rule, *rows[1:], rule]
-
-
-def listed(grid: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A table of the documentation whose cells may break."""
-    yield from ('.. list-table::', '   :header-rows: 1')
-    for row in grid:
-        yield ''
-        yield from (f'   {" " if number else "*"} - {cell}'
-                    for number, cell in enumerate(row))

@@ -5,8 +5,8 @@ import argparse
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
 import dataclasses
+import os
 import pathlib
 
 from benchmarks import bytedance
@@ -30,6 +30,9 @@ LIFETIME_HOURS = 1.0
 #: lifetime.
 _RISE = 0.05
 _LAST_LOAD = 1.3
+
+#: The fleet whose data are somebody else's.
+SNAPSHOT = 'snapshot'
 
 Mix = tuple[tuple[guest_request.GuestRequest, float], ...]
 
@@ -178,7 +181,7 @@ def _snapshot(_count: int) -> Scenario:
             'bytedance/clusters.json')
     fleet = bytedance.read(path)
     return Scenario(
-        name='snapshot',
+        name=SNAPSHOT,
         title=f'the real {len(fleet.hosts)} hosts of 2 cells of 44 CPUs with '
               f'their {len(fleet.guests):,} guests, and arrivals like these',
         fleet=fleet, mix=_mix_of(fleet), quiet_hours=1.0)
@@ -201,32 +204,28 @@ def _mix_of(fleet: snapshot.Fleet) -> Mix:
 
 #: How to make each scenario of so many hosts, and how many there are.
 _MAKERS: Mapping[str, tuple[Callable[[int], Scenario], int, int]] = {
+    SNAPSHOT: (_snapshot, 279, 279),
     'two-socket': (_sizes, 120, 12),
     'two-socket-8-16': (_two_sizes, 120, 12),
     'epyc-nps4': (_epyc, 60, 4),
-    'snapshot': (_snapshot, 279, 279),
     'pages-pci': (_pages_and_devices, 120, 12),
 }
 NAMES = tuple(_MAKERS)
 
 
-def parser(prog: str, description: str, names: Sequence[str],
-           **helps: str) -> argparse.ArgumentParser:
-    """The options that studies of such fleets have in common.
-
-    :param helps: of --seeds, --short and --json
-    """
-    parser = argparse.ArgumentParser(prog=prog, description=description)
+def add_options(parser: argparse.ArgumentParser, seeds: int) -> None:
+    """Add the options that studies of such fleets have in common."""
     parser.add_argument(
-        '--fleet', action='append', choices=names,
-        help='which fleet; may be given several times (default: all)')
-    parser.add_argument('--seeds', type=int, help=helps['seeds'])
-    parser.add_argument('--short', action='store_true', help=helps['short'])
-    parser.add_argument('--json', type=pathlib.Path, metavar='FILE',
-                        help=helps['json'])
-    parser.add_argument('--rst', type=pathlib.Path, metavar='FILE',
-                        help='write the tables for the documentation')
-    return parser
+        '--seeds', type=int, default=seeds,
+        help='how many (default: %(default)s; of the quick form two at most)')
+    parser.add_argument(
+        '--processes', type=int, default=os.cpu_count() or 1,
+        help='how many (default: one for each CPU)')
+
+
+def seeds(options: argparse.Namespace) -> int:
+    """How many there are, of 0 and so on."""
+    return min(options.seeds, 2) if options.quick else int(options.seeds)
 
 
 def scenario(name: str, is_short: bool = False) -> Scenario:

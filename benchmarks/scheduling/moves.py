@@ -11,15 +11,14 @@ from collections.abc import Sequence
 import dataclasses
 import functools
 import itertools
-import json
 import sys
-import textwrap
+import types
+from typing import NamedTuple
 
 from benchmarks import azure
+from benchmarks import runner
 from benchmarks.scheduling import fleets
 from benchmarks.scheduling import study
-from benchmarks import tables
-from nova_pinning import errors
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
 from nova_pinning.simulation import rebalance_policy
@@ -29,19 +28,19 @@ AZURE = 'azure-2017'
 NAMES = (*fleets.NAMES, AZURE)
 WEIGHERS = (study.DEFAULT, study.OURS)
 
-_NO_MOVES = 'none'
 #: The mean lifetime is the unit of the study's time: here it is a day, or 30
 #: days. Equal moves in equal time: 1% every 6 hours, or 12% every 3 days.
-_DAY = 'lifetime a day'
-_MONTH = 'lifetime 30 days'
-_POLICIES: Mapping[str, rebalance_policy.RebalancePolicy] = {
+_DAY = 'every=6h moves=1%, lifetime a day'
+_MONTH = 'every=3d moves=12%, lifetime 30 days'
+POLICIES: Mapping[str, rebalance_policy.RebalancePolicy] = {
     _DAY: rebalance_policy.RebalancePolicy(
         every_hours=fleets.LIFETIME_HOURS / 4, moves_share=0.01),
     _MONTH: rebalance_policy.RebalancePolicy(
         every_hours=fleets.LIFETIME_HOURS / 10, moves_share=0.12),
 }
-_AZURE_POLICY = rebalance_policy.RebalancePolicy(
-    every_hours=6.0, moves_share=0.01)
+#: Lifetimes are its own there.
+_AZURE_POLICIES = {'every=6h moves=1%': rebalance_policy.RebalancePolicy(
+    every_hours=6.0, moves_share=0.01)}
 #: Moves begin so long before the limit is reached without them. What was
 #: moved before has mostly left by then.
 _LEAD_LIFETIMES = 2.0
@@ -49,31 +48,25 @@ _LEAD_LIFETIMES = 2.0
 _AZURE_PARTS = 8
 _AZURE_HOSTS = 95
 _SHORT_PARTS, _SHORT_HOSTS = 400, 2
-_SEEDS = 3
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class MovesRun:
-    """What came of a run.
+class MovesRun(NamedTuple):
+    """What came of the runs of a seed, without moves and with them.
 
     :param moved: the policy
-    :param share: of the CPUs sold when refusals reached the limit, None if
-        they never did
+    :param still: the share of the CPUs that was sold when refusals reached
+        the limit, without moves
+    :param share: the same with them
+    :param made: moves
     """
 
-    scenario: str
-    seed: int
     weighers: str
     moved: str
-    share: float | None
-    made: int = 0
-    refused: int = 0
-    plans: int = 0
-
-    @property
-    def key(self) -> tuple[str, int, str, str]:
-        """What it was a run of."""
-        return self.scenario, self.seed, self.weighers, self.moved
+    still: float
+    share: float
+    made: int
+    refused: int
+    plans: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +85,7 @@ class _AzureScenario(fleets.Scenario):
                     machine.lifetime_seconds)
 
 
-def _scenario(name: str, is_short: bool = False) -> fleets.Scenario:
+def _scenario(name: str, is_short: bool) -> fleets.Scenario:
     if name != AZURE:
         return fleets.scenario(name, is_short)
     return _AzureScenario(
@@ -103,7 +96,7 @@ def _scenario(name: str, is_short: bool = False) -> fleets.Scenario:
               'guests are pinned; lifetimes are its own')
 
 
-def perform(job: study.Job, policies: Sequence[str]) -> Iterator[MovesRun]:
+def perform(job: study.StudyJob) -> list[MovesRun]:
     """A run without moves, and those with them, in this process."""
     weighers = study.CONFIGURATIONS[job.configuration]
     scenario = _scenario(job.scenario, job.is_short)
@@ -118,126 +111,86 @@ def perform(job: study.Job, policies: Sequence[str]) -> Iterator[MovesRun]:
                 refused_share=study.REFUSED_SHARE, window=study.WINDOW))
 
     still = run(None)
-    yield MovesRun(*job[:3], _NO_MOVES, still.limit_share)
-    if still.limit is None:
-        return
+    if still.limit is None or still.limit_share is None:
+        return []
     first = next(scenario.arrivals(job.seed)).time_seconds
     lead = max(0.0, (still.limit.time_seconds - first) / 3600
                - _LEAD_LIFETIMES * fleets.LIFETIME_HOURS)
-    todo = {_DAY: _AZURE_POLICY} if job.scenario == AZURE else {
-        name: dataclasses.replace(_POLICIES[name], from_hours=lead)
-        for name in policies}
-    for name, policy in todo.items():
+    policies = _AZURE_POLICIES if job.scenario == AZURE else {
+        name: dataclasses.replace(policy, from_hours=lead)
+        for name, policy in POLICIES.items()
+        # The other takes minutes, however few the hosts.
+        if name == _DAY or not job.is_short}
+    runs = []
+    for name, policy in policies.items():
         found = run(policy)
-        plans, made, refused, _memory = found.moves or (0, 0, 0, 0)
-        yield MovesRun(
-            *job[:3], name, found.limit_share, made, refused, plans)
+        if found.limit_share is not None:
+            plans, made, refused, _memory = found.moves or (0, 0, 0, 0)
+            runs.append(MovesRun(
+                job.configuration, name, still.limit_share, found.limit_share,
+                made, refused, plans))
+    return runs
 
 
-def rst(outcomes: Sequence[MovesRun]) -> Iterator[str]:
-    """The tables for the documentation."""
-    yield '.. Made by "python -m benchmarks.scheduling.moves --rst", not by '\
-          'hand.'
-    for name in NAMES:
-        rows = list(_rows([outcome for outcome in outcomes
-                           if outcome.scenario == name]))
-        if not rows:
+def measure(cases: Sequence[types.SimpleNamespace],
+            options: argparse.Namespace,
+            step: runner.Step) -> list[runner.Outcome]:
+    """Do all runs of one scenario, which is the only case."""
+    (case,) = cases
+    title = _scenario(case.name, options.quick).title
+    count = fleets.seeds(options)
+    if case.name == AZURE:
+        count = min(count, _AZURE_PARTS)
+    runs: list[MovesRun] = []
+    for found in study.perform_all(perform, [
+            study.StudyJob(case.name, seed, name, options.quick)
+            for seed in range(count) for name in WEIGHERS],
+            options.processes):
+        runs += found
+        step(case.name)
+    return list(summarise(title, runs))
+
+
+def summarise(title: str,
+              runs: Sequence[MovesRun]) -> Iterator[runner.Outcome]:
+    """What the runs of one scenario say, by weighers and policy."""
+    for weighers, moved in itertools.product(
+            WEIGHERS, (*POLICIES, *_AZURE_POLICIES)):
+        of_it = [run for run in runs
+                 if (run.weighers, run.moved) == (weighers, moved)]
+        if not of_it:
             continue
-        yield ''
-        yield from textwrap.wrap(
-            f'``{name}``: {_scenario(name).title}.', 79)
-        yield ''
-        yield from tables.listed((_HEADER, *rows))
+        plans = sum(run.plans for run in of_it)
+        moves = sum(run.made for run in of_it) / plans if plans else 0.0
+        shares = [study.percent(study.estimate(values), sign)
+                  for values, sign in (
+                      ([run.still for run in of_it], ''),
+                      ([run.share for run in of_it], ''),
+                      ([run.share - run.still for run in of_it], '+'))]
+        yield runner.Outcome(
+            name=f'{weighers}, {moved}',
+            cells=(weighers, moved, str(len(of_it)), *shares, f'{moves:.0f}'),
+            details={'title': title,
+                     'runs': [run._asdict() for run in of_it]})
 
 
-_HEADER = ('Weighers', 'moves', 'runs', 'sold without', 'sold with',
-           'gain, in points', 'moves a plan')
+GROUPS = [runner.Group(
+    key=name, cases=(types.SimpleNamespace(name=name),), measure=measure,
+    is_quick=lambda case: case.name not in (fleets.SNAPSHOT, AZURE),
+    steps=lambda options: fleets.seeds(options) * len(WEIGHERS),
+    headings=('Weighers', 'moves', 'runs', 'sold without', 'sold with',
+              'gain, in points', 'moves a plan'), numbers=range(2, 7),
+    explain=lambda outcomes, _options: next(
+        (f'{outcome.details["title"]}.' for outcome in outcomes), ''))
+    for name in NAMES]
 
 
-def _rows(outcomes: Sequence[MovesRun]) -> Iterator[tuple[str, ...]]:
-    for weighers, moved in itertools.product(WEIGHERS, _POLICIES):
-        of_it = {(outcome.moved, outcome.seed): outcome
-                 for outcome in outcomes if outcome.weighers == weighers}
-        pairs = [
-            (of_it[_NO_MOVES, seed], outcome)
-            for (name, seed), outcome in of_it.items()
-            if name == moved and outcome.share is not None]
-        if not pairs:
-            continue
-        without, with_moves = [
-            [100 * (outcome.share or 0.0) for outcome in side]
-            for side in zip(*pairs)]
-        plans = sum(outcome.plans for _still, outcome in pairs)
-        made = sum(outcome.made for _still, outcome in pairs)
-        own = outcomes[0].scenario == AZURE
-        yield (weighers, 'every=6h moves=1%' if own else _WORDS[moved],
-               str(len(pairs)), _percent(without), _percent(with_moves),
-               _percent([after - before for before, after in zip(
-                   without, with_moves)], '+', ''),
-               f'{made / plans:.0f}' if plans else '0')
-
-
-_WORDS = {
-    _DAY: f'every=6h moves=1%, {_DAY}',
-    _MONTH: f'every=3d moves=12%, {_MONTH}',
-}
-
-
-def _percent(values: Sequence[float], sign: str = '', unit: str = '%') -> str:
-    estimate = study.estimate(values)
-    text = f'{estimate.mean:{sign}.1f}{unit}'
-    if estimate.error is not None:
-        text += f' ± {estimate.error:.1f}'
-    return text
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = fleets.parser(
-        'python -m benchmarks.scheduling.moves', __doc__, NAMES,
-        seeds="how many; of Azure's trace the parts, of which there are "
-              f'{_AZURE_PARTS} (default: {_SEEDS})',
-        short='few hosts, to see that it works',
-        json='write what each run found, and do not run again what is there')
-    parser.add_argument(
-        '--lifetime', action='append', choices=('day', 'month'),
-        help='of guests; may be given twice (default: both)')
-    return parser
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the study.
-
-    :returns: 2 if it cannot be run
-    """
-    args = _parser().parse_args(arguments)
-    policies = [{'day': _DAY, 'month': _MONTH}[name]
-                for name in args.lifetime or ('day', 'month')]
-    outcomes: dict[tuple[str, int, str, str], MovesRun] = {}
-    if args.json and args.json.exists():
-        for values in json.loads(args.json.read_text()):
-            known = MovesRun(**values)
-            outcomes[known.key] = known
-    try:
-        for seed, name, weighers in itertools.product(
-                range(args.seeds or _SEEDS), args.fleet or NAMES, WEIGHERS):
-            if name == AZURE and seed >= _AZURE_PARTS:
-                continue
-            missing = [
-                policy for policy in ([_DAY] if name == AZURE else policies)
-                if (name, seed, weighers, policy) not in outcomes]
-            job = study.Job(name, seed, weighers, args.short)
-            for outcome in perform(job, missing) if missing else ():
-                print(outcome, flush=True)
-                outcomes.setdefault(outcome.key, outcome)
-                if args.json:
-                    args.json.write_text(json.dumps(list(map(
-                        dataclasses.asdict, outcomes.values())), indent=1))
-    except errors.InputError as error:
-        print(f'error: {error}', file=sys.stderr)
-        return 2
-    if args.rst:
-        args.rst.write_text('\n'.join(rst(list(outcomes.values()))) + '\n')
-    return 0
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the study, and return the exit status."""
+    parser = runner.parser('python -m benchmarks.scheduling.moves',
+                           'Does moving guests pay?')
+    fleets.add_options(parser, 3)
+    return runner.run(runner.parse(parser, GROUPS, argv), GROUPS, parser.prog)
 
 
 if __name__ == '__main__':

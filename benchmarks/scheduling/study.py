@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runs of the study, and what they say."""
 
+import argparse
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import concurrent.futures
-import dataclasses
 import functools
 import multiprocessing
+import types
 from typing import NamedTuple
+from typing import TypeVar
 
+from benchmarks import judging
+from benchmarks import runner
 from benchmarks.scheduling import bound
 from benchmarks.scheduling import fleets
 from nova_pinning.simulation import scheduler_configuration
@@ -43,15 +48,16 @@ CONFIGURATIONS: Mapping[
                 }), scheduler_configuration.NAMED[OURS])}
 
 #: What ours has to sell more than nova's defaults, and than nova's packing
-#: (all mixes have guests of a quarter of a cell and more); and how close to
-#: the bound.
-OVER_DEFAULT = 0.10
-OVER_PACKING = 0.03
-UNDER_BOUND = 0.02
-L3_SHARE = 0.95
+#: (all mixes have guests of a quarter of a cell and more), how close to the
+#: bound, and how many guests in the fewest L3 domains: by column.
+BARS = {'over default': 0.10, 'over packing': 0.03, 'of bound': 0.98,
+        'L3': 0.95}
+
+_Job = TypeVar('_Job')
+_Outcome = TypeVar('_Outcome')
 
 
-class Job(NamedTuple):
+class StudyJob(NamedTuple):
     """A run, or the bound of one.
 
     :param configuration: its name, or BOUND
@@ -63,8 +69,7 @@ class Job(NamedTuple):
     is_short: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
+class StudyRun(NamedTuple):
     """What came of a job.
 
     :param share: of the CPUs sold when refusals reached the limit; None if
@@ -74,65 +79,10 @@ class Outcome:
     :param l3_met: those of them that were
     """
 
-    job: Job
+    job: StudyJob
     share: float | None
     l3_possible: int = 0
     l3_met: int = 0
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Row:
-    """One configuration on one scenario.
-
-    :param share: of the CPUs sold
-    :param over_default: how much more that is than with nova's defaults, as
-        a share of these; of the same arrivals, as are the next two
-    :param l3: share of guests in the fewest L3 domains, of those that some
-        host would have put there; None if the hosts' L3 domains are cells
-    """
-
-    configuration: str
-    share: statistic.SeedEstimate
-    over_default: statistic.SeedEstimate
-    over_packing: statistic.SeedEstimate
-    of_bound: statistic.SeedEstimate
-    l3: float | None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Table:
-    """One scenario.
-
-    :param unfinished: runs in which refusals never reached the limit, which
-        are not counted
-    """
-
-    scenario: str
-    title: str
-    seeds: int
-    bound: statistic.SeedEstimate
-    rows: tuple[Row, ...]
-    unfinished: int
-
-    @property
-    def missed(self) -> Iterator[str]:
-        """The bars that are not reached, in words."""
-        ours = next(row for row in self.rows if row.configuration == OURS)
-        if ours.over_default.mean < OVER_DEFAULT:
-            yield (f'{ours.over_default.mean:.1%} more than {DEFAULT}, '
-                   f'{OVER_DEFAULT:.0%} wanted')
-        if ours.over_packing.mean < OVER_PACKING:
-            packing = next(
-                row for row in self.rows if row.configuration == PACKING)
-            yield (f'{ours.over_packing.mean:.1%} more than {PACKING}, '
-                   f'{OVER_PACKING:.0%} wanted; the bound is '
-                   f'{1 / packing.of_bound.mean - 1:.1%} above it')
-        if ours.of_bound.mean < 1 - UNDER_BOUND:
-            yield (f'{ours.of_bound.mean:.1%} of the bound, '
-                   f'{1 - UNDER_BOUND:.0%} wanted')
-        if ours.l3 is not None and ours.l3 < L3_SHARE:
-            yield (f'{ours.l3:.1%} of guests in the fewest L3 domains, '
-                   f'{L3_SHARE:.0%} wanted')
 
 
 @functools.lru_cache(maxsize=1)
@@ -140,11 +90,11 @@ def _scenario(name: str, is_short: bool) -> fleets.Scenario:
     return fleets.scenario(name, is_short)
 
 
-def perform(job: Job) -> Outcome:
+def perform(job: StudyJob) -> StudyRun:
     """Do a job, in this process."""
     scenario = _scenario(job.scenario, job.is_short)
     if job.configuration == BOUND:
-        return Outcome(job, bound.bound(
+        return StudyRun(job, bound.bound(
             scenario.fleet, list(scenario.arrivals(job.seed)),
             stays_seconds=bound.stays(
                 scenario.fleet, job.seed, fleets.LIFETIME_HOURS),
@@ -155,26 +105,19 @@ def perform(job: Job) -> Outcome:
         plan=simulation_run.RunPlan(
             stay_hours=fleets.LIFETIME_HOURS, refused_share=REFUSED_SHARE,
             window=WINDOW, stops_at_limit=True, looks_at_l3=True))
-    return Outcome(job, result.limit_share, result.l3_possible or 0,
-                   result.l3_met or 0)
+    return StudyRun(job, result.limit_share, result.l3_possible or 0,
+                    result.l3_met or 0)
 
 
-def jobs(names: Sequence[str], seeds: int,
-         is_short: bool = False) -> list[Job]:
-    """All jobs, those of one scenario together."""
-    return [Job(name, seed, configuration, is_short)
-            for name in names for seed in range(seeds)
-            for configuration in (*CONFIGURATIONS, BOUND)]
-
-
-def perform_all(todo: Sequence[Job], processes: int) -> Iterator[Outcome]:
+def perform_all(perform_one: Callable[[_Job], _Outcome], todo: Sequence[_Job],
+                processes: int) -> Iterator[_Outcome]:
     """Do jobs, in any order."""
     if processes < 2:
-        yield from map(perform, todo)
+        yield from map(perform_one, todo)
         return
     with concurrent.futures.ProcessPoolExecutor(
             processes, multiprocessing.get_context('spawn')) as pool:
-        futures = [pool.submit(perform, job) for job in todo]
+        futures = [pool.submit(perform_one, job) for job in todo]
         try:
             for future in concurrent.futures.as_completed(futures):
                 yield future.result()
@@ -182,39 +125,66 @@ def perform_all(todo: Sequence[Job], processes: int) -> Iterator[Outcome]:
             pool.shutdown(cancel_futures=True)
 
 
-def table(outcomes: Sequence[Outcome]) -> Table:
-    """What the outcomes of one scenario say."""
-    first = outcomes[0].job
-    scenario = _scenario(first.scenario, first.is_short)
-    outcome_of = {
-        (outcome.job.configuration, outcome.job.seed): outcome
-        for outcome in outcomes}
-    seeds = sorted({outcome.job.seed for outcome in outcomes})
-    limits = [_share(outcome_of[BOUND, seed]) for seed in seeds]
-    rows = []
-    for name in CONFIGURATIONS:
-        runs = [outcome_of[name, seed] for seed in seeds]
-        possible = sum(run.l3_possible for run in runs)
-        shares = [_share(run) for run in runs]
-
-        def over(other: str, offset: float = 0.0,
-                 shares: list[float] = shares) -> statistic.SeedEstimate:
-            return estimate([
-                share / _share(outcome_of[other, seed]) - offset
-                for share, seed in zip(shares, seeds)])
-
-        rows.append(Row(
-            name, estimate(shares), over(DEFAULT, 1.0), over(PACKING, 1.0),
-            over(BOUND),
-            sum(run.l3_met for run in runs) / possible
-            if possible and _has_small_domains(scenario) else None))
-    return Table(
-        first.scenario, scenario.title, len(seeds), estimate(limits),
-        tuple(rows), sum(outcome.share is None for outcome in outcomes))
+def measure(cases: Sequence[types.SimpleNamespace],
+            options: argparse.Namespace,
+            step: runner.Step) -> list[runner.Outcome]:
+    """Do all runs of one scenario, which is the only case."""
+    (case,) = cases
+    # If there are no data for it, that is told now.
+    scenario = _scenario(case.name, options.quick)
+    runs = []
+    for run in perform_all(perform, [
+            StudyJob(case.name, seed, name, options.quick)
+            for seed in range(fleets.seeds(options))
+            for name in (*CONFIGURATIONS, BOUND)], options.processes):
+        runs.append(run)
+        step(case.name)
+    return list(summarise(scenario, runs))
 
 
-def _share(outcome: Outcome) -> float:
-    return float('nan') if outcome.share is None else outcome.share
+def summarise(scenario: fleets.Scenario,
+              runs: Sequence[StudyRun]) -> Iterator[runner.Outcome]:
+    """What the runs of one scenario say, by configuration."""
+    run_of = {(run.job.configuration, run.job.seed): run for run in runs}
+    seeds = sorted({run.job.seed for run in runs})
+
+    def compare(name: str, other: str,
+                offset: float = 0.0) -> statistic.SeedEstimate:
+        """How much is sold, as a share of what another has sold."""
+        return estimate([
+            share / share_of_other - offset for seed in seeds
+            if (share := run_of[name, seed].share) is not None and
+            (share_of_other := run_of[other, seed].share) is not None])
+
+    for name in (*CONFIGURATIONS, BOUND):
+        of_it = [run_of[name, seed] for seed in seeds]
+        shares = [run.share for run in of_it if run.share is not None]
+        figures = {
+            'over default': compare(name, DEFAULT, 1.0),
+            'over packing': compare(name, PACKING, 1.0),
+            'of bound': compare(name, BOUND)}
+        possible = sum(run.l3_possible for run in of_it)
+        if possible and _has_small_domains(scenario):
+            figures['L3'] = statistic.SeedEstimate(
+                sum(run.l3_met for run in of_it) / possible, None, len(of_it))
+        yield runner.Outcome(
+            name=name,
+            cells=(name, percent(estimate(shares)), *(
+                percent(figures[what], '+' if what.startswith('over') else '')
+                if what in figures else '-' for what in BARS)),
+            bars=[_judged(what, figure) for what, figure in figures.items()
+                  if name == OURS],
+            details={'title': scenario.title, 'shares': shares,
+                     'seeds': len(seeds)} | {
+                         what: figure.mean
+                         for what, figure in figures.items()})
+
+
+def _judged(what: str, figure: statistic.SeedEstimate) -> judging.JudgedBar:
+    error = figure.error or 0.0
+    bar = judging.at_least((figure.mean - error, figure.mean + error),
+                           BARS[what], '{:.1%}'.format)
+    return bar._replace(bar=f'{bar.bar} {what}')
 
 
 def _has_small_domains(scenario: fleets.Scenario) -> bool:
@@ -225,6 +195,31 @@ def _has_small_domains(scenario: fleets.Scenario) -> bool:
 
 def estimate(values: Sequence[float]) -> statistic.SeedEstimate:
     """The mean of what is there."""
-    return statistic.estimate([
-        value for value in values if value == value]) or (
-            statistic.SeedEstimate(float('nan'), None, 0))
+    return statistic.estimate(values) or (
+        statistic.SeedEstimate(float('nan'), None, 0))
+
+
+def percent(figure: statistic.SeedEstimate, sign: str = '') -> str:
+    """A mean with its error, as a table has it."""
+    text = f'{figure.mean:{sign}.1%}'
+    return text if figure.error is None else f'{text} ± {figure.error:.1%}'
+
+
+def explain(outcomes: Sequence[runner.Outcome],
+            _options: argparse.Namespace) -> str:
+    """Say what was measured, and what is not counted."""
+    details = outcomes[0].details
+    unfinished = sum(outcome.details['seeds'] - len(outcome.details['shares'])
+                     for outcome in outcomes)
+    text = f'{details["title"]}; {details["seeds"]} seeds.'
+    return text if not unfinished else (
+        f'{text} {unfinished} runs are not counted: refusals never reached '
+        'the limit.')
+
+
+GROUPS = [runner.Group(
+    key=name, cases=(types.SimpleNamespace(name=name),), measure=measure,
+    is_quick=lambda case: case.name != fleets.SNAPSHOT,
+    steps=lambda options: fleets.seeds(options) * (len(CONFIGURATIONS) + 1),
+    headings=('Weighers', 'sold', *BARS), numbers=range(1, 6),
+    explain=explain) for name in fleets.NAMES]

@@ -9,6 +9,7 @@ import json
 import pathlib
 import tempfile
 
+import fixtures
 import hypothesis
 from hypothesis import strategies
 import numpy
@@ -19,7 +20,6 @@ from benchmarks.scheduling import bound
 from benchmarks.scheduling import fleets
 from benchmarks.scheduling import moves
 from benchmarks.scheduling import study
-from benchmarks.scheduling import table
 from nova_pinning.admission import devices
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import snapshot
@@ -297,120 +297,134 @@ class TestFleets(oslotest.BaseTestCase):
         self.assertEqual(2089, sum(weight for _guest, weight in one.mix))
 
 
-def _outcome(configuration, seed, share, possible=0, met=0):
-    return study.Outcome(
-        study.Job('epyc-nps4', seed, configuration, True), share, possible,
-        met)
+def _ran(configuration, seed, share, possible=0, met=0):
+    return study.StudyRun(
+        study.StudyJob('epyc-nps4', seed, configuration, True), share,
+        possible, met)
 
 
-class TestTable(oslotest.BaseTestCase):
+def _run(main, *arguments):
+    """Run a command in its quick form, with one seed.
 
-    def _table(self, ours, met=99):
+    :returns: its status, what it said, and what it wrote: JSON and RST
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        paths = [pathlib.Path(directory, name) for name in ('json', 'rst')]
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            status = main([
+                '--quick', '--seeds', '1', '--processes', '1', '--json',
+                str(paths[0]), '--rst', str(paths[1]), *arguments])
+        written, rst = (path.read_text() for path in paths)
+    return status, said.getvalue(), json.loads(written), rst
+
+
+class TestSummary(oslotest.BaseTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.scenario = fleets.scenario('epyc-nps4', is_short=True)
+
+    def _summary(self, *runs):
+        return list(study.summarise(self.scenario, runs))
+
+    def _ours(self, share, met=99):
         shares = {study.DEFAULT: 0.6, study.PACKING: 0.9, 'best-fit': 0.9,
-                  study.AS_INSTALLED: 0.8, study.OURS: ours,
+                  study.AS_INSTALLED: 0.8, study.OURS: share,
                   study.BOUND: 1.0}
-        return study.table([
-            _outcome(name, seed, share, 100, met)
-            for name, share in shares.items() for seed in range(3)])
+        *others, ours, _bound = self._summary(*(
+            _ran(name, seed, share, 100, met)
+            for name, share in shares.items() for seed in range(3)))
+        self.assertEqual(study.OURS, ours.name)
+        for other in others:
+            self.assertEqual([], other.bars)
+        return ours
 
     def test_all_bars_reached(self):
-        found = self._table(0.99)
-        self.assertEqual([], list(found.missed))
-        ours = found.rows[-1]
-        self.assertEqual(study.OURS, ours.configuration)
-        self.assertAlmostEqual(0.99 / 0.6 - 1, ours.over_default.mean)
-        self.assertAlmostEqual(0.99 / 0.9 - 1, ours.over_packing.mean)
-        self.assertAlmostEqual(0.0, ours.of_bound.error)
-        self.assertAlmostEqual(0.99, ours.l3)
+        ours = self._ours(0.99)
+        self.assertEqual(['met'] * 4, [bar.verdict for bar in ours.bars])
+        self.assertAlmostEqual(0.99 / 0.6 - 1, ours.details['over default'])
+        self.assertAlmostEqual(0.99 / 0.9 - 1, ours.details['over packing'])
+        self.assertAlmostEqual(0.99, ours.details['L3'])
+        self.assertEqual(
+            ('99.0% ± 0.0%', '+65.0% ± 0.0%', '+10.0% ± 0.0%',
+             '99.0% ± 0.0%', '99.0%'), ours.cells[1:])
 
     def test_bars_missed(self):
-        # 0.9 of the bound leaves a ninth.
-        self.assertIn('3% wanted; the bound is 11.1% above it',
-                      ' '.join(self._table(0.92).missed))
-        missed = ' '.join(self._table(0.62, 90).missed)
-        for word in (study.DEFAULT, study.PACKING, 'bound', 'L3'):
-            self.assertIn(word, missed)
-        lines = list(table.text([self._table(0.62, 90)]))
-        self.assertIn('Not reached', '\n'.join(lines))
-        self.assertLessEqual(max(map(len, lines)), 100)
+        ours = self._ours(0.62, 90)
+        self.assertEqual(
+            [f'>={bar} missed' for bar in (
+                '10.0% over default', '3.0% over packing', '98.0% of bound',
+                '95.0% L3')],
+            [f'{bar.bar} {bar.verdict.lower()}' for bar in ours.bars])
 
     def test_errors_by_student(self):
         """Of 1, 2, 3: the deviation is 1, Student's t of 2 is 4.303."""
-        found = study.table([
-            _outcome(name, seed, (1 + seed) / 10)
+        *_others, limit = self._summary(*(
+            _ran(name, seed, (1 + seed) / 10)
             for name in (*study.CONFIGURATIONS, study.BOUND)
-            for seed in range(3)])
-        self.assertAlmostEqual(
-            0.1 * 4.303 / 3 ** 0.5, found.bound.error, places=3)
+            for seed in range(3)))
+        self.assertEqual(f'20.0% ± {10 * 4.303 / 3 ** 0.5:.1f}%',
+                         limit.cells[1])
 
     def test_runs_without_an_end(self):
-        outcomes = [
-            _outcome(name, seed, None if not seed else 0.5)
+        outcomes = self._summary(*(
+            _ran(name, seed, None if not seed else 0.5)
             for name in (*study.CONFIGURATIONS, study.BOUND)
-            for seed in range(3)]
-        found = study.table(outcomes)
-        self.assertEqual(6, found.unfinished)
-        self.assertAlmostEqual(0.5, found.bound.mean)
+            for seed in range(3)))
+        self.assertIn('; 3 seeds. 6 runs are not counted',
+                      study.explain(outcomes, None))
+        self.assertEqual('50.0% ± 0.0%', outcomes[-1].cells[1])
 
-    def test_documentation(self):
-        lines = list(table.rst([self._table(0.62, 90)], 'make it'))
-        self.assertIn('make it', lines[0])
-        self.assertEqual(
-            len(study.CONFIGURATIONS) + 1,
-            sum(line.startswith('   * - ') for line in lines))
+    def test_no_run_has_an_end(self):
+        first, *_others = self._summary(*(
+            _ran(name, 0, None)
+            for name in (*study.CONFIGURATIONS, study.BOUND)))
+        self.assertEqual('nan%', first.cells[1])
 
 
 class TestMoves(oslotest.BaseTestCase):
 
-    def _ran(self, seed, moved, share, made=0, plans=0):
-        return moves.MovesRun('two-socket', seed, study.DEFAULT, moved,
-                              share, made=made, plans=plans)
-
-    def test_table(self):
-        day = next(iter(moves._POLICIES))
-        text = '\n'.join(moves.rst([
-            self._ran(0, 'none', 0.6), self._ran(0, day, 0.7, 30, 4),
-            self._ran(1, 'none', 0.5), self._ran(1, day, 0.7, 30, 2),
-            self._ran(2, 'none', 0.5), self._ran(2, day, None)]))
+    def test_summary(self):
+        day, month = moves.POLICIES
+        row, = moves.summarise('a fleet', [
+            moves.MovesRun(study.OURS, day, 0.6, 0.7, 30, 0, 4),
+            moves.MovesRun(study.OURS, day, 0.5, 0.7, 30, 0, 2)])
         # Of 10 and 20: the deviation is 7.07, Student's t of 1 is 12.706.
-        for words in ('- 2\n', '55.0% ', '70.0% ', '- +15.0 ± 63.5', '- 10'):
-            self.assertIn(words, text)
+        self.assertEqual(
+            (study.OURS, day, '2', '70.0% ± 0.0%', '+15.0% ± 63.5%', '10'),
+            (*row.cells[:3], *row.cells[4:]))
 
-    def test_short(self):
-        with tempfile.TemporaryDirectory() as directory:
-            path = pathlib.Path(directory) / 'moves.json'
-            argv = ['--short', '--fleet', 'two-socket', '--seeds', '1',
-                    '--lifetime', 'day', '--json', str(path)]
-            with contextlib.redirect_stdout(io.StringIO()):
-                self.assertEqual(0, moves.main(argv))
-            found = json.loads(path.read_text())
-            self.assertEqual(4, len(found))
-            self.assertGreater(sum(run['made'] for run in found), 0)
-            self.assertEqual(0, sum(run['refused'] for run in found))
-            # What is known is not run again.
-            with contextlib.redirect_stdout(io.StringIO()) as said:
-                moves.main(argv)
-            self.assertEqual('', said.getvalue())
+    def test_quick(self):
+        status, said, written, _rst = _run(
+            moves.main, '--case', 'two-socket')
+        self.assertEqual(0, status)
+        self.assertIn('2 to 32 vCPUs on 12 hosts', said)
+        runs = [run for outcome in written['two-socket']
+                for run in outcome['runs']]
+        self.assertEqual(2, len(runs))
+        self.assertGreater(sum(run['made'] for run in runs), 0)
+        self.assertEqual(0, sum(run['refused'] for run in runs))
 
 
 class TestCommand(oslotest.BaseTestCase):
 
-    def test_short(self):
-        with tempfile.TemporaryDirectory() as directory:
-            path = pathlib.Path(directory)
-            with contextlib.redirect_stdout(io.StringIO()) as said:
-                status = __main__.main([
-                    '--short', '--fleet', 'two-socket-8-16', '--seeds', '1',
-                    '--processes', '1', '--json', str(path / 'a.json'),
-                    '--rst', str(path / 'a.rst')])
-            self.assertIn(status, (0, 1))
-            found = {
-                load['configuration']: load['share']
-                for load in json.loads((path / 'a.json').read_text())}
-            self.assertIn('two-socket-8-16', said.getvalue())
-            self.assertIn('list-table', (path / 'a.rst').read_text())
+    def test_quick(self):
+        status, said, written, rst = _run(
+            __main__.main, '--case', 'two-socket-8-16')
+        self.assertIn(status, (0, 1))
+        found = {outcome['name']: outcome['shares'][0]
+                 for outcome in written['two-socket-8-16']}
+        for text in (said, rst):
+            self.assertIn('8 and 16 vCPUs on 12 hosts', text)
         limit = found.pop(study.BOUND)
         self.assertAlmostEqual(64 / 76, limit, places=6)
         for share in found.values():
             self.assertLessEqual(share, limit)
         self.assertLess(found[study.DEFAULT], found[study.OURS])
+
+    def test_no_data(self):
+        with (fixtures.EnvironmentVariable('NOVA_PINNING_DATA', '/none'),
+              contextlib.redirect_stderr(io.StringIO()) as said):
+            self.assertEqual(
+                2, __main__.main(['--quick', '--case', 'snapshot']))
+        self.assertIn('NOVA_PINNING_DATA', said.getvalue())
