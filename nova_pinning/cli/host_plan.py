@@ -157,11 +157,6 @@ def _add_memory_options(parser: argparse.ArgumentParser) -> None:
              'given, 1GiB if nodes are large enough, and none for class '
              'shared')
     parser.add_argument(
-        '--even-pages', action='store_true',
-        help='as many huge pages on each node, which kernels before 5.16 can '
-             'set aside while they boot; guests lose what larger nodes have '
-             'more')
-    parser.add_argument(
         '--host-memory', metavar='AMOUNT',
         help='memory for the host; if not given, 8GiB and 4 %% of all, up to '
              'a quarter of it')
@@ -199,7 +194,6 @@ def _request(parsed_args: argparse.Namespace) -> plan_request.PlanOptions:
         shared_cpus=parsed_args.shared_cpus,
         poll_cpus=parsed_args.poll_cpus,
         page_size_kib=page_size_kib,
-        even_pages=parsed_args.even_pages,
         host_memory_mib=host_memory_mib,
         pci_aliases=tuple(_aliases(parsed_args.pci_alias)),
         cpu_allocation_ratio=parsed_args.cpu_allocation_ratio,

@@ -79,9 +79,9 @@ def share(description: host_model.HostDescription,
     for node in description.nodes:
         left_mib = max(0, node.memory_mib - host_mib[node.id])
         if node.cpus & choice.poll_cpus:
-            pages = min(_pages(_POLL_MIB, page_size_kib),
-                        _pages(left_mib, page_size_kib))
-            poll_pages[node.id] = pages
+            pages = _pages(min(_POLL_MIB, left_mib), page_size_kib)
+            if pages:
+                poll_pages[node.id] = pages
             left_mib -= _mib(pages, page_size_kib)
         for_pages_mib, floating_mib = _shares(
             node, request, choice, left_mib, bool(page_size_kib))
@@ -92,54 +92,8 @@ def share(description: host_model.HostDescription,
         guest_mib[node.id] = in_pages_mib if page_size_kib else floating_mib
         kept_mib[node.id] = node.memory_mib - in_pages_mib
         reserved_mib += kept_mib[node.id] - floating_mib
-    shared_out = MemoryPlan(page_size_kib, guest_pages, {
-        node: pages
-        for node, pages in poll_pages.items()
-        if pages}, guest_mib, kept_mib, reserved_mib)
-    if not request.even_pages:
-        return shared_out
-    even = evened(description, shared_out)
-    if even is None:
-        raise errors.InputError(
-            'huge pages cannot be split evenly: a node with memory has none, '
-            'and the kernel would put some there',
-            errors.Location('--even-pages'), 'leave it out')
-    return even
-
-
-def evened(description: host_model.HostDescription,
-           shared_out: MemoryPlan) -> MemoryPlan | None:
-    """The same with as many huge pages on each node with memory.
-
-    That is what hugepages=N makes (hugetlb_hstate_alloc_pages() of
-    mm/hugetlb.c), the only thing that kernels before 5.16 can be told. It
-    costs guests what the larger nodes have more.
-
-    :returns: None if a node with memory has no pages, or there are none
-    """
-    nodes = [node.id for node in description.nodes if node.memory_mib]
-    guest_pages = dict(shared_out.guest_pages)
-    totals = {node: guest_pages.get(node, 0)
-              + shared_out.poll_pages.get(node, 0) for node in nodes}
-    least = min(totals.values(), default=0)
-    if not least:
-        return None
-    guest_mib, kept_mib = dict(shared_out.guest_mib), dict(shared_out.kept_mib)
-    reserved_mib = shared_out.reserved_mib
-    for node in nodes:
-        less = totals[node] - least
-        # OVS-DPDK's come first.
-        if less > guest_pages.get(node, 0):
-            return None
-        less_mib = _mib(less, shared_out.page_size_kib)
-        guest_pages[node] = guest_pages.get(node, 0) - less
-        guest_mib[node] -= less_mib
-        kept_mib[node] += less_mib
-        reserved_mib += less_mib
-    return dataclasses.replace(
-        shared_out, guest_pages={
-            node: pages for node, pages in guest_pages.items() if pages},
-        guest_mib=guest_mib, kept_mib=kept_mib, reserved_mib=reserved_mib)
+    return MemoryPlan(page_size_kib, guest_pages, poll_pages, guest_mib,
+                      kept_mib, reserved_mib)
 
 
 def _shares(
@@ -156,17 +110,11 @@ def _shares(
         floating = len(node.cpus & choice.shared_cpus)
     if not has_pages:
         return 0, memory_mib
-    if request.poll_cpus:
-        # OVS-DPDK reaches into the memory of all guests.
+    # OVS-DPDK reaches into the memory of all guests.
+    if request.poll_cpus or request.purpose is not plan_model.Purpose.BOTH:
         return memory_mib if dedicated or floating else 0, 0
-    if request.purpose is plan_model.Purpose.DEDICATED:
-        return memory_mib if dedicated else 0, 0
-    if request.purpose is plan_model.Purpose.SHARED:
-        return memory_mib if floating else 0, 0
-    in_pages_mib = 0
-    if dedicated:
-        in_pages_mib = memory_mib * dedicated // (dedicated + floating)
     # Shared guests' memory may come from a node without CPUs for them too.
+    in_pages_mib = memory_mib * dedicated // max(1, dedicated + floating)
     return in_pages_mib, memory_mib - in_pages_mib
 
 

@@ -42,7 +42,6 @@ class PlanOptions:
     :param shared_cpus: CPUs for emulator threads and shared guests
     :param poll_cpus: CPUs for the threads of OVS-DPDK that poll NICs
     :param page_size_kib: of the huge pages for guests, 0 for none
-    :param even_pages: whether each node is to have as many huge pages
     :param host_memory_mib: memory for the host itself
     :param pci_aliases: (alias, what it names) in order: 'nvme', 'gpu',
         'nic', 'VENDOR:PRODUCT' or an address
@@ -60,7 +59,6 @@ class PlanOptions:
     shared_cpus: int | None = None
     poll_cpus: int = 0
     page_size_kib: int | None = None
-    even_pages: bool = False
     host_memory_mib: int | None = None
     pci_aliases: tuple[tuple[str, str], ...] = ()
     cpu_allocation_ratio: float | None = None

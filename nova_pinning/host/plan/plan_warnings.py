@@ -321,15 +321,6 @@ def _of_pages(description: host_model.HostDescription,
     if version is None or version >= plan_model.PAGES_BY_NODE_SINCE or (
             len(set(pages.values())) < 2):
         return
-    even = memory.evened(description, shared_out)
-    offer = ''
-    if even is not None:
-        least = min(pages.values())
-        less = sum(pages.values()) - least * len(pages)
-        offer = (f'; or --even-pages has {least} on each node by '
-                 f'hugepages={least * len(pages)}, which costs '
-                 f'{words.count(less, "page")}'
-                 f'{shared_out.in_pages.replace(" in pages", "")}')
     listed = ', '.join(f'{count} on node {node}'
                        for node, count in pages.items())
     yield plan_model.PlanWarning(
@@ -337,7 +328,7 @@ def _of_pages(description: host_model.HostDescription,
         f'its command line to have {listed}; a unit sets the pages aside once '
         'it has booted, when some memory may be in pieces',
         f'boot Linux {".".join(map(str, plan_model.PAGES_BY_NODE_SINCE))} or '
-        f'later{offer}')
+        'later')
 
 
 def _of_memory(

@@ -9,12 +9,10 @@ from oslotest import base as oslotest
 from nova_pinning.host import hardware
 from nova_pinning.host.plan import plan_request
 from nova_pinning.host.plan import planner
-from nova_pinning.host import render
 from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit.host.plan import test_planner
 
 nic = test_planner.nic
-GIB = 1024
 
 
 def plan(wanted=None, **values):
@@ -82,41 +80,4 @@ class TestPages(oslotest.BaseTestCase):
         if told:
             self.assertIn(f'{pages[0]} on node 0, {pages[1]} on node 1',
                           told.message)
-            self.assertIn(f'--even-pages has {pages[0]} on each node',
-                          told.advice)
-            self.assertIn(f'costs {pages[1] - pages[0]} pages', told.advice)
-
-    def test_an_even_split(self):
-        planned = plan(dict(even_pages=True),
-                       system=hardware.System(kernel='5.4.0'))
-        first, second = (node.huge_pages for node in planned.nodes)
-        self.assertEqual(first, second)
-        self.assertIsNone(warning(planned, 'uneven-pages'))
-        count = 2 * first[host_samples.GIB_PAGES]
-        files = render.files(planned)
-        self.assertIn(f'hugepages={count}',
-                      files['kernel-command-line.txt'].text)
-        self.assertNotIn('etc/systemd/system/nova-pinning-hugepages.service',
-                         files)
-        # What no page has is memory of the host.
-        kept = sum(planned.plan.memory_kept_mib.values())
-        self.assertEqual(
-            sum(node.memory_mib for node in planned.nodes),
-            kept + count * GIB)
-        self.assertEqual(kept, planned.nova.reserved_memory_mib)
-
-    def test_an_even_split_with_pages_for_polling(self):
-        planned = plan(
-            dict(even_pages=True, poll_cpus=2),
-            pci_devices=(nic(1, 1),), system=hardware.System(kernel='5.4.0'))
-        first, second = (node.huge_pages for node in planned.nodes)
-        self.assertEqual(first, second)
-        self.assertEqual({1: 4}, dict(planned.plan.poll_pages))
-
-    def test_no_even_split_where_a_node_has_none(self):
-        nodes = test_planner.xeon().nodes
-        lone = dataclasses.replace(nodes[1], id=2, cores=(), memory_mib=GIB)
-        system = hardware.System(kernel='5.4.0')
-        planned = plan(nodes=(*nodes, lone), system=system)
-        told = warning(planned, 'uneven-pages')
-        self.assertNotIn('--even-pages', told.advice)
+            self.assertIn('boot Linux 5.16', told.advice)
