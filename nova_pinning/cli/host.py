@@ -2,7 +2,6 @@
 """nova-pinning host provider-config: what nova-compute tells Placement."""
 
 import argparse
-import re
 import sys
 
 from nova_pinning.cli import base_command
@@ -12,9 +11,6 @@ from nova_pinning.host import host_loader
 from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
 
-_UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
-_MAX_NAME = 200
-
 
 class ProviderConfig(base_command.FileCommand):
     """Write the provider.yaml of a host, for its nova-compute.
@@ -22,7 +18,7 @@ class ProviderConfig(base_command.FileCommand):
     It has the traits by which hosts are kept apart: CUSTOM_PINNING_DEDICATED
     or CUSTOM_PINNING_SHARED, the number of CPUs that share an L3 cache, and
     the traits of the host file. Put it into /etc/nova/provider_config on the
-    host and restart nova-compute.
+    host and restart nova-compute. It is for whichever host it is put on.
 
     Examples::
 
@@ -42,15 +38,6 @@ class ProviderConfig(base_command.FileCommand):
             help='dedicated or shared; if not given, what the traits of the '
                  'host file say, or else its CPUs: with dedicated_cpus it is '
                  'dedicated, with only shared_cpus it is shared')
-        provider = parser.add_mutually_exclusive_group()
-        provider.add_argument(
-            '--name', type=_provider_name, metavar='NODE',
-            help="name of the host's resource provider, which is its "
-                 "hypervisor's; if not given, the file is for whichever host "
-                 'it is put on')
-        provider.add_argument(
-            '--uuid', type=_provider_uuid, metavar='UUID',
-            help='UUID of its resource provider')
         common_options.add_output(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -63,27 +50,10 @@ class ProviderConfig(base_command.FileCommand):
                 f'let its name end in {provider_config.SUFFIX}')
         host = host_loader.load(parsed_args.plan)
         made = provider_config.make(
-            host,
-            parsed_args.host_class and hostclass.HostClass(
-                parsed_args.host_class),
-            uuid=parsed_args.uuid or provider_config.COMPUTE_NODE,
-            name=parsed_args.name or '')
-        text = provider_config.text(made, host.name)
-        common_options.write_output(output, text)
+            host, parsed_args.host_class and hostclass.HostClass(
+                parsed_args.host_class))
+        common_options.write_output(
+            output, provider_config.text(made, host.name))
         for note in made.notes:
             print(f'note: {note}', file=sys.stderr)
         return base_command.OK
-
-
-def _provider_name(text: str) -> str:
-    if not 1 <= len(text) <= _MAX_NAME or not text.isprintable():
-        raise argparse.ArgumentTypeError(
-            f'{text!r} is not a name of 1 to {_MAX_NAME} characters')
-    return text
-
-
-def _provider_uuid(text: str) -> str:
-    # Nova looks it up as it is written, and writes it in lower case itself.
-    if not _UUID.fullmatch(text.lower()):
-        raise argparse.ArgumentTypeError(f'{text!r} is not a UUID')
-    return text.lower()

@@ -77,19 +77,12 @@ class ProviderFile:
     notes: tuple[str, ...] = ()
 
 
-class UnknownLayout(Exception):
-    """No one number tells how a host's CPUs share L3 caches."""
-
-
 def make(description: host_model.HostDescription,
-         host_class: hostclass.HostClass | None = None, *,
-         uuid: str = COMPUTE_NODE, name: str = '') -> ProviderFile:
+         host_class: hostclass.HostClass | None = None) -> ProviderFile:
     """What the provider.yaml of a host has to say.
 
     :param host_class: if not given, it is what the traits of the description
         say, or else what the CPUs tell that nova may use
-    :param uuid: of the provider
-    :param name: of the provider, in place of the UUID
     :raises errors.InputError: if the class does not show, or is one that the
         host cannot be of
     """
@@ -104,11 +97,11 @@ def make(description: host_model.HostDescription,
     traits = description.traits - unwanted | required
     told = frozenset(trait for trait in traits
                      if placement_traits.l3_cpus([trait]))
-    try:
-        told |= {placement_traits.l3_trait(_l3_cpus(description))}
-    except UnknownLayout as error:
-        if not told:
-            notes.append(f'There is no trait for the L3 caches: {error}')
+    l3_cpus, why_not = _l3_cpus(description)
+    if l3_cpus:
+        told |= {placement_traits.l3_trait(l3_cpus)}
+    elif not told:
+        notes.append(f'There is no trait for the L3 caches: {why_not}')
     if len(told) > 1:
         raise errors.InputError(
             f'{" and ".join(sorted(told))} cannot both be true',
@@ -119,9 +112,9 @@ def make(description: host_model.HostDescription,
     if caches is not None:
         told |= caches.traits
         inventories = caches.totals
-    return ProviderFile(
-        ProviderEntry('' if name else uuid, name, traits | told, inventories,
-                      description.where), tuple(notes))
+    return ProviderFile(ProviderEntry(
+        traits=traits | told, inventories=inventories,
+        where=description.where), tuple(notes))
 
 
 def text(made: ProviderFile, host: str) -> str:
@@ -182,19 +175,17 @@ def _check_cpus(description: host_model.HostDescription,
 
     :raises errors.InputError: if so
     """
-    if host_class is hostclass.HostClass.DEDICATED:
-        has_cpus = bool(engine.dedicated_cpus(description))
-        lacking = 'nova.dedicated_cpus'
-    else:
-        has_cpus = bool(engine.shared_cpus(description))
-        lacking = 'nova.shared_cpus'
-    if not has_cpus:
+    find_cpus = (engine.dedicated_cpus
+                 if host_class is hostclass.HostClass.DEDICATED
+                 else engine.shared_cpus)
+    if not find_cpus(description):
         raise errors.InputError(
             f'a {host_class} host needs CPUs for {host_class} guests, and '
-            'this one has none', description.where, f'set {lacking}')
+            'this one has none', description.where,
+            f'set nova.{host_class}_cpus')
 
 
-def _l3_cpus(description: host_model.HostDescription) -> int:
+def _l3_cpus(description: host_model.HostDescription) -> tuple[int, str]:
     """The number by which CacheLocalityWeigher finds the L3 domains.
 
     The weigher knows no more of a host than the CPUs that guests can get, so
@@ -202,21 +193,20 @@ def _l3_cpus(description: host_model.HostDescription) -> int:
     get of a core. Where they can get all threads, which is the rule, that is
     all CPUs of the domain; cores that are kept for the host count too.
 
-    :raises UnknownLayout: if there is no such number
+    :returns: (the number, ''), or (0, why there is none)
     """
     domains = {domain for node in description.nodes
                for domain in node.l3_domains}
     if not domains or any(
             not any(cpu in domain for domain in node.l3_domains)
             for node in description.nodes for cpu in node.cpus):
-        raise UnknownLayout('the host file does not say which CPUs share one')
+        return 0, 'the host file does not say which CPUs share one'
     cores = [core for node in description.nodes for core in node.cores]
     sizes = {sum(any(cpu in domain for cpu in core) for core in cores)
              for domain in domains}
     if len(sizes) > 1:
-        raise UnknownLayout(
-            'they serve different numbers of cores, '
-            f'{", ".join(map(str, sorted(sizes)))}')
+        return 0, ('they serve different numbers of cores, '
+                   f'{", ".join(map(str, sorted(sizes)))}')
     cells = [cell.cores for cell in engine.engine_cells(description)]
     threads = max((len(core) for cell in cells for core in cell), default=0)
     number = sizes.pop() * threads
@@ -225,10 +215,9 @@ def _l3_cpus(description: host_model.HostDescription) -> int:
         others = cells[:index] + cells[index + 1:]
         if not _tells_apart(
                 score.l3_domains(cell, number, others), domain_of):
-            raise UnknownLayout(
-                'the numbers of the CPUs do not go through them one after '
-                'the other, so that one number would mislead')
-    return number
+            return 0, ('the numbers of the CPUs do not go through them one '
+                       'after the other, so that one number would mislead')
+    return number, ''
 
 
 def _tells_apart(numbered: Mapping[int, int],
