@@ -325,8 +325,8 @@ def _of_pages(description: host_model.HostDescription,
                        for node, count in pages.items())
     yield plan_model.PlanWarning(
         'uneven-pages', f'Linux {version[0]}.{version[1]} cannot be told on '
-        f'its command line to have {listed}; a unit sets the pages aside once '
-        'it has booted, when some memory may be in pieces',
+        f'its command line to have {listed}; systemd-tmpfiles sets the pages '
+        'aside once it has booted, when some memory may be in pieces',
         f'boot Linux {".".join(map(str, plan_model.PAGES_BY_NODE_SINCE))} or '
         'later')
 

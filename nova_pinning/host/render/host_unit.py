@@ -5,7 +5,6 @@ It sees to all that the kernel can be told only while it runs.
 """
 
 from collections.abc import Iterator
-import dataclasses
 
 from nova_pinning.host import levers
 from nova_pinning.host.render import manifest
@@ -31,26 +30,33 @@ def files(layout: planned_host.PlannedHost,
     takes_effect = (
         f'after {stops}systemctl enable --now {UNIT}; with systemctl restart '
         f'{UNIT} for queues and threads of the kernel that came later')
-    script = manifest.explained(layout.name, manifest.RenderedFile(
+    yield manifest.explained(layout.name, manifest.RenderedFile(
         SCRIPT, ''.join((
             _HEAD, f"host_cpus='{layout.host_cpus}'\n",
             f"host_mask='{layout.host_cpus.kernel_mask}'\n",
             *parts, '\nexit "$status"\n')),
         summary, takes_effect, executable=True))
-    script, unit = manifest.script_with_unit(
-        layout.name, script, UNIT,
-        'Description=Interrupts and work of the kernel away from the CPUs of '
-        'guests\n'
-        'Wants=network-online.target\n'
-        f'After=network-online.target tuned.service{irqbalance}'
-        + (f'\nConflicts={irqbalance.strip()}' if irqbalance else ''),
+    conflicts = f'Conflicts={irqbalance.strip()}\n' if irqbalance else ''
+    disables = 'systemctl disable irqbalance; ' if irqbalance else ''
+    yield manifest.explained(layout.name, manifest.RenderedFile(
+        f'etc/systemd/system/{UNIT}', f"""\
+[Unit]
+Description=Interrupts and work of the kernel away from the CPUs of guests
+Wants=network-online.target
+After=network-online.target tuned.service{irqbalance}
+{conflicts}RequiresMountsFor=/{SCRIPT}
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/{SCRIPT}
+
+[Install]
+WantedBy=multi-user.target
+""", summary, takes_effect, before_boot=f'{disables}systemctl enable {UNIT}'),
         *(['irqbalance is stopped: it would move interrupts about among the '
            'CPUs that it is left with, and away from where this puts them.']
           if irqbalance else []))
-    yield script
-    yield dataclasses.replace(
-        unit, before_boot='systemctl disable irqbalance; ' + unit.before_boot
-    ) if irqbalance else unit
 
 
 def _interrupts(layout: planned_host.PlannedHost) -> str:

@@ -12,8 +12,7 @@ from nova_pinning.host.render import planned_host
 
 GRUB_PATH = f'etc/default/grub.d/{manifest.NAME}.cfg'
 TEXT_PATH = 'kernel-command-line.txt'
-PAGES_UNIT = 'nova-pinning-hugepages.service'
-PAGES_SCRIPT = 'usr/local/sbin/nova-pinning-hugepages'
+PAGES_PATH = f'etc/tmpfiles.d/{manifest.NAME}.conf'
 
 #: The first kernel that knows isolcpus=managed_irq; those before it drop all
 #: of isolcpus= for a word that they do not know.
@@ -45,7 +44,7 @@ def flags(layout: planned_host.PlannedHost,
                   *_isolation_flags(layout, options)))
 
 
-def needs_pages_unit(layout: planned_host.PlannedHost) -> bool:
+def needs_pages_file(layout: planned_host.PlannedHost) -> bool:
     """Whether huge pages are to be set aside after the kernel has booted."""
     return any(_boot_pages(layout, size) is None
                for size in layout.page_sizes_kib)
@@ -187,8 +186,8 @@ def files(layout: planned_host.PlannedHost,
         'grubby --update-kernel=ALL '
         f"--args=\"$(grep -v '^#' {TEXT_PATH})\"",
         *(f'{flag}: {flag.why}' for flag in command_line), *notes)
-    if needs_pages_unit(layout):
-        yield from _pages(layout)
+    if needs_pages_file(layout):
+        yield _pages(layout)
 
 
 def _notes(
@@ -199,8 +198,8 @@ def _notes(
     if stale:
         yield ('The kernel that runs has these, which contradict the plan or '
                f'come twice with it; take them away: {" ".join(stale)}')
-    if needs_pages_unit(layout):
-        yield (f'{PAGES_UNIT} sets the other huge pages aside: their number '
+    if needs_pages_file(layout):
+        yield (f'/{PAGES_PATH} sets the other huge pages aside: their number '
                'differs between nodes, and kernels before 5.16 cannot be '
                'told that here.')
 
@@ -221,47 +220,16 @@ def contradictions(
         if word.partition('=')[0] in names and word not in rendered))
 
 
-def _pages(
-    layout: planned_host.PlannedHost,
-) -> Iterator[manifest.RenderedFile]:
-    """A unit that sets huge pages aside by node, and its script."""
-    lines = [
-        f'set_aside {node} {size} {count}\n'
-        for size in layout.page_sizes_kib
-        if _boot_pages(layout, size) is None
-        for node, count in sorted(layout.huge_pages(size).items())]
-    script = manifest.explained(layout.name, manifest.RenderedFile(
-        PAGES_SCRIPT, _PAGES_HEAD + ''.join(lines) + 'exit "$status"\n',
+def _pages(layout: planned_host.PlannedHost) -> manifest.RenderedFile:
+    """What has systemd-tmpfiles set huge pages aside, node by node."""
+    return manifest.explained(layout.name, manifest.RenderedFile(
+        PAGES_PATH, ''.join(
+            f'w /sys/devices/system/node/node{node}/hugepages/'
+            f'hugepages-{size}kB/nr_hugepages - - - - {count}\n'
+            for size in layout.page_sizes_kib
+            if _boot_pages(layout, size) is None
+            for node, count in sorted(layout.huge_pages(size).items())),
         'huge pages by NUMA node, for pages that boot cannot spread so',
-        f'after systemctl enable --now {PAGES_UNIT}', executable=True))
-    yield from manifest.script_with_unit(
-        layout.name, script, PAGES_UNIT,
-        'Description=Huge pages for guests, by NUMA node\n'
-        'DefaultDependencies=no\n'
-        'Before=sysinit.target shutdown.target\n'
-        'Conflicts=shutdown.target',
-        'It runs early, before memory is in pieces.',
-        wanted_by='sysinit.target')
-
-
-_PAGES_HEAD = """\
-set -u
-sys=${NOVA_PINNING_SYS:-/sys}
-status=0
-
-# Node, size of the pages in KiB, number of pages.
-set_aside() {
-    file=$sys/devices/system/node/node$1/hugepages/hugepages-$2kB/nr_hugepages
-    if ! echo "$3" >"$file"; then
-        echo "node $1: there can be no pages of $2 KiB" >&2
-        status=1
-        return
-    fi
-    read -r got <"$file"
-    if [ "$got" != "$3" ]; then
-        echo "node $1: $got of $3 pages of $2 KiB" >&2
-        status=1
-    fi
-}
-
-"""
+        f'early in each boot, or after systemd-tmpfiles --create /{PAGES_PATH}'
+    ), 'Where memory is short or in pieces the kernel sets fewer aside: '
+        'nova-pinning host check tells.')

@@ -70,32 +70,3 @@ def explained(host: str, file: RenderedFile, *more: str) -> RenderedFile:
         f'Takes effect: {file.takes_effect}.', *more)
     shell = '#!/bin/sh\n' if file.executable else ''
     return dataclasses.replace(file, text=f'{shell}{head}{file.text}')
-
-
-def script_with_unit(
-    host: str, script: RenderedFile, unit: str, conditions: str, *more: str,
-    wanted_by: str = 'multi-user.target', stop: str = '',
-) -> tuple[RenderedFile, RenderedFile]:
-    """A script, and the unit that runs it when the host boots.
-
-    :param script: with its comment at the top
-    :param conditions: lines of the unit's first section: Description=, After=
-    :param more: paragraphs for the comment of the unit
-    :param stop: argument with which the script takes back what it did
-    """
-    stops = f'ExecStop=/{script.path} {stop}\n' if stop else ''
-    return script, explained(host, dataclasses.replace(
-        script, path=f'etc/systemd/system/{unit}', executable=False,
-        before_boot=f'systemctl enable {unit}', text=f"""\
-[Unit]
-{conditions}
-RequiresMountsFor=/{script.path}
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/{script.path}
-{stops}
-[Install]
-WantedBy={wanted_by}
-"""), *more)

@@ -14,7 +14,6 @@ from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
 
 UNIT = 'nova-pinning-partition.service'
-SCRIPT = 'usr/local/sbin/nova-pinning-partition'
 #: Has systemd give guests' slice the CPUs.
 DROP_IN = f'etc/systemd/system/machine.slice.d/{manifest.NAME}.conf'
 _SINCE = 6, 1
@@ -25,6 +24,27 @@ _COSTS = (
     'here. Not where guests float, or have emulator threads on shared CPUs: '
     'a partition has no CPUs but its own; nor where guests run outside of '
     'machine.slice, as in containers.')
+
+
+# What the file has then is shown: it says why, such as 'isolated invalid (Cpu
+# list is not exclusive)'.
+_FILE = '/sys/fs/cgroup/machine.slice/cpuset.cpus.partition'
+_UNIT = f"""\
+[Unit]
+Description=Guests' CPUs as an isolated partition
+Requires=machine.slice
+After=machine.slice
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh -ec 'echo isolated >{_FILE}; \\
+    cat {_FILE}; grep -qx isolated {_FILE}'
+ExecStop=/bin/sh -c 'echo member >{_FILE}'
+
+[Install]
+WantedBy=multi-user.target
+"""
 
 
 def files(layout: planned_host.PlannedHost,
@@ -40,17 +60,12 @@ def files(layout: planned_host.PlannedHost,
         DROP_IN, '[Slice]\nAllowedCPUs=\n'
         f'AllowedCPUs={layout.dedicated_cpus}\n',
         "the CPUs of guests' slice", 'at once after systemctl daemon-reload'))
-    why = 'It takes the unified cgroup hierarchy (v2).', _COSTS
-    script = manifest.explained(layout.name, manifest.RenderedFile(
-        SCRIPT, _SCRIPT,
+    yield manifest.explained(layout.name, manifest.RenderedFile(
+        f'etc/systemd/system/{UNIT}', _UNIT,
         "guests' CPUs: out of load balancing, by a control group",
         f'after systemctl enable --now {UNIT}; systemctl stop takes it back',
-        executable=True), *why)
-    yield from manifest.script_with_unit(
-        layout.name, script, UNIT,
-        "Description=Guests' CPUs as an isolated partition\n"
-        'Requires=machine.slice\n'
-        'After=machine.slice', *why, stop='member')
+        before_boot=f'systemctl enable {UNIT}'),
+        'It takes the unified cgroup hierarchy (v2).', _COSTS)
 
 
 def _check(layout: planned_host.PlannedHost) -> None:
@@ -69,24 +84,3 @@ def _check(layout: planned_host.PlannedHost) -> None:
             'Linux has isolated partitions since 6.1, and the host runs '
             f'{layout.host.system.kernel}', where,
             'take --isolation full, or a later kernel')
-
-
-_SCRIPT = r"""set -u
-slice=${NOVA_PINNING_SYS:-/sys}/fs/cgroup/machine.slice
-state=${1:-isolated}
-file=$slice/cpuset.cpus.partition
-if [ ! -e "$file" ]; then
-    echo "$file is not there: this takes cgroups v2 with cpuset" >&2
-    exit 1
-fi
-if ! { echo "$state" >"$file"; } 2>/dev/null; then
-    echo "the kernel does not take $state for $file" >&2
-    exit 1
-fi
-read -r got <"$file"
-if [ "$got" != "$state" ]; then
-    # It says why, such as 'isolated invalid (Cpu list is not exclusive)'.
-    echo "$file: $got" >&2
-    exit 1
-fi
-"""

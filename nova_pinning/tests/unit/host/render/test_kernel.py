@@ -2,8 +2,8 @@
 """The kernel's command line, and huge pages by node."""
 
 import dataclasses
-import os
 import pathlib
+import shutil
 import subprocess
 
 import ddt
@@ -69,7 +69,7 @@ class TestFlags(unit_base.TestCase):
                        if word.startswith('hugepages=')])
         self.assertEqual(
             any(pages) and not expected,
-            f'etc/systemd/system/{kernel.PAGES_UNIT}' in render.files(host))
+            kernel.PAGES_PATH in render.files(host))
 
     def test_nodes_without_memory_do_not_count(self):
         host = render_samples.planned(pages=(512, 0),
@@ -183,50 +183,38 @@ class TestFlags(unit_base.TestCase):
                 self.assertIn(' '.join(flag.why.split()), told)
 
 
-class TestPagesScript(unit_base.TestCase):
+class TestPagesFile(unit_base.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         host = render_samples.planned(pages=(700, 3), system=hardware.System())
-        self.script = self.root / 'script'
-        self.script.write_text(render.files(host)[kernel.PAGES_SCRIPT].text)
-        for node in (0, 1):
-            self._pages(node).parent.mkdir(parents=True)
-            self._pages(node).write_text('0\n')
+        self.file = render.files(host)[kernel.PAGES_PATH]
 
-    def _pages(self, node):
-        return self.root.joinpath(
-            'sys/devices/system/node', f'node{node}', 'hugepages',
-            'hugepages-2048kB', 'nr_hugepages')
+    def test_lines(self):
+        path = ('/sys/devices/system/node/node{}/hugepages/hugepages-2048kB/'
+                'nr_hugepages')
+        self.assertEqual(
+            [['w', path.format(0), '-', '-', '-', '-', '700'],
+             ['w', path.format(1), '-', '-', '-', '-', '3']],
+            [line.split() for line in self.file.text.splitlines()
+             if not line.startswith('#')])
 
-    def _run(self):
-        return subprocess.run(
-            ['sh', self.script], capture_output=True, text=True,
-            env=os.environ | {'NOVA_PINNING_SYS': str(self.root / 'sys')})
-
-    def test_all(self):
-        done = self._run()
-        self.assertEqual((0, '', ''),
-                         (done.returncode, done.stdout, done.stderr))
-        self.assertEqual(['700\n', '3\n'],
-                         [self._pages(node).read_text() for node in (0, 1)])
-
-    def test_fewer(self):
-        """Where memory is short the kernel takes what there is."""
-        # What is written there is not what is read back.
-        self._pages(0).unlink()
-        self._pages(0).symlink_to('/dev/null')
-        done = self._run()
-        self.assertEqual((1, 'node 0:  of 700 pages of 2048 KiB\n'),
-                         (done.returncode, done.stderr))
-        self.assertEqual('3\n', self._pages(1).read_text())
-
-    def test_no_such_pages(self):
-        self._pages(0).unlink()
-        self._pages(0).parent.rmdir()
-        done = self._run()
-        self.assertEqual(1, done.returncode)
-        self.assertIn('node 0: there can be no pages of 2048 KiB',
-                      done.stderr)
-        self.assertEqual('3\n', self._pages(1).read_text())
+    def test_systemd_does_it(self):
+        tmpfiles = shutil.which('systemd-tmpfiles')
+        if tmpfiles is None:
+            self.skipTest('systemd-tmpfiles is not installed')
+        root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        places = [root.joinpath(
+            'sys/devices/system/node', f'node{node}',
+            'hugepages/hugepages-2048kB/nr_hugepages') for node in (0, 1)]
+        for place in places:
+            place.parent.mkdir(parents=True)
+            place.write_text('0\n')
+        config = root / 'pages.conf'
+        config.write_text(self.file.text)
+        done = subprocess.run(
+            [tmpfiles, '--create', f'--root={root}', config],
+            capture_output=True, text=True)
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        self.assertEqual(['700', '3'],
+                         [place.read_text().strip() for place in places])

@@ -230,7 +230,7 @@ class TestFiles(unit_base.TestCase):
         self.assertEqual(
             {path for path in files if 'sbin' in path},
             {path for path, file in files.items() if file.executable})
-        self.assertEqual(3, len([path for path in files if 'sbin' in path]))
+        self.assertEqual(2, len([path for path in files if 'sbin' in path]))
 
     def test_device_types(self):
         """What the plan knows, unless somebody says otherwise."""
