@@ -15,29 +15,18 @@ def files(layout: planned_host.PlannedHost,
     """What irqbalance reads as its environment, if it is to do it."""
     if not chosen.irqbalance:
         return
-    why = [
+    system = layout.host.system
+    cpus = (layout.host.cpus | system.isolated_cpus
+            | system.nohz_full_cpus) - layout.host_cpus
+    yield manifest.explained(
+        layout.name, manifest.RenderedFile(
+            PATH, f'IRQBALANCE_BANNED_CPULIST={cpus}\n' if cpus else
+            '# All CPUs are for the host.\n',
+            'the CPUs that irqbalance leaves alone',
+            'when irqbalance is restarted',
+            before_boot='systemctl enable irqbalance'),
         'Once a list is given, irqbalance no longer looks up which CPUs are '
         'isolated or without tick. So all CPUs are in it but those for the '
-        'host.',
+        'host. It takes irqbalance 1.8.',
         'It belongs to /etc/sysconfig/irqbalance on Red Hat and its kin, and '
-        'takes the place of what is there.']
-    system = layout.host.system
-    taken = ((system.isolated_cpus | system.nohz_full_cpus)
-             & layout.host_cpus)
-    if taken:
-        why.append(f'CPUs {taken} are isolated or without tick on the '
-                   'kernel that runs, but for the host by the plan: they '
-                   'are not banned. Take them from isolcpus= and nohz_full=.')
-    cpus = layout.banned_cpus
-    lines = [f'IRQBALANCE_BANNED_CPULIST={cpus}\n' if cpus else
-             '# All CPUs are for the host.\n']
-    if cpus:
-        lines.append(manifest.comment(
-            'For irqbalance before 1.8, which knows no list, in its place '
-            '(later ones prefer it and complain):'))
-        lines.append(
-            f'#IRQBALANCE_BANNED_CPUS={cpus.kernel_mask}\n')
-    yield manifest.explained(layout.name, manifest.RenderedFile(
-        PATH, ''.join(lines), 'the CPUs that irqbalance leaves alone',
-        'when irqbalance is restarted',
-        before_boot='systemctl enable irqbalance'), *why)
+        'takes the place of what is there.')

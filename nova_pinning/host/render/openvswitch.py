@@ -2,7 +2,6 @@
 """Open vSwitch with DPDK, where a plan has CPUs for its polling threads."""
 
 from collections.abc import Iterator
-from collections.abc import Mapping
 
 from nova_pinning.host.render import manifest
 from nova_pinning.host.render import planned_host
@@ -10,39 +9,21 @@ from nova_pinning.host.render import planned_host
 SCRIPT = 'usr/local/sbin/nova-pinning-openvswitch'
 
 
-def settings(layout: planned_host.PlannedHost) -> Mapping[str, str]:
-    """Keys of other_config in the table Open_vSwitch.
-
-    :returns: {} if the plan has no CPUs that poll
-    """
+def files(layout: planned_host.PlannedHost) -> Iterator[manifest.RenderedFile]:
+    """A script that hands ovs-vsctl keys of other_config of Open_vSwitch."""
     if not layout.poll_cpus:
-        return {}
+        return
     other_config = {
         'dpdk-init': 'true',
-        'dpdk-lcore-mask': planned_host.hexadecimal(layout.host_cpus),
-        'pmd-cpu-mask': planned_host.hexadecimal(layout.poll_cpus)}
-    memory = _socket_memory(layout)
-    if memory:
-        other_config['dpdk-socket-mem'] = memory
-    return other_config
-
-
-def _socket_memory(layout: planned_host.PlannedHost) -> str:
-    """MiB for DPDK by node, in the order of all ids from 0 on."""
-    plan = layout.plan
-    mib = {node: pages * plan.page_size_kib // 1024
-           for node, pages in plan.poll_pages.items() if pages}
-    if not any(mib.values()):
-        return ''
-    last = max(node.id for node in layout.host.nodes)
-    return ','.join(str(mib.get(node, 0)) for node in range(last + 1))
-
-
-def files(layout: planned_host.PlannedHost) -> Iterator[manifest.RenderedFile]:
-    """A script that hands the settings to ovs-vsctl."""
-    other_config = settings(layout)
-    if not other_config:
-        return
+        'dpdk-lcore-mask': hex(layout.host_cpus.mask),
+        'pmd-cpu-mask': hex(layout.poll_cpus.mask)}
+    pages = layout.plan.poll_pages
+    if any(pages.values()):
+        # MiB by node, in the order of all ids from 0 on.
+        last = max(node.id for node in layout.host.nodes)
+        other_config['dpdk-socket-mem'] = ','.join(
+            str(pages.get(node, 0) * layout.plan.page_size_kib // 1024)
+            for node in range(last + 1))
     why = [
         f'Threads that poll run on CPUs {layout.poll_cpus}, all others of '
         f'DPDK on the CPUs for the host, {layout.host_cpus}.',

@@ -15,7 +15,6 @@ class PlannedHost:
 
     :param quiet_cpus: those that should see nothing of the host: for
         dedicated guests, and for threads that poll
-    :param banned_cpus: those that irqbalance must leave alone
     """
 
     host: host_model.HostDescription
@@ -25,7 +24,6 @@ class PlannedHost:
     dedicated_cpus: cpuset.CpuSet
     poll_cpus: cpuset.CpuSet
     quiet_cpus: cpuset.CpuSet
-    banned_cpus: cpuset.CpuSet
 
     @property
     def name(self) -> str:
@@ -70,15 +68,8 @@ def planned_host_of(host: host_model.HostDescription) -> PlannedHost:
         raise errors.InputError('the plan leaves no CPUs to the host',
                                 host.where)
     dedicated = host.nova.dedicated_cpus or cpuset.CpuSet()
-    isolated = host.system.isolated_cpus | host.system.nohz_full_cpus
     return PlannedHost(
         host=host, plan=plan, host_cpus=plan.host_cpus,
         shared_cpus=host.nova.shared_cpus or cpuset.CpuSet(),
         dedicated_cpus=dedicated, poll_cpus=plan.poll_cpus,
-        quiet_cpus=dedicated | plan.poll_cpus,
-        banned_cpus=(host.cpus | isolated) - plan.host_cpus)
-
-
-def hexadecimal(cpus: cpuset.CpuSet) -> str:
-    """A mask as OVS and DPDK take it: 0x3f."""
-    return hex(cpus.mask)
+        quiet_cpus=dedicated | plan.poll_cpus)

@@ -78,9 +78,7 @@ class TestAnyPlan(unit_base.TestCase):
         if wanted.irqbalance and host.cpus - plan.host_cpus:
             text = files[irqbalance.PATH].text
             [banned] = values(text, 'IRQBALANCE_BANNED_CPULIST')
-            [mask] = values(text, '#IRQBALANCE_BANNED_CPUS')
             banned = PARSE(banned)
-            self.assertEqual(banned.mask, int(mask.replace(',', ''), 16))
             self.assertEqual(host.cpus - plan.host_cpus, banned & host.cpus)
             isolated = host.system.isolated_cpus - plan.host_cpus
             self.assertTrue(isolated.issubset(banned))
@@ -295,12 +293,11 @@ class TestFiles(unit_base.TestCase):
             'usr/local/sbin/nova-pinning-openvswitch'].text
         self.assertNotIn('other_config:dpdk-socket-mem', text)
 
-    def test_irqbalance_says_which_isolated_cpus_it_leaves_in(self):
+    def test_irqbalance_leaves_isolated_cpus_alone(self):
         host = render_samples.planned(system=_system(
             isolated_cpus=PARSE('4-6'), nohz_full_cpus=PARSE('9')))
         text = render.files(host, options.RenderOptions(
             irqbalance=True))[irqbalance.PATH].text
-        self.assertIn('CPUs 4 are isolated', text)
         self.assertEqual(['1-3,5-7,9'],
                          values(text, 'IRQBALANCE_BANNED_CPULIST'))
 
