@@ -100,10 +100,7 @@ class RenderPlan(base_command.FileCommand):
             for line in directory.difference(parsed_args.out, files):
                 print(line)
             return base_command.OK
-        changes = directory.write(parsed_args.out, files)
-        for verb, paths in (('added', changes.added),
-                            ('changed', changes.changed),
-                            ('removed', changes.removed)):
+        for verb, paths in directory.write(parsed_args.out, files).items():
             for path in paths:
                 print(f'{verb} {path}')
         return base_command.OK

@@ -10,10 +10,9 @@ anything is written, the manifest knows the old contents and the new ones.
 from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
-import dataclasses
 import difflib
-import fcntl
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -30,14 +29,9 @@ _VERSION = 1
 
 _Known = Mapping[str, frozenset[str]]
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class DirectoryChanges:
-    """What a rendering changes in a directory; paths relative to it."""
-
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
+#: What a rendering does to files: paths relative to the directory, by
+#: 'added', 'changed' and 'removed'.
+DirectoryChanges = Mapping[str, tuple[str, ...]]
 
 
 def difference(directory: str,
@@ -48,12 +42,12 @@ def difference(directory: str,
     """
     root = pathlib.Path(directory)
     changes = _compare(root, files, _known(root))
-    for path in sorted((*changes.added, *changes.changed, *changes.removed)):
+    for path in sorted(itertools.chain.from_iterable(changes.values())):
         new = files[path].text if path in files else ''
         yield from difflib.unified_diff(
             (_read(root / path) or '').splitlines(), new.splitlines(),
-            '/dev/null' if path in changes.added else path,
-            '/dev/null' if path in changes.removed else path, lineterm='')
+            '/dev/null' if path in changes['added'] else path,
+            '/dev/null' if path in changes['removed'] else path, lineterm='')
 
 
 def write(directory: str,
@@ -66,82 +60,53 @@ def write(directory: str,
         nothing has changed
     """
     root = pathlib.Path(directory)
-    if root.exists() and not root.is_dir():
-        raise _no_directory(root)
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        with _alone(root):
-            return _write(root, files)
-    except OSError as error:
-        raise errors.InputError(
-            f'cannot be written: {error.strerror}',
-            errors.Location(error.filename or directory)) from error
-
-
-@contextlib.contextmanager
-def _alone(root: pathlib.Path) -> Iterator[None]:
-    """Wait for other renderings into the directory to end."""
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        # Not every file system has locks.
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _write(root: pathlib.Path,
-           files: Mapping[str, manifest.RenderedFile]) -> DirectoryChanges:
     known = _known(root)
     changes = _compare(root, files, known)
     new = {path: frozenset({_digest(rendered.text)})
            for path, rendered in files.items()}
-    left = {path: known[path] for path in changes.removed}
-    _write_manifest(root, left | {
-        path: digests | known.get(path, frozenset())
-        for path, digests in new.items()})
-    for path, rendered in files.items():
-        _write_file(root / path, rendered)
-    for path in changes.removed:
-        _remove(root, path)
-    _write_manifest(root, new)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        _write_manifest(root, {
+            path: known.get(path, frozenset()) | new.get(path, frozenset())
+            for path in (*new, *changes['removed'])})
+        for path, rendered in files.items():
+            _write_file(root / path, rendered)
+        for path in changes['removed']:
+            _remove(root, path)
+        _write_manifest(root, new)
+    except OSError as error:
+        raise errors.InputError(
+            f'cannot be written: {error.strerror}',
+            errors.Location(error.filename or directory)) from error
     return changes
-
-
-def _no_directory(path: pathlib.Path) -> errors.InputError:
-    return errors.InputError('is not a directory', errors.Location(str(path)))
 
 
 def _compare(root: pathlib.Path, files: Mapping[str, manifest.RenderedFile],
              known: _Known) -> DirectoryChanges:
-    by_change: dict[str, list[str]] = {'added': [], 'changed': [],
-                                       'removed': []}
+    changes: dict[str, tuple[str, ...]] = {
+        'added': (), 'changed': (), 'removed': ()}
     for path in (*files, *sorted(known.keys() - files.keys())):
         _check_place(root, path)
         old, new = _read(root / path), files.get(path)
+        wrong = change = ''
         if old is None:
             change = 'added' if new else ''
         elif path not in known:
-            raise errors.InputError(
-                'is in the way: render has not written this file',
-                errors.Location(str(root / path)),
-                'move it away, or name another directory')
+            wrong = 'is in the way: render has not written this file'
         elif _digest(old) not in known[path] and (
                 new is None or old != new.text):
-            raise errors.InputError(
-                'was changed since it was rendered',
-                errors.Location(str(root / path)),
-                'move it away, or name another directory')
+            wrong = 'was changed since it was rendered'
         elif new is None:
             change = 'removed'
-        else:
-            change = 'changed' if old != new.text or _is_executable(
-                root / path) != new.executable else ''
+        elif old != new.text or _is_executable(root / path) != new.executable:
+            change = 'changed'
+        if wrong:
+            raise errors.InputError(
+                wrong, errors.Location(str(root / path)),
+                'move it away, or name another directory')
         if change:
-            by_change[change].append(path)
-    return DirectoryChanges(**{
-        change: tuple(paths) for change, paths in by_change.items()})
+            changes[change] += (path,)
+    return changes
 
 
 def _known(root: pathlib.Path) -> _Known:
@@ -152,11 +117,7 @@ def _known(root: pathlib.Path) -> _Known:
     manifest = root / MANIFEST
     where = errors.Location(str(root))
     try:
-        if not root.exists():
-            return {}
-        if not root.is_dir():
-            raise _no_directory(root)
-        if not any(root.iterdir()):
+        if not root.exists() or not any(root.iterdir()):
             return {}
         text = manifest.read_text()
     except FileNotFoundError:
@@ -198,14 +159,13 @@ def _check_place(root: pathlib.Path, path: str) -> None:
     place = root
     for number, part in enumerate(parts, 1):
         place /= part
-        if place.is_symlink():
-            raise errors.InputError(
-                'is in the way: render writes no symbolic links',
-                errors.Location(str(place)), 'move it away')
-        if number < len(parts) and place.is_file():
-            raise errors.InputError(
-                'is in the way: it is not a directory',
-                errors.Location(str(place)), 'move it away')
+        is_link = place.is_symlink()
+        if is_link or number < len(parts) and place.is_file():
+            reason = ('render writes no symbolic links' if is_link
+                      else 'it is not a directory')
+            raise errors.InputError(f'is in the way: {reason}',
+                                    errors.Location(str(place)),
+                                    'move it away')
 
 
 def _read(path: pathlib.Path) -> str | None:
@@ -236,12 +196,9 @@ def _write_file(path: pathlib.Path, rendered: manifest.RenderedFile) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if _read(path) != rendered.text:
         atomic_file.replace(path, rendered.text)
-    mode = stat.S_IMODE(path.stat().st_mode)
+    mode = stat.S_IMODE(path.stat().st_mode) & ~0o111
     # Who may read it may run it.
-    runnable = (mode & 0o444) >> 2
-    right_mode = mode & ~0o111 | (runnable if rendered.executable else 0)
-    if mode != right_mode:
-        path.chmod(right_mode)
+    path.chmod(mode | (mode & 0o444) >> 2 if rendered.executable else mode)
 
 
 def _write_manifest(root: pathlib.Path, known: _Known) -> None:
