@@ -19,6 +19,7 @@ import yaml
 
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
+from nova_pinning.document import yaml_text
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import difference
@@ -28,10 +29,6 @@ _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,63}')
 _OWNERSHIP = (flavor_model.CATALOGUE_KEY, flavor_model.FAMILY_KEY)
 _CLASS_KEY = 'hw:cpu_policy'
 _CLASSES = ('dedicated', 'shared', 'mixed')
-
-# Text that is not a number for anybody: names, and amounts like 8GiB.
-_PLAIN = re.compile(r'[A-Za-z]([A-Za-z0-9_:./-]*[A-Za-z0-9])?'
-                    r'|[1-9][0-9]*[A-Za-z]{2,}', re.ASCII)
 
 #: A word of the catalogue, what it says, and the extra specs it stands for.
 Word = tuple[str, Any, tuple[str, ...]]
@@ -455,31 +452,9 @@ def _verify(text: str, flavors: Iterable[flavor_model.Flavor]) -> None:
                 raise AssertionError(f'{flavor.name}: {flavor_difference}')
 
 
-_Dumper = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
-
-
-class _CatalogueDumper(_Dumper):  # type: ignore[misc,valid-type]
-    """Writes text such that no reader takes it for anything else."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _represent_str(dumper: Any, text: str) -> Any:
-    # PyYAML puts quotes where YAML 1.1 needs them. What YAML 1.2 takes for a
-    # number, such as 1e3 and 0o17, needs them as well.
-    is_plain = _PLAIN.fullmatch(text)
-    return dumper.represent_scalar(
-        'tag:yaml.org,2002:str', text,
-        style=None if is_plain else "'" if text.isprintable() else '"')
-
-
-_CatalogueDumper.add_representer(str, _represent_str)
-
-
 def _dump(value: Any) -> str:
     return yaml.dump(value,
-                     Dumper=_CatalogueDumper,
+                     Dumper=yaml_text.TextDumper,
                      sort_keys=False,
                      width=1 << 20,
                      default_flow_style=False,

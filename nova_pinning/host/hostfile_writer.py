@@ -3,30 +3,60 @@
 
 """Host files, written."""
 
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import json
-import re
 from typing import Any
 
+import yaml
+
 from nova_pinning import cpuset
+from nova_pinning.document import yaml_text
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile
 from nova_pinning.host import hostfile_keys
 
-# What YAML takes as text wherever it stands, also as other programs read it.
-_PLAIN = re.compile(
-    r'(?!(?:true|false|null|yes|no|on|off|y|n)$)'
-    r'[a-z][a-z0-9_./-]*(?: [a-z0-9_./-]+)*'
-    r'|[0-9]+[kmg]ib', re.IGNORECASE | re.ASCII)
-
-
 # What ends a line in YAML, which is how JSON is read too.
 _ESCAPES = {code: f'\\u{code:04x}' for code in (0x85, 0x2028, 0x2029)}
-# Columns of a line, where a value can be broken.
-_WIDTH = 79
+# Columns of a line, after which one is broken as soon as it can be.
+_WIDTH = 60
+
+
+class _HostDumper(yaml_text.TextDumper):
+    """Puts what is short on one line."""
+
+    def represent(self, data: Any) -> None:
+        document = self.represent_data(data)
+        document.flow_style = False
+        for key, section in document.value:
+            _arrange(section, 0 if key.value == 'nodes' else 1)
+        self.serialize(document)
+
+
+_HostDumper.add_representer(
+    cpuset.CpuSet, lambda dumper, cpus: dumper.represent_str(str(cpus)))
+
+
+def _arrange(node: Any, depth: int, is_item: bool = False) -> int:
+    """Put what is short, and lists of what is not taken apart, on one line.
+
+    :param depth: how far below a section it stands, counted from 1; what is
+        above 2 has lines of its own
+    :param is_item: of a list: it is short if each of its values is
+    :returns: about how many characters it takes on one line
+    """
+    if isinstance(node, yaml.ScalarNode):
+        return len(node.value) + 4
+    is_list = isinstance(node, yaml.SequenceNode)
+    parts = node.value if is_list else [value for _key, value in node.value]
+    lengths = [_arrange(part, depth + 1, is_list) for part in parts]
+    length = sum(lengths) + (0 if is_list else sum(
+        len(key.value) for key, _value in node.value))
+    node.flow_style = depth > 1 and (
+        length < _WIDTH
+        or is_list and not any(isinstance(part, yaml.MappingNode)
+                               for part in parts)
+        or is_item and max(lengths) < _WIDTH)
+    return length
 
 
 def dump(description: host_model.HostDescription) -> str:
@@ -36,9 +66,10 @@ def dump(description: host_model.HostDescription) -> str:
 
     :returns: YAML
     """
-    return ''.join(
-        f'{line}\n' for key, value in host_document(description).items()
-        for line in _top(key, value))
+    text: str = yaml.dump(
+        host_document(description), Dumper=_HostDumper, sort_keys=False,
+        width=_WIDTH, allow_unicode=True)
+    return text
 
 
 def dump_json(description: host_model.HostDescription) -> str:
@@ -109,94 +140,3 @@ def _node(node: host_model.NumaNode, short: bool) -> dict[str, Any]:
         ','.join(map(str, core)) for core in node.cores)}
     return {'id': node.id, 'socket': node.socket} | cpus | (
         hostfile_keys.NODE.write(node))
-
-
-def _top(key: str, value: Any) -> Iterator[str]:
-    """A key of the document, with what is below it on lines of its own."""
-    if isinstance(value, dict):
-        yield f'{key}:'
-        yield from _mapping(value, '  ')
-    elif isinstance(value, list):
-        yield f'{key}:'
-        for item in value:
-            yield from _item(item, '  ', is_short=key != 'nodes')
-    else:
-        yield f'{key}: {_flow(value)}'
-
-
-def _mapping(value: Mapping[str, Any], indent: str) -> Iterator[str]:
-    for key, below in value.items():
-        head = f'{indent}{_key(key)}:'
-        if _fits(head, below) or not isinstance(below, (dict, list)):
-            yield f'{head} {_flow(below)}'
-        elif isinstance(below, dict):
-            yield head
-            yield from _mapping(below, f'{indent}  ')
-        elif any(isinstance(item, dict) for item in below):
-            yield head
-            for item in below:
-                yield from _item(item, f'{indent}  ', is_short=True)
-        else:
-            yield from _wrapped(f'{head} [', map(_flow, below), ']')
-
-
-def _item(value: Any, indent: str, is_short: bool) -> Iterator[str]:
-    """An item of a list.
-
-    :param is_short: keep it on one line, or on as few as it takes; not if a
-        value alone is longer than a line
-    """
-    head = f'{indent}-'
-    if not isinstance(value, dict):
-        yield f'{head} {_flow(value)}'
-    elif is_short and all(_fits(f'{indent}   {key}:', below)
-                          for key, below in value.items()):
-        yield from _wrapped(f'{head} {{', _pairs(value), '}')
-    else:
-        first, *others = _mapping(value, f'{indent}  ')
-        yield f'{head} {first.lstrip()}'
-        yield from others
-
-
-def _fits(head: str, value: Any) -> bool:
-    return len(head) + 1 + len(_flow(value)) <= _WIDTH
-
-
-def _wrapped(head: str, items: Iterable[str], tail: str) -> Iterator[str]:
-    """Items between brackets, on as many lines as they take."""
-    line, gap = head, ''
-    for item in items:
-        if gap and len(line) + len(gap) + len(item) + 1 > _WIDTH:
-            yield f'{line},'
-            line, gap = ' ' * len(head), ''
-        line, gap = f'{line}{gap}{item}', ', '
-    yield f'{line}{tail}'
-
-
-def _pairs(value: Mapping[str, Any]) -> Iterator[str]:
-    return (f'{_key(key)}: {_flow(below)}' for key, below in value.items())
-
-
-def _key(key: str | int) -> str:
-    return _text(key) if isinstance(key, str) else str(key)
-
-
-def _flow(value: Any) -> str:
-    """A value on one line."""
-    if isinstance(value, dict):
-        return f'{{{", ".join(_pairs(value))}}}'
-    if isinstance(value, list):
-        return f'[{", ".join(map(_flow, value))}]'
-    if isinstance(value, cpuset.CpuSet):
-        return f"'{value}'"
-    if isinstance(value, str):
-        return _text(value)
-    return json.dumps(value)
-
-
-def _text(text: str) -> str:
-    if _PLAIN.fullmatch(text):
-        return text
-    letters = (letter if letter.isprintable() and letter not in '"\\' else
-               f'\\U{ord(letter):08X}' for letter in text)
-    return f'"{"".join(letters)}"'

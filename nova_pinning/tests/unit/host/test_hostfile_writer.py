@@ -65,17 +65,17 @@ class TestDump(oslotest.BaseTestCase):
                     'tsx_async_abort': 'Mitigation: something else'}))
         self.assertEqual("""\
 caches:
-  - {level: 3, kind: unified, size: 33MiB, domains: cpus}
-  - {level: 2, kind: unified, size: 1MiB, domains: ['0-1,3,5', '2,4,6-7']}
+- {level: 3, kind: unified, size: 33MiB, domains: cpus}
+- {level: 2, kind: unified, size: 1MiB, domains: ['0-1,3,5', '2,4,6-7']}
 core_kinds:
-  - {name: fast, cpus: '0', capacity: 1024}
+- {name: fast, cpus: '0', capacity: 1024}
 system:
-  command_line: "a=b c"
-  smt: "on"
+  command_line: 'a=b c'
+  smt: 'on'
   mitigations:
     mds: Vulnerable
-    spectre_v2: "Mitigation: this"
-    tsx_async_abort: "Mitigation: something else"
+    spectre_v2: 'Mitigation: this'
+    tsx_async_abort: 'Mitigation: something else'
 """, ''.join(hostfile_writer.dump(host).partition('caches:')[1:]))
 
     def test_no_line_is_long(self):
@@ -106,14 +106,14 @@ cpu:
   threads_per_core: 2
   numbering: split
 nodes:
-  - id: 0
-    socket: 0
-    cpus: '0-1,4-5'
-    memory: 8GiB
-  - id: 1
-    socket: 1
-    cpus: '2-3,6-7'
-    memory: 8GiB
+- id: 0
+  socket: 0
+  cpus: '0-1,4-5'
+  memory: 8GiB
+- id: 1
+  socket: 1
+  cpus: '2-3,6-7'
+  memory: 8GiB
 nova:
   dedicated_cpus: '1-7'
 """, hostfile_writer.dump(host))

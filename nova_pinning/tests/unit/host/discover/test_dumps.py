@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 
 import ddt
 from oslotest import base
-import yaml
 
 from nova_pinning import cpuset
 from nova_pinning.document import source
@@ -99,11 +98,9 @@ class TestDumps(base.BaseTestCase):
         lines = hostfile_writer.dump(found(self, name)).splitlines()
         if name != MACHINE:
             self.assertLess(len(lines), 200)
-        # What the kernel says in one piece is one value, on its own line.
+        # Only what cannot be broken goes beyond it: a key with a word.
         for line in lines:
-            if len(line) > 79:
-                (value,) = yaml.safe_load(line).values()
-                self.assertIsInstance(value, str, line)
+            self.assertLess(len(line.rsplit(' ', 2)[0]), 80, line)
 
     @ddt.data(*machine_dumps.NAMES)
     def test_the_engine_takes_it(self, name):
