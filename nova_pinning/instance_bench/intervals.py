@@ -4,22 +4,20 @@
 What was measured together is not independent: instances of one repetition
 share the host as it was then and compete for it, and repetitions of one round
 share instances, their places and their memory. So a sample is kept as
-clusters, and clusters are what the jackknife leaves out, as a whole. Each
-statistic here is a function of the number of values, their sum and their sum
-of squares, which clusters simply add up to.
+clusters, and clusters are what the jackknife leaves out, as a whole.
 
 There is no bootstrap: runs have five rounds or so, and of fewer than ten its
 intervals are too short.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import enum
 import itertools
 import math
-from typing import Any
+import statistics
 
 #: Of intervals, if nothing else is said.
 CONFIDENCE = 0.95
@@ -27,6 +25,8 @@ CONFIDENCE = 0.95
 _VAGUE = 100
 # Of one value to another, below which they differ by rounding only.
 _ROUNDING = 1e-12
+# Of logarithms; beyond it numbers have no room.
+_MOST_REACH = 700.0
 
 
 class Method(enum.StrEnum):
@@ -54,7 +54,18 @@ class Sample:
 
     @property
     def values(self) -> tuple[float, ...]:
-        return tuple(value for cluster in self.clusters for value in cluster)
+        return self.without(None)
+
+    @property
+    def by_number(self) -> Mapping[int, tuple[float, ...]]:
+        return dict(zip(self.numbers or range(len(self.clusters)),
+                        self.clusters))
+
+    def without(self, number: int | None) -> tuple[float, ...]:
+        """The values of all clusters but one."""
+        return tuple(itertools.chain.from_iterable(
+            cluster for own, cluster in self.by_number.items()
+            if own != number))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +108,8 @@ class Interval:
             return self
         ends = (math.log(end / self.value) * factor if end != self.value
                 else 0.0 for end in (self.low, self.high))
-        # Beyond that numbers have no room.
-        low, high = (self.value * math.exp(max(min(end, 700.0), -700.0))
-                     for end in ends)
+        low, high = (self.value * math.exp(
+            max(min(end, _MOST_REACH), -_MOST_REACH)) for end in ends)
         return dataclasses.replace(self, low=low, high=high)
 
     def widened(self, factor: float) -> 'Interval':
@@ -112,101 +122,32 @@ class Interval:
         return dataclasses.replace(self, low=low, high=high)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Totals:
-    """What clusters add up to: arrays of one shape, or numbers.
-
-    :param total: the sum of the values' distances from the centre
-    :param squares: the sum of the squares of these
-    """
-
-    count: Any
-    total: Any
-    squares: Any
-    centre: float
-
-    @property
-    def mean(self) -> Any:
-        return self.centre + self.total / self.count
-
-    @property
-    def deviation(self) -> Any:
-        """The standard deviation; nan of a single value."""
-        import numpy
-
-        spread = self.squares - self.total ** 2 / self.count
-        return numpy.sqrt(numpy.where(
-            self.count > 1, numpy.maximum(spread, 0.0), math.nan)
-            / numpy.maximum(self.count - 1, 1))
+#: Of the values of each sample; where there is none it raises ArithmeticError
+#: or, if they are too few, ValueError.
+Statistic = Callable[[Sequence[Sequence[float]]], float]
 
 
-Statistic = Callable[[Sequence[Totals]], Any]
+def mean(samples: Sequence[Sequence[float]]) -> float:
+    return statistics.mean(samples[0])
 
 
-def mean(totals: Sequence[Totals]) -> Any:
-    return totals[0].mean
-
-
-def variation(totals: Sequence[Totals]) -> Any:
+def variation(samples: Sequence[Sequence[float]]) -> float:
     """Standard deviation by mean."""
-    return totals[0].deviation / abs(totals[0].mean)
+    return statistics.stdev(samples[0]) / abs(mean(samples))
 
 
-def ratio(totals: Sequence[Totals]) -> Any:
+def ratio(samples: Sequence[Sequence[float]]) -> float:
     """The first mean by the second."""
-    return totals[0].mean / totals[1].mean
+    return mean(samples) / mean(samples[1:])
 
 
-def ratio_of_ratios(totals: Sequence[Totals]) -> Any:
+def ratio_of_ratios(samples: Sequence[Sequence[float]]) -> float:
     """The first mean by the second, by the third by the fourth."""
-    return ratio(totals[:2]) / ratio(totals[2:])
+    return ratio(samples) / ratio(samples[2:])
 
 
-def variation_ratio(totals: Sequence[Totals]) -> Any:
-    return variation(totals[:1]) / variation(totals[1:])
-
-
-class _SampleGroup:
-    """Samples that share clusters, in an order that is always the same.
-
-    :param samples: one, or several with numbers
-    """
-
-    def __init__(self, samples: Sequence[Sample]) -> None:
-        import numpy
-
-        numbered = [dict(zip(sample.numbers or range(len(sample.clusters)),
-                             sample.clusters)) for sample in samples]
-        # A sample without values in a cluster has an empty one there.
-        shared = sorted(
-            [tuple(sorted(clusters.get(number, ()))) for clusters in numbered]
-            for number in set().union(*numbered))
-        self._centres = [math.fsum(sample.values) / len(sample.values)
-                         for sample in samples]
-        # By cluster, sample, and what is added up.
-        self._sums = numpy.array([
-            [(len(cluster), math.fsum(value - centre for value in cluster),
-              math.fsum((value - centre) ** 2 for value in cluster))
-             for cluster, centre in zip(clusters, self._centres)]
-            for clusters in shared])
-        self.clusters = len(shared)
-        self.fewest = min(len(sample.clusters) for sample in samples)
-        self.is_flat = all(
-            max(sample.values) - min(sample.values)
-            <= _ROUNDING * max(map(abs, sample.values)) for sample in samples)
-
-    def totals(self) -> list[Totals]:
-        """Of each sample."""
-        return self._split(self._sums.sum(axis=0))
-
-    def leave_one_out(self) -> list[Totals]:
-        """Of all clusters but one, for each."""
-        return self._split(self._sums.sum(axis=0) - self._sums)
-
-    def _split(self, sums: Any) -> list[Totals]:
-        return [Totals(sums[..., index, 0], sums[..., index, 1],
-                       sums[..., index, 2], centre)
-                for index, centre in enumerate(self._centres)]
+def variation_ratio(samples: Sequence[Sequence[float]]) -> float:
+    return variation(samples) / variation(samples[1:])
 
 
 def interval(samples: Sequence[Sample], statistic: Statistic, *,
@@ -224,68 +165,64 @@ def interval(samples: Sequence[Sample], statistic: Statistic, *,
     :param is_positive: such as a ratio or a spread
     :param is_paired: that clusters of the same number are of the same round
     """
-    import numpy
-
-    groups = [_SampleGroup(of_group) for of_group in (
-        [samples] if is_paired else [[sample] for sample in samples])]
-    with numpy.errstate(all='ignore'):
-        value = float(statistic(_joined(
-            [group.totals() for group in groups])))
-        if not math.isfinite(value):
-            return _unknown(value)
-        fewest = min(group.fewest for group in groups)
-        if fewest < 2:
-            return _unknown(value)
-        if all(group.is_flat for group in groups):
-            return Interval(value=value, low=value, high=value,
-                            method=Method.EQUAL)
-        return _student(groups, statistic, value, is_positive, confidence)
-
-
-def _unknown(value: float) -> Interval:
-    return Interval(value=value if math.isfinite(value) else math.nan,
-                    low=math.nan, high=math.nan, method=Method.NONE)
-
-
-def _joined(totals: Iterable[Sequence[Totals]]) -> list[Totals]:
-    return list(itertools.chain.from_iterable(totals))
-
-
-def _student(groups: Sequence[_SampleGroup], statistic: Statistic,
-             value: float, is_positive: bool,
-             confidence: float) -> Interval:
-    """From the jackknife: leave each cluster out in turn."""
-    import numpy
-    from scipy import stats
-
-    if is_positive and value <= 0:
-        return _unknown(value)
-    whole = [group.totals() for group in groups]
-    variances = []
-    for index, group in enumerate(groups):
-        totals = [*whole]
-        totals[index] = group.leave_one_out()
-        left = statistic(_joined(totals))
-        if is_positive:
-            left = numpy.log(left)
-        variances.append(float(
-            (group.clusters - 1) ** 2 / group.clusters * left.var(ddof=1)))
-    variance = math.fsum(variances)
-    if not math.isfinite(variance):
-        return _unknown(value)
-    if variance == 0:
+    try:
+        value = statistic([sample.values for sample in samples])
+    except (ArithmeticError, ValueError):
+        value = math.nan
+    reach = math.nan
+    if min(len(sample.clusters) for sample in samples) > 1:
+        reach = (0.0 if all(map(_is_flat, samples)) else
+                 _reach(samples, statistic, is_positive, confidence,
+                        is_paired))
+    if math.isnan(value) or math.isnan(reach):
+        return Interval(value=value, low=math.nan, high=math.nan,
+                        method=Method.NONE)
+    if reach == 0:
         return Interval(value=value, low=value, high=value,
                         method=Method.EQUAL)
-    # Welch and Satterthwaite's degrees of freedom.
-    freedom = 1 / math.fsum(
-        (part / variance) ** 2 / (group.clusters - 1)
-        for part, group in zip(variances, groups))
-    # From the upper end, where nothing is lost to rounding.
-    reach = float(stats.t.isf((1 - confidence) / 2, freedom)
-                  ) * math.sqrt(variance)
     if not is_positive:
         return Interval(value=value, low=value - reach, high=value + reach,
                         method=Method.STUDENT)
-    factor = math.exp(min(reach, 700.0))
+    factor = math.exp(min(reach, _MOST_REACH))
     return Interval(value=value, low=value / factor, high=value * factor,
                     method=Method.STUDENT)
+
+
+def _is_flat(sample: Sample) -> bool:
+    return (max(sample.values) - min(sample.values)
+            <= _ROUNDING * max(map(abs, sample.values)))
+
+
+def _reach(samples: Sequence[Sample], statistic: Statistic, is_positive: bool,
+           confidence: float, is_paired: bool) -> float:
+    """Half an interval's width, nan where it cannot be told.
+
+    From the jackknife: leave each cluster out in turn.
+    """
+    from scipy import stats
+
+    every = range(len(samples))
+    parts = []
+    for chosen in [every] if is_paired else [[index] for index in every]:
+        numbers = {number for index in chosen
+                   for number in samples[index].by_number}
+        try:
+            left = [statistic([
+                sample.without(number if index in chosen else None)
+                for index, sample in enumerate(samples)])
+                for number in numbers]
+            if is_positive:
+                left = list(map(math.log, left))
+        except (ArithmeticError, ValueError):
+            return math.nan
+        parts.append(((len(numbers) - 1) ** 2 / len(numbers)
+                      * statistics.variance(left), len(numbers) - 1))
+    variance = math.fsum(part for part, _freedom in parts)
+    if not variance:
+        return 0.0
+    # Welch and Satterthwaite's degrees of freedom.
+    freedom = 1 / math.fsum((part / variance) ** 2 / of_part
+                            for part, of_part in parts)
+    # From the upper end, where nothing is lost to rounding.
+    return float(stats.t.isf((1 - confidence) / 2, freedom)
+                 ) * math.sqrt(variance)

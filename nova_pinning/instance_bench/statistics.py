@@ -13,6 +13,7 @@ import dataclasses
 import itertools
 import math
 import re
+import statistics
 from typing import Any
 
 from nova_pinning.instance_bench import bench_model
@@ -456,41 +457,30 @@ def split(summary: RunSummary) -> tuple[Split, ...]:
 
 def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
            summary: RunSummary) -> Split:
+    """:param rows: of one figure, by size"""
     bases = [base for row in rows if (base := _baseline(
         row, summary.rows, summary.experiment)) is not None]
     # Sizes may share a baseline, whose rounds are then left out of all.
     distinct = list({id(base): base for base in bases}.values())
-    base_of = [distinct.index(base) for base in bases]
-    sizes = [row.tenant.size.vcpus for row in rows]
-    is_higher = [
-        row.figure.better is bench_model.Better.HIGHER for row in rows]
+    base_of = [len(rows) + distinct.index(base) for base in bases]
+    is_higher = rows[0].figure.better is bench_model.Better.HIGHER
+    parts = [1 / row.tenant.size.vcpus for row in rows]
 
-    def line(totals: Sequence[intervals.Totals]) -> tuple[Any, Any]:
-        base = totals[len(rows):]
-        ratios = [
-            (base[index].mean / own.mean if higher
-             else own.mean / base[index].mean) - 1
-            for own, index, higher in zip(totals, base_of, is_higher)]
-        return _least_squares([1 / size for size in sizes], ratios)
+    def line(samples: Sequence[Sequence[float]]) -> tuple[float, float]:
+        """How it rises, and where it begins."""
+        means = list(map(statistics.mean, samples))
+        return statistics.linear_regression(parts, [
+            (means[base] / own if is_higher else own / means[base]) - 1
+            for own, base in zip(means, base_of)])
 
     samples = [row.estimate.sample for row in (*rows, *distinct)]
-    platform, by_size = (
-        intervals.interval(samples, lambda totals: line(totals)[part]).widened(
-            summary.stretch) for part in range(2))
+    by_size, platform = (
+        intervals.interval(samples, lambda values: line(values)[index])
+        .widened(summary.stretch) for index in range(2))
     return Split(
         name=name, platform=platform, by_size=by_size, residual=max(
-            abs(row.overhead.value - 1 - platform.value - by_size.value / size)
-            for size, row in zip(sizes, rows) if row.overhead is not None))
-
-
-def _least_squares(xs: Sequence[float], ys: Sequence[Any]) -> tuple[Any, Any]:
-    """Where a straight line begins, and how it rises; heights may be arrays.
-    """
-    import numpy
-
-    rise, start = numpy.polyfit(
-        xs, numpy.stack(numpy.broadcast_arrays(*ys)), 1)
-    return start, rise
+            abs(row.overhead.value - 1 - platform.value - by_size.value * part)
+            for part, row in zip(parts, rows) if row.overhead is not None))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
