@@ -70,9 +70,7 @@ def _show(experiments: Iterable[Mapping[str, Any]],
 
 def _experiment(prepared: experiment_file.Prepared) -> dict[str, Any]:
     experiment = prepared.experiment
-    units = schedule.units(bench_model.Results(
-        experiment=experiment, workloads=prepared.workloads, conditions=(),
-        measurements=()), lambda case: True)
+    units = schedule.units(prepared.planned, lambda case: True)
     return {
         'name': experiment.name, 'about': experiment.about,
         'cases': len(experiment.cases),

@@ -110,7 +110,7 @@ class RunBench(base_command.FileCommand):
         _check_any(prepared.experiment, is_chosen)
         try:
             with _interruptible(), results_file.ResultsWriter(
-                    path, prepared.experiment, prepared.workloads) as writer:
+                    path, prepared.planned) as writer:
                 units = schedule.units(writer.before, is_chosen)
                 summary = _run(prepared, units, writer, parsed_args)
         except KeyboardInterrupt:
@@ -279,7 +279,7 @@ def _list(prepared: experiment_file.Prepared,
           output_format: str) -> None:
     """Show what a run would do."""
     experiment = prepared.experiment
-    before = results_file.resumed(path, experiment, prepared.workloads)
+    before = results_file.resumed(path, prepared.planned)
     if before.conditions:
         results_file.check_same(path, before,
                                 conditions.gather(prepared.layout))

@@ -496,11 +496,14 @@ class Conditions:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """What a file of results holds."""
+    """What a file of results holds.
+
+    :param workloads: those that the experiment uses, by name
+    """
 
     experiment: Experiment
     workloads: Mapping[str, Workload]
-    conditions: tuple[Conditions, ...]
-    measurements: tuple[Measurement, ...]
+    conditions: tuple[Conditions, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
     failures: tuple[Failure, ...] = ()
     clocks: tuple[ClockCheck, ...] = ()

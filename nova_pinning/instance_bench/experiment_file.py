@@ -68,6 +68,12 @@ class Prepared:
     layout: cpu_layout.CpuLayout
     workloads: Mapping[str, bench_model.Workload]
 
+    @property
+    def planned(self) -> bench_model.Results:
+        """A run of it, of which there is nothing yet."""
+        return bench_model.Results(experiment=self.experiment,
+                                   workloads=self.workloads)
+
 
 def shipped() -> tuple[str, ...]:
     """The names of the project's experiments."""

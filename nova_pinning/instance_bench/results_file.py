@@ -20,7 +20,6 @@ from typing import Self
 from nova_pinning.document import encoder
 from nova_pinning.document import json_text
 from nova_pinning.document import line_log
-from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning.document import typed_document
 from nova_pinning import errors
@@ -34,11 +33,6 @@ MAX_BYTES = 512 * 1024 * 1024
 # For mypy, to which a type is known beforehand.
 _MAPPING: Any = Mapping
 _Path = str | os.PathLike[str]
-_KINDS = {
-    'conditions': bench_model.Conditions,
-    'measurement': bench_model.Measurement,
-    'clock': bench_model.ClockCheck,
-    'failure': bench_model.Failure}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +40,12 @@ class _Head:
     version: int
     experiment: bench_model.Experiment
     workloads: Mapping[str, bench_model.Workload]
+
+
+_KINDS = {
+    'head': _Head, 'conditions': bench_model.Conditions,
+    'measurement': bench_model.Measurement, 'clock': bench_model.ClockCheck,
+    'failure': bench_model.Failure}
 
 
 def read(path: _Path) -> bench_model.Results:
@@ -56,49 +56,14 @@ def read(path: _Path) -> bench_model.Results:
     return _parse(path, _lines(path))
 
 
-def resumed(
-        path: _Path, experiment: bench_model.Experiment,
-        workloads: Mapping[str, bench_model.Workload]) -> bench_model.Results:
-    """What a run would go on from: nothing if there is no file.
+def resumed(path: _Path, planned: bench_model.Results) -> bench_model.Results:
+    """What a run would go on from: what is planned, if there is no file.
 
-    :raises errors.InputError: as Writer does
-    """
-    nothing = _nothing(experiment, workloads)
-    if not os.path.exists(path):
-        return nothing
-    return _resumed(path, _lines(path), nothing)
-
-
-def check_same(path: _Path, before: bench_model.Results,
-               now: bench_model.Conditions) -> None:
-    """See that a host is as it was in earlier sessions of a run.
-
-    :raises line_log.LogWriteError: naming what is not
-    """
-    changes = sessions.changes(before.conditions, now)
-    if changes:
-        raise line_log.LogWriteError(
-            'has results from before this host was changed, which cannot be '
-            f'mixed with later ones: {"; ".join(changes)}',
-            errors.Location(os.fspath(path)),
-            'for a new run name another file with -o')
-
-
-def _nothing(
-        experiment: bench_model.Experiment,
-        workloads: Mapping[str, bench_model.Workload]) -> bench_model.Results:
-    return bench_model.Results(experiment=experiment, workloads=workloads,
-                               conditions=(), measurements=())
-
-
-def _resumed(path: _Path, content: bytes,
-             planned: bench_model.Results) -> bench_model.Results:
-    """What there is of a run.
-
-    :param content: of the file, in whole lines
     :param planned: the run, of which there is nothing yet
-    :raises errors.InputError: if it is of another, naming what differs
+    :raises errors.InputError: if the file is of another run, naming what
+        differs, or of something else
     """
+    content = _lines(path) if os.path.exists(path) else b''
     if not content:
         return planned
     written = _parse(path, content)
@@ -117,42 +82,49 @@ def _resumed(path: _Path, content: bytes,
     return written
 
 
+def check_same(path: _Path, before: bench_model.Results,
+               now: bench_model.Conditions) -> None:
+    """See that a host is as it was in earlier sessions of a run.
+
+    :raises line_log.LogWriteError: naming what is not
+    """
+    changes = sessions.changes(before.conditions, now)
+    if changes:
+        raise line_log.LogWriteError(
+            'has results from before this host was changed, which cannot be '
+            f'mixed with later ones: {"; ".join(changes)}',
+            errors.Location(os.fspath(path)),
+            'for a new run name another file with -o')
+
+
 class ResultsWriter:
     """A file of results that is added to: a context manager.
 
     :param path: of the file; if it is there it must have results of the same
         experiment, which are in ``before``
-    :param experiment: the whole of it, whatever part of it is run
-    :param workloads: those that it uses
+    :param planned: the whole run, whatever part of it is made
     :raises errors.InputError: if the file is another run's, or of something
         else
     :raises line_log.LogWriteError: if it cannot be written
     """
 
-    def __init__(self, path: _Path, experiment: bench_model.Experiment,
-                 workloads: Mapping[str, bench_model.Workload]) -> None:
-        self._path = path
-        self.before = _nothing(experiment, workloads)
+    def __init__(self, path: _Path, planned: bench_model.Results) -> None:
+        self.path = path
         self._log = line_log.LineLog(
             path, ('another run is writing to it',
                    'wait for it, or name another file'), MAX_BYTES)
         try:
-            lines = _lines(path)
-            self._is_new = not lines
-            self.before = _resumed(path, lines, self.before)
+            self.before = resumed(path, planned)
         except BaseException:
             self._log.close()
             raise
+        self._is_new = not self._log.lines
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_unused: object) -> None:
         self._log.close()
-
-    def check_same(self, now: bench_model.Conditions) -> None:
-        """:raises line_log.LogWriteError: if the host is not as it was"""
-        check_same(self._path, self.before, now)
 
     def add(
         self,
@@ -163,16 +135,16 @@ class ResultsWriter:
 
         :raises line_log.LogWriteError: if it cannot be; nothing of it is there
         """
-        kind = next(name for name, record in _KINDS.items()
-                    if isinstance(line, record))
         if self._is_new:
-            self._append('head', _Head(
+            self._append(_Head(
                 version=VERSION, experiment=self.before.experiment,
                 workloads=self.before.workloads))
             self._is_new = False
-        self._append(kind, line)
+        self._append(line)
 
-    def _append(self, kind: str, record: Any) -> None:
+    def _append(self, record: Any) -> None:
+        kind = next(name for name, kind in _KINDS.items()
+                    if isinstance(record, kind))
         self._log.add(json.dumps({kind: encoder.encode(record)},
                                  allow_nan=False, ensure_ascii=False))
 
@@ -204,22 +176,19 @@ def _lines(path: _Path) -> bytes:
 
 def _parse(path: _Path, content: bytes) -> bench_model.Results:
     """:raises errors.InputError: naming the line that cannot be read"""
-    head: _Head | None = None
     seen: dict[object, int] = {}
     values: dict[str, list[Any]] = {name: [] for name in _KINDS}
     for number, data in enumerate(content.splitlines(), 1):
         line = _line(os.fspath(path), number, data)
-        if head is None:
-            head = _head(line)
-            continue
         kind = _kind(line)
         value = typed_document.read(_MAPPING[str, _KINDS[kind]], line)[kind]
         if isinstance(value, bench_model.Measurement):
             _check(line, value, seen)
         values[kind].append(value)
-    if head is None:
+    if not values['head']:
         raise errors.InputError(
             'has no results', errors.Location(os.fspath(path)))
+    head: _Head = values['head'][0]
     return bench_model.Results(
         experiment=head.experiment, workloads=head.workloads,
         conditions=tuple(values['conditions']),
@@ -227,7 +196,7 @@ def _parse(path: _Path, content: bytes) -> bench_model.Results:
         failures=tuple(values['failure']), clocks=tuple(values['clock']))
 
 
-def _check(line: '_Line', measurement: bench_model.Measurement,
+def _check(line: _Line, measurement: bench_model.Measurement,
            seen: dict[object, int]) -> None:
     """Refuse what no run can have measured.
 
@@ -265,26 +234,19 @@ def _line(path: str, number: int, data: bytes) -> _Line:
     return _Line(document.value, path, document.find, number)
 
 
-def _head(line: _Line) -> _Head:
-    value = line.value.get('head') if isinstance(line.value, dict) else None
-    if not isinstance(value, dict) or 'version' not in value:
-        raise line.error('is not the head of a results file', advice='name a '
-                         'file that nova-pinning bench run has written')
-    if value['version'] != VERSION:
-        raise line.error(
-            f'version {value["version"]!r} is not supported',
-            ('head', 'version'), f'this release reads version {VERSION}')
-    head: _Head = typed_document.read(Mapping[str, _Head], line)['head']
-    return head
-
-
 def _kind(line: _Line) -> str:
-    """What a line after the first holds."""
-    if not isinstance(line.value, dict) or len(line.value) != 1 or (
-            line.value.keys() - _KINDS):
-        schema.validate(line, {
-            'title': 'one of conditions, measurement and failure',
-            'type': 'object', 'maxProperties': 1, 'minProperties': 1,
-            'additionalProperties': False,
-            'properties': dict.fromkeys(_KINDS, {})})
-    return str(next(iter(line.value)))
+    """What a line holds: the head is the first, and no other.
+
+    :raises errors.InputError: if it holds nothing of ours
+    """
+    match line.value:
+        case {'head': {'version': version}} if version != VERSION:
+            raise line.error(
+                f'version {version!r} is not supported', ('head', 'version'),
+                f'this release reads version {VERSION}')
+    kinds = ['head'] if line.number == 1 else list(_KINDS)[1:]
+    for kind in kinds:
+        if isinstance(line.value, dict) and [*line.value] == [kind]:
+            return kind
+    raise line.error(f'is none of {", ".join(kinds)}', advice='name a file '
+                     'that nova-pinning bench run has written')

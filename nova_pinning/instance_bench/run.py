@@ -95,7 +95,10 @@ class ExperimentRunner:
                     in zip(units, requests)}.values()))
                 # The load is that before anything is started.
                 log = _Log(writer, self.conditions(), platforms)
-                log.check_same()
+                # What guests run on is dear to ask.
+                if writer.before.conditions:
+                    results_file.check_same(writer.path, writer.before,
+                                            log.now())
                 return self._measure(prepared, units, requests, platforms, log)
         except bench_errors.BenchError as error:
             # What goes wrong in a case is a failure: this is a platform's end.
@@ -130,7 +133,7 @@ class ExperimentRunner:
                 self.watcher.measured(line)
 
         for index, (unit, own) in enumerate(zip(units, requests)):
-            log.begin()
+            log.is_new = True
             self.watcher.begin(unit, estimate.seconds(*units[index:]))
             started, begun = self.edges.now(), self.edges.monotonic()
             try:
@@ -159,6 +162,8 @@ class _Log:
     Conditions go before the first result, and again before one for which
     platforms tell of more versions, since some know these only when they have
     launched something.
+
+    :ivar is_new: that there are new instances since the last result
     """
 
     def __init__(self, writer: results_file.ResultsWriter,
@@ -167,37 +172,20 @@ class _Log:
         self._writer = writer
         self._conditions = conditions
         self._platforms = platforms
-        self._is_told = False
-        self._is_new = True
-
-    def begin(self) -> None:
-        """There will be new instances."""
-        self._is_new = True
+        self._told: bench_model.Conditions | None = None
+        self.is_new = True
 
     def add(self, line: bench_model.Measurement | bench_model.ClockCheck
             | bench_model.Failure) -> None:
-        if self._is_new:
-            self._add_conditions()
-            self._is_new = False
+        if self.is_new and (now := self.now()) != self._told:
+            results_file.check_same(self._writer.path, self._writer.before,
+                                    now)
+            self._writer.add(now)
+            self._told = now
+        self.is_new = False
         self._writer.add(line)
 
-    def check_same(self) -> None:
-        """:raises line_log.LogWriteError: if the host is not as it was"""
-        # What guests run on is dear to ask, and there is nothing to compare.
-        if self._writer.before.conditions:
-            self._writer.check_same(self._now())
-
-    def _add_conditions(self) -> None:
-        now = self._now()
-        if self._is_told and now == self._conditions:
-            return
-        # Some versions are known only after a launch.
-        self._writer.check_same(now)
-        self._conditions = now
-        self._writer.add(now)
-        self._is_told = True
-
-    def _now(self) -> bench_model.Conditions:
+    def now(self) -> bench_model.Conditions:
         versions = dict(self._conditions.versions)
         for platform in self._platforms.values():
             versions |= platform.versions()

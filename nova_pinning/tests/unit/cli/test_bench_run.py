@@ -430,10 +430,8 @@ class TestProgress(cli_case.TestCase):
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', stream))
         self.useFixture(fixtures.EnvironmentVariable('TERM', 'xterm'))
         self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '120'))
-        prepared = test_run.trial(test_run.case('one'))
-        units = test_run.schedule.units(bench_model.Results(
-            experiment=prepared.experiment, workloads=prepared.workloads,
-            conditions=(), measurements=()), lambda case: True)
+        units = test_run.schedule.units(
+            test_run.trial(test_run.case('one')).planned, lambda case: True)
         with bench_progress.watcher(units) as watcher:
             watcher.begin(units[0], 125.0)
             watcher.step('warm-up 1')

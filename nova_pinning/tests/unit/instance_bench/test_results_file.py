@@ -30,6 +30,7 @@ _EXPERIMENT = bench_model.Experiment(
     name='trial', about='Tries.', table='levels', baseline={'size': '2'},
     cases=(bench_model.Case(factors={'size': '2'}, tenants=(_TENANT,)),))
 _WORKLOADS = {'spin': bench_fakes.WORKLOAD}
+_PLANNED = bench_model.Results(experiment=_EXPERIMENT, workloads=_WORKLOADS)
 _FAILURE = bench_model.Failure(factors={'size': '2'}, round=1, started=1.5,
                                message='it broke')
 
@@ -107,7 +108,8 @@ class TestResults(unit_base.TestCase):
             self.useFixture(fixtures.TempDir()).path) / 'results.jsonl'
 
     def _writer(self, experiment=_EXPERIMENT, workloads=_WORKLOADS):
-        return results_file.ResultsWriter(self.path, experiment, workloads)
+        return results_file.ResultsWriter(self.path, bench_model.Results(
+            experiment=experiment, workloads=workloads))
 
     def _write(self, *lines, **what):
         with self._writer(**what) as writer:
@@ -187,8 +189,9 @@ class TestResults(unit_base.TestCase):
         before = self.path.read_bytes()
         other = dataclasses.replace(_EXPERIMENT, **change)
         for call in (lambda: self._writer(other, workloads),
-                     lambda: results_file.resumed(self.path, other,
-                                                  workloads)):
+                     lambda: results_file.resumed(
+                         self.path, bench_model.Results(
+                             experiment=other, workloads=workloads))):
             error = self.assertRaises(errors.InputError, call)
             self.assertIn(f'differ from this run: {named}', str(error))
             self.assertIn('results.jsonl', str(error))
@@ -236,7 +239,7 @@ class TestResults(unit_base.TestCase):
 
     def test_resumed(self):
         def resumed():
-            return results_file.resumed(self.path, _EXPERIMENT, _WORKLOADS)
+            return results_file.resumed(self.path, _PLANNED)
 
         self.assertEqual((), resumed().measurements)
         self.assertFalse(self.path.exists())
@@ -258,7 +261,7 @@ class TestResults(unit_base.TestCase):
     def test_no_directory(self):
         error = self.assertRaises(
             line_log.LogWriteError, results_file.ResultsWriter,
-            self.path / 'below', _EXPERIMENT, _WORKLOADS)
+            self.path / 'below', _PLANNED)
         self.assertIn('cannot be written: No such file', str(error))
 
     def test_empty(self):
@@ -307,8 +310,10 @@ class TestResults(unit_base.TestCase):
 
     @ddt.data(
         ('{"measurement": ', 'is not JSON'),
-        ('[]', 'a list is not one of conditions'),
-        ('{}', 'is empty'), ('{"result": {}}', 'result is not known here'),
+        *((line, 'is none of conditions, measurement, clock, failure; name a '
+           'file that nova-pinning bench run has written') for line in (
+            '[]', '{}', '{"result": {}}', '{"head": {}}',
+            '{"failure": {}, "clock": {}}')),
         ('{"failure": {}}', 'message is missing'),
         ('{"failure": {"round": NaN}}', 'NaN'))
     @ddt.unpack

@@ -69,8 +69,8 @@ class TestCase(unit_base.TestCase):
             return self.platforms.setdefault(
                 name, bench_fakes.Platform(world, name))
 
-        with results_file.ResultsWriter(self.path, prepared.experiment,
-                                        prepared.workloads) as writer:
+        with results_file.ResultsWriter(self.path,
+                                        prepared.planned) as writer:
             return run.ExperimentRunner(
                 make=make or make_fake,
                 conditions=lambda: bench_fakes.CONDITIONS,
@@ -80,8 +80,7 @@ class TestCase(unit_base.TestCase):
                   writer)
 
     def results(self):
-        return results_file.resumed(self.path, self.prepared.experiment,
-                                    self.prepared.workloads)
+        return results_file.resumed(self.path, self.prepared.planned)
 
     def measure(self, world, *tenants, **changes):
         """The measurement of an experiment that is one repetition."""

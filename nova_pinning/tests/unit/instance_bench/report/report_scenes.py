@@ -182,8 +182,9 @@ class Run:
 
 def write(results, path):
     """A file of results, as a run would have written it."""
-    with results_file.ResultsWriter(path, results.experiment,
-                                    results.workloads) as writer:
+    with results_file.ResultsWriter(path, bench_model.Results(
+            experiment=results.experiment,
+            workloads=results.workloads)) as writer:
         for line in (*results.conditions, *results.measurements,
                      *results.clocks):
             writer.add(line)
