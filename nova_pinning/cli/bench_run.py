@@ -178,9 +178,13 @@ def prepare(name: str,
         experiment_file.ExperimentOptions(
             platforms=tuple(map(bench_model.PlatformName,
                                 dict.fromkeys(parsed_args.platform or ()))),
-            is_short=parsed_args.short, seed=parsed_args.seed,
-            repetitions=parsed_args.repetitions, rounds=parsed_args.rounds,
-            window_seconds=parsed_args.window))
+            is_short=parsed_args.short, settings={
+                key: value for key, value in (
+                    ('seed', parsed_args.seed),
+                    ('repetitions', parsed_args.repetitions),
+                    ('rounds', parsed_args.rounds),
+                    ('window_seconds', parsed_args.window))
+                if value is not None}))
 
 
 def _chosen(experiment: bench_model.Experiment,

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tenants of a case, made to the size of the host.
 
-What an experiment says of a tenant is gathered in a Wish, each value with its
-place in the file. A number may depend on the host: a size that is a part of
-the CPUs of a class, a number of instances that fills them or oversubscribes
-them, a parameter that is a multiple of the vCPUs.
+A number of the file may depend on the host: a size that is a part of the CPUs
+of a class, a number of instances that fills them or oversubscribes them, a
+parameter that is a multiple of the vCPUs.
 """
 
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
-from nova_pinning.document import source
+from nova_pinning.document import decoder
 from nova_pinning.host import words
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
@@ -27,71 +26,37 @@ _HOST_MEMORY = 0.1
 _WITH_INTERFACE = (bench_model.PlatformName.GUEST,
                    bench_model.PlatformName.CONTAINER_IN_GUEST,
                    bench_model.PlatformName.NOVA)
+#: Keys that the file and a tenant have alike.
+_AS_THEY_ARE = (
+    'name', 'role', 'workload', 'platform', 'provisioning', 'weight',
+    'emulator_threads', 'network_cpus', 'queues', 'agent', 'flavor')
 #: Platforms whose instances have their own memory.
 _WITH_MEMORY = (bench_model.PlatformName.CONTAINER,
                 bench_model.PlatformName.GUEST,
                 bench_model.PlatformName.CONTAINER_IN_GUEST)
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class GivenValue:
-    """A value of the file, and where it stands."""
-
-    value: Any
-    path: source.Path = ()
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class TenantSpec:
-    """What an experiment says of a tenant.
-
-    :param settings: by the keys of the file
-    :param parameters: of its workload, as the file has them
-    """
-
-    name: str
-    role: bench_model.Role
-    workload: bench_model.Workload
-    settings: Mapping[str, GivenValue]
-    parameters: Mapping[str, GivenValue]
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self.settings[key].value if key in self.settings else default
-
-    @property
-    def guest_class(self) -> hostclass.HostClass:
-        """Dedicated if nothing is said, but what floats is shared."""
-        floats = (self.get('provisioning')
-                  == bench_model.Provisioning.VANILLA)
-        return hostclass.HostClass(self.get('class', (
-            hostclass.HostClass.SHARED if floats
-            else hostclass.HostClass.DEDICATED)))
-
-    @property
-    def provisioning(self) -> bench_model.Provisioning:
-        """Pinned if dedicated and floating if shared, if nothing is said."""
-        usual = (bench_model.Provisioning.PINNED
-                 if self.guest_class is hostclass.HostClass.DEDICATED
-                 else bench_model.Provisioning.VANILLA)
-        return bench_model.Provisioning(self.get('provisioning', usual))
+#: What the file says of a tenant, by its keys; of parameters the workload's.
+TenantSpec = Mapping[str, Any]
 
 
 def tenants(specs: Sequence[TenantSpec], layout: cpu_layout.CpuLayout,
             ) -> tuple[tuple[bench_model.Tenant, ...], str]:
     """The tenants of a case on a host.
 
+    :param specs: with ``name``, ``role`` and ``workload``, which is a name
     :returns: and why they do not fit on it, '' if they do
     """
     placed = [_tenant(spec, layout) for spec in specs]
     lacking = ''
     for index, spec in enumerate(specs):
+        tenant = placed[index]
         count = _count(spec, placed, index, layout)
         if count < 1:
-            lacking = lacking or _too_few(placed[index], layout) or (
-                f'{spec.name}: an instance has '
-                f'{words.count(placed[index].size.vcpus, "vCPU")}, and the '
-                f'others leave fewer {spec.guest_class} CPUs')
-        placed[index] = dataclasses.replace(placed[index], count=max(count, 1))
+            lacking = lacking or _too_few(tenant, layout) or (
+                f'{tenant.name}: an instance has '
+                f'{words.count(tenant.size.vcpus, "vCPU")}, and the '
+                f'others leave fewer {tenant.guest_class} CPUs')
+        placed[index] = dataclasses.replace(tenant, count=max(count, 1))
     return tuple(placed), lacking or _refusal(placed, layout)
 
 
@@ -114,37 +79,38 @@ def amount_text(value: Any) -> str:
 
 def _tenant(spec: TenantSpec,
             layout: cpu_layout.CpuLayout) -> bench_model.Tenant:
-    """All but how many there are."""
-    size = _size(spec.get('size'), len(layout.of(spec.guest_class)))
-    emulator, network = spec.get('emulator_threads'), spec.get('network_cpus')
-    agent, queues = spec.get('agent'), spec.get('queues')
-    if queues and size.vcpus == 1:
-        queues = bench_model.NetworkQueues.ONE
-    return bench_model.Tenant(
-        name=spec.name, role=spec.role, workload=spec.workload.name,
-        platform=bench_model.PlatformName(spec.get('platform')),
-        provisioning=spec.provisioning, guest_class=spec.guest_class,
-        size=size, weight=spec.get('weight', 100),
-        parameters={
-            name: _amount(given.value, size.vcpus)
-            for name, given in spec.parameters.items()},
-        emulator_threads=bench_model.EmulatorThreads(emulator)
-        if emulator else None,
-        network_cpus=bench_model.NetworkCpus(network) if network else None,
-        queues=bench_model.NetworkQueues(queues) if queues else None,
-        agent=bench_model.AgentScheme(agent) if agent else None,
-        flavor=spec.get('flavor', ''))
+    """All but how many there are.
+
+    What says neither is dedicated and pinned; shared ones float, and what
+    floats is shared.
+    """
+    floats = spec.get('provisioning') == bench_model.Provisioning.VANILLA
+    guest_class = hostclass.HostClass(spec.get(
+        'class', hostclass.HostClass.SHARED if floats
+        else hostclass.HostClass.DEDICATED))
+    provisioning = (bench_model.Provisioning.PINNED
+                    if guest_class is hostclass.HostClass.DEDICATED
+                    else bench_model.Provisioning.VANILLA)
+    vcpus = _vcpus(spec['size']['vcpus'], len(layout.of(guest_class)))
+    tenant: bench_model.Tenant = decoder.decode(bench_model.Tenant, {
+        'provisioning': provisioning,
+        **{key: spec[key] for key in _AS_THEY_ARE if key in spec},
+        'guest_class': guest_class, 'size': {
+            'vcpus': vcpus, 'memory_mib': _amount(
+                spec['size']['memory_mib'], vcpus)},
+        'parameters': {name: _amount(value, vcpus)
+                       for name, value in spec['parameters'].items()}})
+    return dataclasses.replace(
+        tenant, queues=bench_model.NetworkQueues.ONE
+    ) if tenant.queues and vcpus == 1 else tenant
 
 
-def _size(value: Mapping[str, Any], cpus: int) -> bench_model.InstanceSize:
+def _vcpus(value: Any, cpus: int) -> int:
     """:param cpus: that the class has on the host"""
-    vcpus, memory = value['vcpus'], value['memory_mib']
-    if isinstance(vcpus, dict):
-        vcpus = max(1, min(vcpus['most'], cpus) if 'most' in vcpus
-                    else int(round(vcpus['share'] * cpus, 6)))
-    if isinstance(memory, dict):
-        memory = memory['per_vcpu'] * vcpus
-    return bench_model.InstanceSize(vcpus=vcpus, memory_mib=memory)
+    if isinstance(value, dict):
+        return max(1, min(value['most'], cpus) if 'most' in value
+                   else int(round(value['share'] * cpus, 6)))
+    return int(value)
 
 
 def _amount(value: Any, vcpus: int) -> bench_model.Parameter:
@@ -160,8 +126,8 @@ def _count(spec: TenantSpec, tenants: Sequence[bench_model.Tenant], index: int,
     """How many instances: 0 if there is no room for what is to fill."""
     tenant = tenants[index]
     cpus = layout.of(tenant.guest_class)
-    if 'oversubscription' in spec.settings:
-        return max(1, round(spec.get('oversubscription') * len(cpus)
+    if 'oversubscription' in spec:
+        return max(1, round(spec['oversubscription'] * len(cpus)
                             / tenant.size.vcpus)) if cpus else 0
     count = spec.get('count', 1)
     if count != 'fill':

@@ -8,6 +8,7 @@ then its own axis. Cases that the host is too small for are in the experiment
 with the reason.
 """
 
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -36,6 +37,9 @@ _AXES = ('workload', 'platform', 'provisioning', 'size', 'weight',
          'emulator_threads', 'network_cpus', 'queues', 'agent', 'flavor')
 #: What a tenant can have besides the axes.
 _OTHERS = ('class', 'count', 'oversubscription')
+#: Keys that the file and an experiment have alike.
+_SETTINGS = ('seed', 'window_seconds', 'warm_ups', 'repetitions', 'rounds',
+             'settle_seconds')
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +49,12 @@ class ExperimentOptions:
     :param platforms: instead of those of the platform axis; scenarios that
         set a platform keep it
     :param is_short: what the file has under ``short`` holds
-    :param seed: None leaves it to the file, as it does for what follows
+    :param settings: in place of the file's, by its keys
     """
 
     platforms: tuple[bench_model.PlatformName, ...] = ()
     is_short: bool = False
-    seed: int | None = None
-    repetitions: int | None = None
-    rounds: int | None = None
-    window_seconds: int | None = None
+    settings: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +120,15 @@ def _load(name: str | os.PathLike[str]) -> source.YamlDocument:
     return source.load(name)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Given:
+    """A value of the file, where it stands, and what people call it."""
+
+    value: Any
+    path: source.Path
+    text: str = ''
+
+
 class _ExperimentReader:
     """Reads a document that the schema has found good."""
 
@@ -139,101 +149,79 @@ class _ExperimentReader:
 
     def experiment(self) -> bench_model.Experiment:
         """:raises errors.InputErrors: all that is wrong"""
-        cases: list[bench_model.Case] = []
-        scenarios = self._value.get('scenarios', [{}])
-        self._check_names(scenarios)
-        for number, scenario in enumerate(scenarios):
+        cases: dict[bench_model.CaseKey, bench_model.Case] = {}
+        for number, scenario in enumerate(self._value.get('scenarios', [{}])):
             self._stop_on_errors()
-            cases += self._cases(scenario, ('scenarios', number))
+            path = ('scenarios', number) if scenario else ()
+            for case in self._cases(scenario, path):
+                if cases.setdefault(case.key, case) is not case:
+                    self._fail(f'there is a case {case.name!r} already', path,
+                               'tell them apart by names, labels or axes')
             if len(cases) > MAX_CASES:
                 self._fail(f'there are more than {MAX_CASES} cases up to '
-                           'here', ('scenarios', number))
+                           'here', path)
         baseline = {key: str(value) for key, value in
                     self._value.get('baseline', {}).items()}
-        self._check_baseline(baseline, cases)
-        copies = self._setting('copies', 1)
-        if copies > 1:
-            cases = [dataclasses.replace(case, factors={
-                **case.factors, self_test.COPY: str(number)})
-                for case in cases for number in range(1, copies + 1)]
+        self._check_baseline(baseline, cases.values())
         self._stop_on_errors()
+        settings = {**self._value, **self._short, **self._options.settings}
+        copies = [{self_test.COPY: str(number + 1)}
+                  for number in range(settings.get('copies', 0))] or [{}]
         return bench_model.Experiment(
-            name=self._value['name'], about=self._value['about'].strip(),
-            table=self._value['table'], cases=tuple(cases),
-            baseline=baseline,
-            seed=self._setting('seed', 1, self._options.seed),
-            is_race=self._value.get('race', False),
-            window_seconds=float(self._setting(
-                'window_seconds', 30.0, self._options.window_seconds)),
-            warm_ups=self._setting('warm_ups', 1),
-            repetitions=self._setting('repetitions', 2,
-                                      self._options.repetitions),
-            rounds=self._setting('rounds', 5, self._options.rounds),
-            settle_seconds=float(self._setting('settle_seconds', 2.0)))
+            name=settings['name'], about=settings['about'].strip(),
+            table=settings['table'], baseline=baseline,
+            cases=tuple(
+                dataclasses.replace(case, factors={**case.factors, **copy})
+                for case in cases.values() for copy in copies),
+            is_race=settings.get('race', False),
+            **{key: settings[key] for key in _SETTINGS if key in settings})
 
-    def _setting(self, key: str, default: Any, chosen: Any = None) -> Any:
-        """:param chosen: on the command line, None if nothing is"""
-        if chosen is not None:
-            return chosen
-        return self._short.get(key, self._value.get(key, default))
-
-    def _read_axes(self) -> dict[str, list[case_tenants.GivenValue]]:
-        axes = {axis: _listed(values, ('axes', axis))
+    def _read_axes(self) -> dict[str, list[_Given]]:
+        axes = {axis: _listed(axis, values, ('axes', axis))
                 for axis, values in self._value['axes'].items()}
         for axis, values in self._short.get('axes', {}).items():
             path = 'short', 'axes', axis
             if axis not in axes:
                 self._fail(f'{axis} is not an axis of this experiment', path,
                            schema.nearest(axis, axes), key=True)
-            axes[axis] = _listed(values, path)
+            axes[axis] = _listed(axis, values, path)
         if self._options.platforms:
             if 'platform' not in axes:
                 raise errors.InputError(
                     'this experiment does not let platforms be chosen: its '
                     'scenarios set them', errors.Location('--platform'))
-            axes['platform'] = [
-                case_tenants.GivenValue(str(platform), ('axes', 'platform'))
-                for platform in self._options.platforms]
+            axes['platform'] = _listed(
+                'platform', self._options.platforms, ('axes', 'platform'))
         return axes
-
-    def _check_names(self, scenarios: Sequence[Mapping[str, Any]]) -> None:
-        seen = set()
-        for number, scenario in enumerate(scenarios):
-            name = scenario.get('name')
-            if name in seen:
-                self._fail(f'there is a scenario {name!r} already',
-                           ('scenarios', number, 'name'))
-            seen.add(name)
 
     def _cases(self, scenario: Mapping[str, Any],
                path: source.Path) -> Iterator[bench_model.Case]:
         """The cases of one scenario, an empty one if there are none."""
-        axes = {axis: self._values(axis, scenario, path)
-                for axis in self._axes}
-        fixed = self._fixed(scenario, path)
-        texts = {axis: self._texts(axis, values)
-                 for axis, values in axes.items()}
+        # What it sets besides is the same for all of its cases.
+        axes = self._axes | {
+            axis: _listed(axis, scenario[axis], (*path, axis))
+            for axis in _AXES if axis in scenario} | {
+            axis: [given]
+            for axis, given in _parameters(scenario, path).items()
+            if axis in self._axes and axis not in _AXES}
+        lacking = self._lacking(scenario)
         # By how they print: parameters have no hash.
         seen: dict[str, Mapping[str, str]] = {}
-        for indices in itertools.islice(itertools.product(
-                *(range(len(values)) for values in axes.values())),
-                MAX_CASES + 1):
+        for values in itertools.islice(
+                itertools.product(*axes.values()), MAX_CASES + 1):
+            chosen = dict(zip(axes, values))
             factors = {'scenario': scenario['name']} if scenario else {}
-            chosen = dict(fixed)
-            for axis, index in zip(axes, indices):
-                chosen[axis] = axes[axis][index]
-                factors[axis] = texts[axis][index]
-            wishes = self._tenant_specs(scenario, path, chosen)
+            factors |= {axis: chosen[axis].text for axis in self._axes}
+            specs = self._tenant_specs(scenario, path, chosen)
             if self._errors:
                 return
-            tenants, refusal = case_tenants.tenants(wishes, self._layout)
-            refusal = refusal or self._lacking(scenario)
-            case = bench_model.Case(
-                factors=factors, tenants=tenants, skipped=refusal)
+            tenants, refusal = case_tenants.tenants(specs, self._layout)
+            refusal = refusal or lacking
             twin = seen.setdefault(repr(tenants), factors)
             if not refusal and twin is not factors:
-                case = dataclasses.replace(case, skipped=_same(factors, twin))
-            yield case
+                refusal = _same(factors, twin)
+            yield bench_model.Case(
+                factors=factors, tenants=tenants, skipped=refusal)
 
     def _lacking(self, scenario: Mapping[str, Any]) -> str:
         """What the host has not and a scenario is about, '' if none."""
@@ -246,140 +234,78 @@ class _ExperimentReader:
             self._value.get('needs'), scenario.get('needs'))
             if needed in lacks), '')
 
-    def _values(self, axis: str, scenario: Mapping[str, Any],
-                path: source.Path) -> list[case_tenants.GivenValue]:
-        if axis in _AXES and axis in scenario:
-            return _listed(scenario[axis], (*path, axis))
-        if axis not in _AXES and axis in scenario.get('parameters', {}):
-            return [case_tenants.GivenValue(scenario['parameters'][axis],
-                                            (*path, 'parameters', axis))]
-        return self._axes[axis]
-
-    def _fixed(self, scenario: Mapping[str, Any],
-               path: source.Path) -> dict[str, case_tenants.GivenValue]:
-        """What a scenario sets that is not an axis of the experiment."""
-        fixed = {}
-        for axis in _AXES:
-            if axis in scenario and axis not in self._axes:
-                values = _listed(scenario[axis], (*path, axis))
-                if len(values) > 1:
-                    self._fail(
-                        f'{axis} has several values here and is not an axis '
-                        'of the experiment', (*path, axis),
-                        f'give the experiment an axis {axis}')
-                fixed[axis] = values[0]
-        return fixed
-
-    def _texts(self, axis: str,
-               values: Sequence[case_tenants.GivenValue]) -> list[str]:
-        """What people call the values of an axis."""
-        texts = [_text(axis, given.value) for given in values]
-        if axis == 'size' and len(set(texts)) < len(texts):
-            amounts = [case_tenants.amount_text(given.value['memory_mib'])
-                       for given in values]
-            texts = [f'{text}, {amount} MiB'
-                     for text, amount in zip(texts, amounts)]
-        for index, text in enumerate(texts):
-            if text in texts[:index]:
-                self._fail(f'{text} appears twice', values[index].path,
-                           'give one of them another label'
-                           if axis == 'workload' else '')
-        return texts
-
     def _tenant_specs(
         self, scenario: Mapping[str, Any], path: source.Path,
-        chosen: Mapping[str, case_tenants.GivenValue]
+        chosen: Mapping[str, _Given],
     ) -> list[case_tenants.TenantSpec]:
         """What a scenario says of its tenants, with a value of each axis."""
-        shared = {key: case_tenants.GivenValue(scenario[key], (*path, key))
-                  for key in _OTHERS if key in scenario}
-        given = {**chosen, **shared}
-        own: dict[str, case_tenants.GivenValue] = {
-            axis: value for axis, value in chosen.items() if axis not in _AXES}
-        own |= _parameters(scenario, path)
-        wishes = []
-        for index, tenant in enumerate(scenario.get('tenants', ())):
-            wishes.append(self._tenant_spec(
-                tenant, (*path, 'tenants', index), given, own,
-                f'tenant-{index}', bench_model.Role.MEASURED))
-        if not wishes:
-            wishes.append(self._tenant_spec(
-                {}, path, given, own, scenario.get('tenant', 'instances'),
-                bench_model.Role.MEASURED))
+        own = {axis: given for axis, given in chosen.items()
+               if axis not in _AXES} | _parameters(scenario, path)
+        axes = {axis: given for axis, given in chosen.items() if axis in _AXES}
+        usual = {'role': bench_model.Role.MEASURED, **{
+            key: scenario[key] for key in _OTHERS if key in scenario}}
+        specs = [
+            self._tenant_spec({'name': f'tenant-{index}', **usual}, tenant,
+                              (*path, 'tenants', index), axes, own)
+            for index, tenant in enumerate(scenario.get('tenants', ()))
+        ] or [self._tenant_spec(
+            {'name': scenario.get('tenant', 'instances'), **usual}, {}, path,
+            axes, own)]
         if 'neighbours' in scenario:
-            below = *path, 'neighbours'
-            wishes.append(self._tenant_spec(
-                scenario['neighbours'], below, chosen, own, 'neighbours',
-                bench_model.Role.NEIGHBOUR))
-        self._check_tenants(wishes, path)
-        return [wish for wish in wishes if wish is not None]
+            specs.append(self._tenant_spec(
+                {'name': 'neighbours', 'role': bench_model.Role.NEIGHBOUR},
+                scenario['neighbours'], (*path, 'neighbours'), axes, own))
+        names = [spec['name'] for spec in specs]
+        for name in {name for name in names if names.count(name) > 1}:
+            self._fail(f'several tenants are called {name}', path,
+                       'give each a name of its own')
+        return specs
 
-    def _tenant_spec(self, tenant: Mapping[str, Any], path: source.Path,
-                     given: Mapping[str, case_tenants.GivenValue],
-                     own: Mapping[str, case_tenants.GivenValue], name: str,
-                     role: bench_model.Role) -> case_tenants.TenantSpec | None:
+    def _tenant_spec(
+        self, usual: Mapping[str, Any], tenant: Mapping[str, Any],
+        path: source.Path, axes: Mapping[str, _Given],
+        own: Mapping[str, _Given],
+    ) -> case_tenants.TenantSpec:
         """One tenant.
 
-        :param given: what holds unless it says otherwise
+        :param usual: what holds, like the axes, unless it says otherwise
         :param own: parameters of the workload of the case; they are not for
             a tenant that has its own workload
         """
-        settings = {**given, **{
-            key: case_tenants.GivenValue(value, (*path, key))
-            for key, value in tenant.items()}}
+        settings = {**usual, **{axis: given.value for axis, given
+                                in axes.items()}, **tenant}
         for needed in ('workload', 'platform', 'size'):
             if needed not in settings:
                 self._fail(f'{needed} is missing', path,
                            'give it here, or as an axis')
-                return None
-        workload = self._workload(settings['workload'])
+                return settings
+        place = ((*path, 'workload') if 'workload' in tenant
+                 else axes['workload'].path)
+        named = settings['workload']
+        if isinstance(named, str):
+            named = {'name': named}
+        workload = self._workloads.get(named['name'])
         if workload is None:
-            return None
+            self._fail(f'there is no workload {named["name"]}', place,
+                       schema.nearest(named['name'], self._workloads))
+            return settings
         parameters = {
             **_parameters(self._value, (), workload.name),
-            **_parameters(settings['workload'].value,
-                          settings['workload'].path),
+            **_parameters(named, place),
             **({} if 'workload' in tenant else own),
             **_parameters(tenant, path),
             **_parameters(self._short, ('short',), workload.name)}
-        self._check_parameters(workload, parameters)
-        return case_tenants.TenantSpec(
-            name=tenant.get('name', name),
-            role=role, workload=workload, settings=settings,
-            parameters=parameters)
-
-    def _workload(
-            self,
-            given: case_tenants.GivenValue) -> bench_model.Workload | None:
-        is_name = isinstance(given.value, str)
-        name = given.value if is_name else given.value['name']
-        if name not in self._workloads:
-            self._fail(f'there is no workload {name}',
-                       given.path if is_name else (*given.path, 'name'),
-                       schema.nearest(name, self._workloads))
-        return self._workloads.get(name)
-
-    def _check_parameters(
-        self, workload: bench_model.Workload,
-        parameters: Mapping[str, case_tenants.GivenValue],
-    ) -> None:
         # What is a multiple of the vCPUs becomes a whole number.
-        plain = {name: 1 if isinstance(given.value, dict) else given.value
-                 for name, given in parameters.items()}
-        problems = workload_catalogue.parameter_problems(workload, plain)
-        for name, is_key, message, advice in problems:
+        for name, is_key, message, advice in (
+                workload_catalogue.parameter_problems(workload, {
+                    name: 1 if isinstance(given.value, dict) else given.value
+                    for name, given in parameters.items()})):
             self._fail(message, parameters[name].path, advice, key=is_key)
-
-    def _check_tenants(self, wishes: Sequence[case_tenants.TenantSpec | None],
-                       path: source.Path) -> None:
-        names = [wish.name for wish in wishes if wish is not None]
-        for name in names:
-            if names.count(name) > 1:
-                self._fail(f'several tenants are called {name}', path,
-                           'give each a name of its own')
+        return {**settings, 'workload': workload.name, 'parameters': {
+            name: given.value for name, given in parameters.items()}}
 
     def _check_baseline(self, baseline: Mapping[str, str],
-                        cases: Sequence[bench_model.Case]) -> None:
+                        cases: Collection[bench_model.Case]) -> None:
         if self._errors or not baseline or any(
                 baseline.items() <= case.factors.items() for case in cases):
             return
@@ -401,23 +327,29 @@ class _ExperimentReader:
         bench_errors.raise_all(tuple(self._errors.values()))
 
 
-def _listed(values: Sequence[Any],
-            path: source.Path) -> list[case_tenants.GivenValue]:
-    return [case_tenants.GivenValue(value, (*path, index))
-            for index, value in enumerate(values)]
+def _listed(axis: str, values: Sequence[Any],
+            path: source.Path) -> list[_Given]:
+    """The values of an axis."""
+    texts = [_text(axis, value) for value in values]
+    if axis == 'size' and len(set(texts)) < len(texts):
+        texts = [f'{text}, '
+                 f'{case_tenants.amount_text(value["memory_mib"])} MiB'
+                 for text, value in zip(texts, values)]
+    return [_Given(value, (*path, index), text)
+            for index, (value, text) in enumerate(zip(values, texts))]
 
 
-def _parameters(value: Any, path: source.Path,
-                below: str = '') -> dict[str, case_tenants.GivenValue]:
+def _parameters(value: Mapping[str, Any], path: source.Path,
+                below: str = '') -> dict[str, _Given]:
     """The parameters in a mapping of the file, if it has any.
 
     :param below: the workload by whose name they stand, '' if they do not
     """
-    given = value.get('parameters', {}) if isinstance(value, Mapping) else {}
-    path = *path, 'parameters'
+    given, path = value.get('parameters', {}), (*path, 'parameters')
     if below:
         given, path = given.get(below, {}), (*path, below)
-    return {name: case_tenants.GivenValue(parameter, (*path, name))
+    return {name: _Given(parameter, (*path, name),
+                         case_tenants.amount_text(parameter))
             for name, parameter in given.items()}
 
 

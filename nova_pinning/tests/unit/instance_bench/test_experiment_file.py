@@ -306,8 +306,8 @@ class TestOptions(TestCase):
         self.assertEqual(3, len(found.cases))
 
     def test_numbers(self):
-        found = self.read(self.DOCUMENT, is_short=True, seed=0,
-                          repetitions=5)
+        found = self.read(self.DOCUMENT, is_short=True,
+                          settings={'seed': 0, 'repetitions': 5})
         self.assertEqual((5, 0), (found.repetitions, found.seed))
 
     def test_platforms(self):
@@ -342,15 +342,16 @@ class TestErrors(TestCase):
         ({'axes': {'platform': ['xen']}}, 'axes.platform[0]: xen is not one'),
         ({'axes': {'threads': ['many']}},
          "axes.threads[0]: 'many' is not a whole number"),
-        ({'axes': {'threads': [1, 1]}}, 'axes.threads[1]: 1 appears '
-         'twice'),
+        ({'axes': {'threads': [1, 1]}},
+         "there is a case 'spin / cn / 1 / 1' already"),
         ({'axes': {'workload': ['spin', {'name': 'spin'}]}},
-         'axes.workload[1]: spin appears twice; give one of them another '
-         'label'),
+         "there is a case 'spin / cn / 1' already; tell them apart by names, "
+         'labels or axes'),
         ({'scenarios': [{'name': 'a'}, {'name': 'a'}]},
-         "scenarios[1].name: there is a scenario 'a' already"),
+         "scenarios[1]: there is a case 'a / spin / cn / 1' already"),
+        # What is no axis of the experiment tells no cases apart.
         ({'scenarios': [{'name': 'a', 'weight': [1000, 2]}]},
-         'scenarios[0].weight: weight has several values here'),
+         "scenarios[0]: there is a case 'a / spin / cn / 1' already"),
         ({'scenarios': [{'name': 'a', 'tenants': [
             {'name': 'x'}, {'name': 'x'}]}]},
          'scenarios[0]: several tenants are called x'),
