@@ -50,7 +50,6 @@ _MAX_WINDOW_SECONDS = 3600
 _MAX_SECONDS = 24 * 60 * 60
 #: Of cases that are left out for the same reason.
 _NAMES_SHOWN = 2
-_SIZE = 'size'
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -193,26 +192,19 @@ def _chosen(experiment: bench_model.Experiment,
 
     :raises errors.InputError: if it names what there is not
     """
-    where = errors.Location('--only')
     chosen: dict[str, set[str]] = {}
     for text in only:
-        factor, equals, value = text.partition('=')
-        if not equals:
-            raise errors.InputError(f'{text!r} is not a factor with a value',
-                                    where, 'write it like workload=stream')
-        known = list(dict.fromkeys(
+        factor, _equals, value = text.partition('=')
+        known = dict.fromkeys(
             case.factors[factor] for case in experiment.cases
-            if factor in case.factors))
-        if not known:
-            factors = list(dict.fromkeys(
-                name for case in experiment.cases for name in case.factors))
-            raise errors.InputError(f'there is no factor {factor!r}', where,
-                                    common_options.known(factors))
+            if factor in case.factors)
         if value not in known:
-            # They have commas in them.
+            # Values have commas in them.
             raise errors.InputError(
-                f'no case has {factor} {value!r}', where,
-                common_options.known(list(map(repr, known)), 20))
+                f'no case has {factor} {value!r}', errors.Location('--only'),
+                common_options.known(list(map(repr, known)) or list(
+                    dict.fromkeys(name for case in experiment.cases
+                                  for name in case.factors)), 20))
         chosen.setdefault(factor, set()).add(value)
     return lambda case: all(case.factors.get(factor) in values
                             for factor, values in chosen.items())
@@ -309,16 +301,18 @@ def _list(prepared: experiment_file.Prepared,
     printing.say('CPUs: ' + ', '.join(
         f'{name} {cpus or "none"}'
         for name, cpus in prepared.layout.as_mapping().items()), console)
-    differ = [factor for factor in experiment.cases[0].factors
-              if len({case.factors[factor] for case in experiment.cases}) > 1]
-    alike = [f'{factor} {_value(factor, experiment.cases)}'
-             for factor in experiment.cases[0].factors if factor not in differ]
+    first = experiment.cases[0].factors
+    alike = {factor: value for factor, value in first.items()
+             if all(case.factors[factor] == value
+                    for case in experiment.cases)}
     if alike:
-        printing.say(f'all cases: {", ".join(alike)}', console)
+        printing.say('all cases: ' + ', '.join(
+            f'{factor} {value}' for factor, value in alike.items()), console)
     console.print()
+    differ = [factor for factor in first if factor not in alike]
     typed_table.show(
         [*differ, 'instances', 'takes'],
-        [[*(_value(factor, [case]) for factor in differ), _instances(case),
+        [[*(case.factors[factor] for factor in differ), _instances(case),
           _takes(case, left.get(case.name))] for case in cases], console)
     _show_skipped(cases, console)
     console.print()
@@ -331,40 +325,20 @@ def _list(prepared: experiment_file.Prepared,
                  console)
 
 
-def _value(factor: str, cases: Sequence[bench_model.Case]) -> str:
-    """What a factor is in cases that are alike in it: sizes as they are here.
-    """
-    text = cases[0].factors[factor]
-    if factor != _SIZE or text.isdecimal():
-        return text
-    sizes = sorted({tenant.size.vcpus for case in cases
-                    for tenant in case.tenants
-                    if tenant.role is bench_model.Role.MEASURED})
-    if len(sizes) == 1:
-        return f'{words.count(sizes[0], "vCPU")} ({text})'
-    return f'{sizes[0]} to {words.count(sizes[-1], "vCPU")} ({text})'
-
-
 def _without_baseline(before: bench_model.Results,
                       is_chosen: Callable[[bench_model.Case], bool]) -> str:
     """Why there will be no ratios, '' if there will be."""
-    baseline = before.experiment.baseline.items()
-    cases = [case for case in before.experiment.cases
-             if baseline <= case.factors.items()]
-    if not baseline or any(
-            is_chosen(case) and not case.skipped
-            for case in cases) or any(baseline <= measurement.factors.items()
-                                      for measurement in before.measurements):
+    baseline = before.experiment.baseline
+    measured = [*(case.factors for case in before.experiment.cases
+                  if is_chosen(case) and not case.skipped),
+                *(measurement.factors for measurement in before.measurements)]
+    if not baseline or any(baseline.items() <= factors.items()
+                           for factors in measured):
         return ''
-    named = ', '.join(f'{factor} {value}' for factor, value in baseline)
-    if not cases:
-        platform = before.experiment.baseline.get('platform')
-        return (f'no ratios: the baseline ({named}) is not among the cases'
-                + (f'; add --platform {platform}' if platform else ''))
-    if all(case.skipped for case in cases):
-        return f'no ratios: the baseline ({named}) is skipped'
-    return (f'no ratios until the baseline ({named}) is measured, which '
-            '--only leaves out')
+    named = ', '.join(f'{factor} {value}'
+                      for factor, value in baseline.items())
+    return (f'no ratios: the baseline ({named}) is neither among these cases '
+            'nor measured already; see --platform and --only')
 
 
 def _as_dict(case: bench_model.Case, seconds: float | None) -> dict[str, Any]:
@@ -378,10 +352,13 @@ def _as_dict(case: bench_model.Case, seconds: float | None) -> dict[str, Any]:
 
 
 def _instances(case: bench_model.Case) -> str:
+    """'1 enterprise of 2 vCPUs, 3 shared of 1 vCPU'."""
     # The name of a tenant that has none.
     return ', '.join(
-        '1 instance' if (tenant.count, tenant.name) == (1, 'instances')
-        else f'{tenant.count} {tenant.name}' for tenant in case.tenants)
+        ('1 instance' if (tenant.count, tenant.name) == (1, 'instances')
+         else f'{tenant.count} {tenant.name}')
+        + f' of {words.count(tenant.size.vcpus, "vCPU")}'
+        for tenant in case.tenants)
 
 
 def _takes(case: bench_model.Case, seconds: float | None) -> str:

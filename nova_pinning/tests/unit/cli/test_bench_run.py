@@ -145,9 +145,9 @@ class TestRun(TestCase):
         self.assertEqual(4, len(results_file.read(self.output).measurements))
 
     @ddt.data(
-        ('threads', "--only: 'threads' is not a factor with a value"),
-        ('thread=1', "--only: there is no factor 'thread'; there are "
-         'workload, platform, size, threads'),
+        ('threads', "--only: no case has threads ''; there are '1', '2'"),
+        ('thread=1', "--only: no case has thread '1'; there are workload, "
+         'platform, size, threads'),
         ('threads=3', "--only: no case has threads '3'; there are '1', '2'"))
     @ddt.unpack
     def test_only_what_there_is_not(self, only, said):
@@ -172,7 +172,7 @@ class TestRun(TestCase):
         self.assertEqual(0, done.status)
         self.assertIn('all cases: workload spin, platform cn, size 1',
                       done.out)
-        self.assertIn('1x       1 instance  skipped', done.out)
+        self.assertIn('1x       1 instance of 1 vCPU  skipped', done.out)
         self.assertIn('is the same on this host as threads 1', done.out)
         self.assertIn('about 64 s in all', done.out)
         self.assertIn('not looked at: whether the platforms', done.out)
@@ -185,18 +185,13 @@ class TestRun(TestCase):
         sizes = [{'vcpus': {'most': 16}, 'memory_mib': 64},
                  {'vcpus': 1, 'memory_mib': 64}]
         done = self.run_bench('--dry-run', axes={'size': sizes})
-        self.assertIn('\n4 vCPUs (up to 16)  ', done.out)
-        self.assertIn('\n1  ', done.out)
-        done = self.run_bench('--dry-run', axes={'size': sizes[:1]},
-                              scenarios=[{'name': 'a', 'class': 'shared'},
-                                         {'name': 'b'}])
-        self.assertIn('size 2 to 4 vCPUs (up to 16)', done.out)
+        self.assertIn('\nup to 16  1 instance of 4 vCPUs  ', done.out)
+        self.assertIn('\n1         1 instance of 1 vCPU   ', done.out)
 
     @ddt.data(
-        (('--platform', 'vm'), 'no ratios: the baseline (platform bm) is not '
-         'among the cases; add --platform bm'),
-        (('--only', 'platform=cn'), 'no ratios until the baseline (platform '
-         'bm) is measured, which --only leaves out'),
+        (('--platform', 'vm'), 'no ratios: the baseline (platform bm) is '
+         'neither among these cases nor measured already; see --platform'),
+        (('--only', 'platform=cn'), 'no ratios: the baseline (platform bm)'),
         ((), ''), (('--platform', 'bm', '--platform', 'vm'), ''))
     @ddt.unpack
     def test_dry_run_without_baseline(self, argv, said):
