@@ -6,8 +6,9 @@ import itertools
 import pathlib
 from typing import Self
 
+from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import platform_interface
-from nova_pinning.instance_bench.platforms import runc
+from nova_pinning.instance_bench.platforms import cgroups
 from nova_pinning.instance_bench import workspace
 
 
@@ -20,7 +21,7 @@ class Holder:
         self._numbers = itertools.count()
 
     def __enter__(self) -> Self:
-        workspace.clear_left_over(runc.clear)
+        workspace.clear_left_over(_clear)
         self._workspace = workspace.Workspace()
         return self
 
@@ -30,7 +31,7 @@ class Holder:
         with contextlib.ExitStack() as stack:
             if self._workspace:
                 stack.callback(self._workspace.unlock)
-                stack.callback(runc.clear, self._workspace.path)
+                stack.callback(_clear, self._workspace.path)
             for instance in self._instances:
                 stack.callback(instance.close)
         self._instances.clear()
@@ -40,3 +41,15 @@ class Holder:
     def _directory(self) -> pathlib.Path:
         assert self._workspace is not None
         return self._workspace.path
+
+
+def _clear(space: pathlib.Path) -> None:
+    """Remove what is left of a run: control groups and files.
+
+    Instances have ended with it, since their standard input has.
+
+    :param space: its directory
+    :raises bench_errors.BenchError: if something is still mounted
+    """
+    cgroups.sweep(machine_files.Tree(), space.name)
+    workspace.remove(space)

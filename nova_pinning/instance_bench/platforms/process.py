@@ -7,13 +7,9 @@ of a pipe that nobody else holds; and with it the kernel ends all others, what
 has made itself a daemon included.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Sequence
-import contextlib
 import os
 import pathlib
-import selectors
 import shlex
 import subprocess
 import tempfile
@@ -28,7 +24,6 @@ from nova_pinning.instance_bench import platform_interface
 KEEPER = 'exec 3<&0; cat <&3 >/dev/null & wait $!'
 _IN_WORK = 'cd "$1" && exec /bin/sh -c "$2"'
 _MOST_OUTPUT = 16 * 1024 * 1024
-_END_SECONDS = 10.0
 _SIGNALS = range(129, 193)
 
 
@@ -114,40 +109,6 @@ def members(tree: machine_files.Tree, first: int) -> list[int]:
         int(name) for name in tree.names('/proc') if own and name.isdecimal()
         and tree.link_name(f'/proc/{name}/ns/pid') == own
         and tree.link_name(f'/proc/{name}/exe'))
-
-
-@contextlib.contextmanager
-def watched(pid: int) -> Iterator[Callable[[], None]]:
-    """Watch a process, be it a child or not.
-
-    The kernel tells of the end of a PID namespace's first process when the
-    others have ended: see ``zap_pid_ns_processes`` in kernel/pid_namespace.c.
-
-    :param pid: it may have ended; 0 is none, and that has ended
-    :returns: waits for its end, and raises
-        :class:`bench_errors.InstanceError` if it does not come
-    """
-    try:
-        descriptor = os.pidfd_open(pid) if pid else None
-    except ProcessLookupError:
-        descriptor = None
-    if descriptor is None:
-        yield lambda: None
-        return
-
-    def wait() -> None:
-        # Not select.poll(), which eventlet takes away; nova before 2026.1
-        # has it patch the whole process.
-        with selectors.DefaultSelector() as selector:
-            selector.register(descriptor, selectors.EVENT_READ)
-            if not selector.select(_END_SECONDS):
-                raise bench_errors.InstanceError(
-                    f'process {pid} does not end', 'kill it by hand')
-
-    try:
-        yield wait
-    finally:
-        os.close(descriptor)
 
 
 def untranslated() -> dict[str, str]:

@@ -5,7 +5,7 @@ import dataclasses
 import json
 import os
 import pathlib
-import subprocess
+import signal
 from unittest import mock
 
 import ddt
@@ -19,8 +19,7 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import cgroups
 from nova_pinning.instance_bench.platforms import container
-from nova_pinning.instance_bench.platforms import process
-from nova_pinning.instance_bench.platforms import runc
+from nova_pinning.instance_bench.platforms import local
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench.workloads import programs
 from nova_pinning.instance_bench import workspace
@@ -30,8 +29,6 @@ from nova_pinning.tests.unit import unit_base
 cpus = cpuset.CpuSet.parse
 VANILLA = bench_model.Provisioning.VANILLA
 
-# What tests put something else in the place of.
-_POPEN = subprocess.Popen
 V1 = '''
 cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0
 cgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0
@@ -40,8 +37,6 @@ cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
 /dev/sda1 / ext4 rw 0 0
 '''
 V2 = 'cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n'
-LIMITS = cgroups.CgroupLimits(cpus=cpus('2,10'), weight=50, memory_mib=512,
-                              quota_us=150_000)
 
 
 def tenant(**values):
@@ -53,28 +48,22 @@ class LimitsTestCase(unit_base.TestCase):
 
     @ddt.data(
         # Pinned: the CPUs say it all.
-        (bench_model.Provisioning.PINNED, 2, '2,10', None),
+        (bench_model.Provisioning.PINNED, 2, '2,10', {}),
         # Floating over more CPUs than it has vCPUs.
-        (VANILLA, 2, '2-5', 200_000),
-        (VANILLA, 4, '2-5', None), (VANILLA, 6, '2-5', None))
+        (VANILLA, 2, '2-5', {'period': 100_000, 'quota': 200_000}),
+        (VANILLA, 4, '2-5', {}), (VANILLA, 6, '2-5', {}))
     @ddt.unpack
-    def test_quota(self, provisioning, vcpus, where, expected):
-        found = cgroups.limits(
-            tenant(provisioning=provisioning,
+    def test_version_1(self, provisioning, vcpus, where, quota):
+        found = cgroups.resources(
+            tenant(provisioning=provisioning, weight=50,
                    size=bench_model.InstanceSize(vcpus=vcpus, memory_mib=7)),
-            cpus(where))
-        self.assertEqual(expected, found.quota_us)
-        self.assertEqual(7, found.memory_mib)
-
-    def test_version_1(self):
+            cpus(where), 1)
         self.assertEqual(
-            {'cpu': {'cpus': '2,10', 'shares': 512, 'period': 100_000,
-                     'quota': 150_000},
-             'memory': {'limit': 512 * 1024 * 1024}},
-            cgroups.resources(LIMITS, 1))
+            {'cpu': {'cpus': where, 'shares': 512, **quota},
+             'memory': {'limit': 7 * 1024 * 1024}}, found)
 
     def test_version_2(self):
-        found = cgroups.resources(LIMITS, 2)
+        found = cgroups.resources(tenant(weight=50), cpus('0'), 2)
 
         self.assertEqual({'cpu.weight': '50'}, found['unified'])
         self.assertNotIn('shares', found['cpu'])
@@ -82,8 +71,8 @@ class LimitsTestCase(unit_base.TestCase):
     @ddt.data((100, 1024), (50, 512), (1, 10), (10_000, 102_400))
     @ddt.unpack
     def test_shares_keep_ratios(self, weight, shares):
-        self.assertEqual(shares, cgroups.limits(
-            tenant(weight=weight), cpus('0')).shares)
+        self.assertEqual(shares, cgroups.resources(
+            tenant(weight=weight), cpus('0'), 1)['cpu']['shares'])
 
     @ddt.data(0, -1, 10_001)
     def test_no_weight(self, weight):
@@ -92,7 +81,6 @@ class LimitsTestCase(unit_base.TestCase):
         self.assertIn(str(weight), str(error))
 
 
-@ddt.ddt
 class HierarchiesTestCase(unit_base.TestCase):
 
     def setUp(self):
@@ -100,44 +88,21 @@ class HierarchiesTestCase(unit_base.TestCase):
         self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.tree = machine_files.Tree(self.root)
 
-    def mounted(self, text, controllers=''):
+    def mounted(self, text):
         (self.root / 'proc').mkdir()
         (self.root / 'proc/mounts').write_text(text)
         for line in text.split('\n'):
             if 'cgroup' in line:
                 (self.root / line.split()[1][1:]).mkdir(
                     parents=True, exist_ok=True)
-        if controllers:
-            (self.root / 'sys/fs/cgroup/cgroup.controllers').write_text(
-                controllers)
 
     def test_version_1_beside_2(self):
         self.mounted(V1)
         self.assertEqual(1, cgroups.version(self.tree))
 
     def test_version_2(self):
-        self.mounted(V2, 'cpuset cpu io memory pids')
+        self.mounted(V2)
         self.assertEqual(2, cgroups.version(self.tree))
-
-    @ddt.data(
-        ('', '', 'no cpu controller'),
-        (V2, 'cpu memory pids', 'no cpuset controller'),
-        (V2, '', 'no cpu controller'),
-        (V1.replace('rw,relatime,cpuset', 'ro,cpuset'), '', 'cpuset'))
-    @ddt.unpack
-    def test_what_cannot_be_used(self, text, controllers, words):
-        self.mounted(text, controllers)
-        error = self.assertRaises(
-            errors.InputError, cgroups.version, self.tree)
-        self.assertIn(words, str(error))
-        self.assertTrue(error.advice)
-
-    def test_not_writable(self):
-        self.mounted(V1)
-        with mock.patch.object(os, 'access', return_value=False):
-            error = self.assertRaises(
-                errors.InputError, cgroups.version, self.tree)
-        self.assertIn('as root', error.advice)
 
     def test_sweep(self):
         self.mounted(V1)
@@ -163,7 +128,7 @@ class RootTestCase(unit_base.TestCase):
         (of / 'bin').symlink_to('usr/bin')
         (of / 'vmlinuz').write_text('')
 
-        binds = runc.make_root(root, of)
+        binds = container.make_root(root, of)
 
         self.assertEqual({f'/{name}': str(of / name)
                           for name in ('etc', 'usr')}, binds)
@@ -173,170 +138,138 @@ class RootTestCase(unit_base.TestCase):
              'etc', 'usr'}, set(os.listdir(root)))
 
 
-class FakeProcess:
-    """A runtime that is started, and whatever it is asked."""
-
-    def __init__(self, states=(), said=b'', status=None):
-        self.states = list(states)
-        self.said = said
-        self.status = status
-        self.started = []
-        self.ran = []
-
-    def popen(self, arguments, **options):
-        self.started.append(list(arguments))
-        options['stdout'].write(self.said)
-        options['stdout'].flush()
-        made = mock.Mock(spec=_POPEN)
-        made.poll.return_value = self.status
-        return made
-
-    def run(self, arguments, seconds=0.0):
-        self.ran.append(list(arguments))
-        if 'state' in arguments:
-            state = self.states.pop(0) if self.states else None
-            if state is None:
-                raise bench_errors.BenchError('there is none')
-            return state
-        return ''
-
-
-@ddt.ddt
-class RuntimesTestCase(unit_base.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.bundle = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        (self.bundle / 'root').mkdir()
-        self.binds = {'/usr': '/usr', '/bench': str(self.bundle),
-                      '/programs': '/built'}
-
-    def use(self, fake):
-        self.useFixture(fixtures.MonkeyPatch('subprocess.Popen', fake.popen))
-        self.useFixture(fixtures.MockPatchObject(
-            process, 'run', side_effect=fake.run))
-        self.useFixture(fixtures.MonkeyPatch('time.sleep', lambda _s: None))
-        return fake
-
-    def test_a_bundle(self):
-        fake = self.use(FakeProcess([
-            None, '{"status": "created", "pid": 7}',
-            '{"status": "running", "pid": 7}']))
-        runtime = runc.Runc(self.bundle / 'state', 2)
-
-        runtime.start('one-0', self.bundle, self.binds, LIMITS)
-
-        # It was waited for.
-        self.assertEqual([], fake.states)
-        self.assertEqual(
-            [['runc', '--root', str(self.bundle / 'state'), 'run',
-              '--bundle', str(self.bundle), 'one-0']], fake.started)
-        found = json.loads((self.bundle / 'config.json').read_text())
-        self.assertEqual('/nova-pinning-bench/one-0',
-                         found['linux']['cgroupsPath'])
-        self.assertEqual(cgroups.resources(LIMITS, 2), {
-            name: value for name, value
-            in found['linux']['resources'].items() if name != 'devices'})
-        self.assertTrue(found['root']['readonly'])
-        mounts = {one['destination']: one for one in found['mounts']}
-        for target, source in self.binds.items():
-            self.assertEqual(source, mounts[target]['source'])
-            self.assertEqual(target != '/bench',
-                             'ro' in mounts[target]['options'])
-        # It has the network of the host.
-        self.assertNotIn({'type': 'network'}, found['linux']['namespaces'])
-        self.assertIn({'type': 'pid'}, found['linux']['namespaces'])
-
-    def test_exec(self):
-        self.assertEqual(
-            ('exec', '--env=A=b c', 'one-0'),
-            runc.Runc(pathlib.Path('/s'), 1).exec('one-0', {'A': 'b c'})[3:])
-
-    @ddt.data(
-        (b'time="now" level=error msg="no such cgroup"\n', 'no such cgroup'),
-        (b'', 'it does not start'))
-    @ddt.unpack
-    def test_one_that_does_not_start(self, said, reason):
-        fake = self.use(FakeProcess(said=said, status=1))
-        error = self.assertRaises(
-            bench_errors.InstanceError,
-            runc.Runc(self.bundle / 'state', 1).start, 'one-0', self.bundle,
-            self.binds, LIMITS)
-        self.assertEqual(f'runc: {reason}', str(error))
-        self.assertIn('delete', fake.ran[-1])
+#: Stands for runc: says what it was told, and keeps what it was told to.
+RUNC = """#!/bin/sh
+echo "$@" >>{log}
+while [ $# -gt 0 ]; do
+    case $1 in
+    --version) echo runc version 1.1; exit ;;
+    --bundle) bundle=$2 ;;
+    --pid-file) pid_file=$2 ;;
+    exec) shift 2; exec "$@" ;;
+    esac
+    shift
+done
+echo 'time="now" level=warning msg="cannot clean up"' >&2
+{answer}
+"""
+RUNS = 'echo $$ >"$pid_file"; exec cat'
 
 
 @ddt.ddt
 class PlatformTestCase(unit_base.TestCase):
 
+    answer = RUNS
+
     def setUp(self):
         super().setUp()
+        self.home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_pinning.instance_bench.workspace.PARENT', pathlib.Path(
-                self.useFixture(fixtures.TempDir()).path)))
+            'nova_pinning.instance_bench.workspace.PARENT', self.home))
         self.useFixture(fixtures.MockPatchObject(
-            cgroups, 'version', return_value=1))
+            cgroups, 'version', return_value=2))
         self.useFixture(fixtures.MockPatchObject(cgroups, 'sweep'))
+        self.log = self.home / 'log'
 
-    def request(self, **values):
-        one = tenant(**values)
+    def request(self, where=None, **values):
+        places = cpus(where or str(min(os.sched_getaffinity(0))))
         return platform_interface.InstanceRequest(
-            name='a-0', tenant=one, workload=local_instances.WORKLOAD,
-            instance_cpus=platform_interface.InstanceCpus(vcpus=(cpus('1'),),
-                                                          emulator=cpus('1')))
+            name='a-0', tenant=tenant(**values),
+            workload=local_instances.WORKLOAD,
+            instance_cpus=platform_interface.InstanceCpus(
+                vcpus=(places,), emulator=places))
 
     def platform(self):
-        platform = container.ContainerPlatform(settings.PlatformSettings())
+        """One whose runc is a script, which keeps to the CPUs of this test."""
+        bin_ = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        (bin_ / 'runc').write_text(RUNC.format(
+            log=self.log, answer=self.answer))
+        (bin_ / 'runc').chmod(0o755)
+        self.useFixture(fixtures.EnvironmentVariable(
+            'PATH', f'{bin_}:{os.environ["PATH"]}'))
+        # A command fails in /bench/work, which is not there.
         self.useFixture(fixtures.MockPatchObject(
-            platform, '_trial', side_effect=self.trial))
+            container.ContainerInstance, 'settle'))
+        self.useFixture(fixtures.MockPatchObject(
+            container.ContainerInstance, 'affinities',
+            lambda instance: [bench_model.Affinity(
+                thread='x', asked=instance.cpus, seen=cpus(self.seen)
+                if self.seen else instance.cpus)]))
+        platform = container.ContainerPlatform(settings.PlatformSettings())
         self.addCleanup(platform.__exit__)
         return platform.__enter__()
 
-    def trial(self, _runtime, _cpus):
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        return self.outcome
-
-    #: The CPUs that the trial gets.
-    outcome = cpus('1')
-    installed = ('runc', 'spin')
+    #: The CPUs that instances get, those that they are to have by default.
+    seen = ''
 
     def check(self, *requests):
-        with mock.patch('shutil.which', side_effect=lambda name, path=None:
-                        name if name in self.installed else None):
-            platform = self.platform()
-            platform.check(requests or [self.request()])
+        platform = self.platform()
+        platform.check(requests or [self.request()])
         return platform
 
     def refused(self, *requests):
         return self.assertRaises(errors.InputError, self.check, *requests)
 
+    def test_a_bundle(self):
+        platform = self.check()
+        only, = platform.launch([self.request(where='1-2', weight=50)])
+        bundle = only._directory
+        found = json.loads((bundle / 'config.json').read_text())
+        identity = f'{bundle.parent.name}-{bundle.name}'
+        self.assertEqual(f'/nova-pinning-bench/{identity}',
+                         found['linux']['cgroupsPath'])
+        self.assertEqual(
+            cgroups.resources(tenant(weight=50), cpus('1-2'), 2), {
+                name: value for name, value
+                in found['linux']['resources'].items() if name != 'devices'})
+        self.assertTrue(found['root']['readonly'])
+        mounts = {one['destination']: one for one in found['mounts']}
+        self.assertEqual(str(bundle), mounts['/bench']['source'])
+        for target in '/usr', '/programs', '/bench':
+            self.assertEqual(target != '/bench',
+                             'ro' in mounts[target]['options'])
+        # It has the network of the host.
+        self.assertNotIn({'type': 'network'}, found['linux']['namespaces'])
+        self.assertIn({'type': 'pid'}, found['linux']['namespaces'])
+        self.assertEqual(('exec', identity), only._enter[-2:])
+        self.assertIn('HOME=/bench/work', found['process']['env'])
+
+    def test_it_ends_with_its_input(self):
+        only, = self.check().launch([self.request()])
+        self.assertIsNone(only._keeper.poll())
+        only.close()
+        self.assertEqual(0, only._keeper.poll())
+        self.assertFalse(only._directory.exists())
+
     def test_one_that_does_not_work(self):
-        self.outcome = bench_errors.BenchError('runc: not permitted')
-        self.assertIn('runc: not permitted', str(self.refused()))
+        self.answer = ('echo \'time="now" level=error msg="not permitted"\' '
+                       '>&2; exit 1')
+        error = self.refused()
+        self.assertEqual('a trial does not start: runc: not permitted',
+                         error.message)
+        self.assertIn('as root', error.advice)
 
     def test_other_cpus(self):
-        self.outcome = cpus('0')
-        self.assertIn('got CPUs 0 instead of 1', str(self.refused()))
+        self.seen = '7'
+        self.assertIn('got CPUs 7 instead of', str(self.refused()))
+
+    def test_what_was_tried_is_not_tried_again(self):
+        platform = self.check(self.request('0-1'))
+        for where, count in ('1', 1), ('1-2', 2), ('2', 2):
+            platform.check([self.request(where)])
+            self.assertEqual(count, self.log.read_text().count(' run '))
 
     def test_it_is_not_installed(self):
-        self.installed = ()
-        self.assertIn('install runc', self.refused().advice)
+        with mock.patch('shutil.which', return_value=None):
+            self.assertIn('install runc', self.refused().advice)
 
-    @ddt.data(
-        ({'weight': 0}, 'weight 0'),
-        ({'network_cpus': bench_model.NetworkCpus.VCPUS}, 'network_cpus'))
-    @ddt.unpack
-    def test_what_it_cannot_do(self, values, words):
-        error = self.assertRaises(errors.InputError, self.check,
-                                  self.request(**values))
-        self.assertIn(words, str(error))
+    def test_network_cpus(self):
+        self.assertIn('network_cpus', str(self.refused(
+            self.request(network_cpus=bench_model.NetworkCpus.VCPUS))))
 
     def test_versions_of_what_is_measured(self):
         workload = dataclasses.replace(
-            local_instances.WORKLOAD, programs={'spin': 'spinner'})
-        self.useFixture(fixtures.MockPatchObject(
-            runc.Runc, 'version', return_value='1.1'))
+            local_instances.WORKLOAD, programs={'sh': 'spinner'})
         self.useFixture(fixtures.MockPatchObject(
             programs, 'versions', side_effect=lambda names: {
                 name: '1.0' for name in names}))
@@ -349,27 +282,21 @@ class PlatformTestCase(unit_base.TestCase):
         workload = dataclasses.replace(
             local_instances.WORKLOAD, source='x.c', build='cc x.c')
         request = dataclasses.replace(self.request(), workload=workload)
-        error = self.assertRaises(
-            errors.InputError, self.check, request)
-        self.assertIn('apt-get install gcc', error.advice)
+        with mock.patch('shutil.which', side_effect=lambda name, path=None:
+                        None if name == 'cc' else name):
+            self.assertIn('apt-get install gcc', self.refused(request).advice)
 
-    def test_all_is_ended_though_the_runtime_fails(self):
-        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        keeper = mock.Mock(spec=_POPEN)
-        keeper.poll.return_value = None
-        runtime = mock.Mock()
-        runtime.start.return_value = keeper
-        runtime.delete.side_effect = bench_errors.BenchError(
-            'runc: it hangs')
-        made = container.ContainerInstance(
-            name='a-0', directory=directory / 'own', runtime=runtime,
-            identity='x', limits=LIMITS, binds={})
-        (directory / 'own').mkdir()
-        made._jobs.append(job := mock.Mock())
-        self.assertRaises(bench_errors.BenchError, made.close)
-        keeper.kill.assert_called_once_with()
+    def test_all_is_ended_though_it_hangs(self):
+        self.useFixture(fixtures.MockPatchObject(local, '_END_SECONDS', 0.1))
+        only, = self.check().launch([self.request()])
+        pid = only._pid
+        os.kill(pid, signal.SIGSTOP)
+        only._jobs.append(job := mock.Mock())
+        self.assertIn(f'process {pid} does not end', str(
+            self.assertRaises(bench_errors.InstanceError, only.close)))
+        self.assertIsNotNone(only._keeper.poll())
         job.forget.assert_called_once_with()
-        self.assertFalse((directory / 'own').exists())
+        self.assertFalse(only._directory.exists())
 
     def test_a_full_disk(self):
         platform = self.check()

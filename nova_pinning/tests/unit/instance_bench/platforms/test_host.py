@@ -2,10 +2,10 @@
 """Processes of the host: what is asked of the kernel, and what it may say."""
 
 import os
+import pathlib
 import shutil
 from unittest import mock
 
-import ddt
 import fixtures
 
 from nova_pinning import cpuset
@@ -34,64 +34,52 @@ def request(where='1', **values):
                                                       emulator=cpus(where)))
 
 
-@ddt.ddt
 class CheckTestCase(unit_base.TestCase):
-    """What is wrong is told before anything is started."""
-
-    allowed = '1'
-    refuses = ''
+    """What is wrong is told before anything is measured."""
 
     def setUp(self):
         super().setUp()
-        self.ran = []
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_pinning.instance_bench.workspace.PARENT', pathlib.Path(
+                self.useFixture(fixtures.TempDir()).path)))
+        self.started = []
         self.useFixture(fixtures.MockPatchObject(
-            process, 'run', side_effect=self.run_))
+            local.LocalInstance, '__init__',
+            lambda _instance, **values: self.start(**values)))
 
-    def run_(self, arguments, seconds=0.0):
-        self.ran.append(list(arguments))
-        if arguments[0] == self.refuses:
-            raise bench_errors.BenchError(f'{arguments[0]}: not permitted')
-        return (f'Name:\tcat\nCpus_allowed:\t2\n'
-                f'Cpus_allowed_list:\t{self.allowed}\n')
-
-    def check(self, *requests):
-        host.HostPlatform(settings.PlatformSettings()).check(requests)
+    def start(self, **values):
+        self.started.append(values)
+        raise bench_errors.InstanceError('unshare: not permitted')
 
     def refused(self, *requests):
-        return str(self.assertRaises(
-            errors.InputError, self.check, *requests))
+        with host.HostPlatform(settings.PlatformSettings()) as platform:
+            return str(self.assertRaises(
+                errors.InputError, platform.check, requests))
 
-    def test_good(self):
-        self.allowed = '0-2'
-        self.check(request('0-1'), request('2'))
-        self.assertIn(['taskset', '--cpu-list', '0-2', 'cat',
-                       '/proc/self/status'], self.ran)
+    def keeper(self, user=0):
+        with mock.patch.object(os, 'geteuid', return_value=user):
+            said = self.refused(request('0-1'), request('2'))
+        self.assertIn('unshare: not permitted; run it as root', said)
+        started, = self.started
+        self.assertEqual(cpus('0-2'), started['cpus'])
+        return list(started['keeper'])
 
-    def test_a_control_group_that_has_fewer(self):
-        said = self.refused(request('1-3'))
-        self.assertIn('bound to CPUs 1 instead of 1-3', said)
-        self.assertIn('cpuset', said)
+    def test_it_is_bound_first(self):
+        keeper = self.keeper()
+        self.assertEqual(['taskset', '--cpu-list', '0-2', 'unshare',
+                          '--mount'], keeper[:5])
 
-    @ddt.data('unshare', 'taskset')
-    def test_no_permission(self, refuses):
-        self.refuses = refuses
-        said = self.refused(request())
-        self.assertIn(f'{refuses}: not permitted', said)
-        self.assertIn('as root', said)
+    def test_whoever_is_not_root_gets_a_namespace_of_users(self):
+        self.assertIn('--map-root-user', self.keeper(user=1000))
 
     def test_a_weight(self):
         said = self.refused(request(), request(weight=50))
         self.assertIn('weight 50', said)
-        self.assertEqual([], self.ran)
+        self.assertEqual([], self.started)
 
     def test_network_cpus(self):
         self.assertIn('network_cpus', self.refused(
             request(network_cpus=bench_model.NetworkCpus.OTHER_CACHE)))
-
-    def test_whoever_is_not_root_gets_a_namespace_of_users(self):
-        with mock.patch.object(os, 'geteuid', return_value=1000):
-            self.check(request())
-        self.assertIn('--map-root-user', self.ran[0])
 
 
 class SelectTestCase(unit_base.TestCase):
@@ -139,12 +127,13 @@ class FilesTestCase(unit_base.TestCase):
     def test_what_a_thread_counted_that_has_ended(self):
         class Instance(local.LocalInstance):
 
-            def _first(self):
+            def _await_first(self):
                 return 7
 
         instance = Instance(
             name='a', cpus=cpus('1'), directory=self.machine.root,
-            root='/', programs_directory='/')
+            root='/', programs_directory='/', keeper=['cat'])
+        self.addCleanup(instance._end)
         instance._tree = self.tree
         self.process(7, 'sh', {7: '1', 8: '1'})
         for tid in 7, 8:
