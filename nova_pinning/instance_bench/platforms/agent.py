@@ -7,16 +7,16 @@ commands.
 
 import base64
 import binascii
-from collections.abc import Callable
-from collections.abc import Sequence
 import json
 from typing import Any
 
+from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import hypervisor
 from nova_pinning.instance_bench.platforms import polling
-from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import remote
 
 #: A guest on CPUs that three others want takes its time.
@@ -27,24 +27,34 @@ _LOOK_SECONDS = 0.2
 _GRACE_SECONDS = 30
 
 
-class GuestAgent:
-    """The guest agent of a domain.
+class RemoteInstance:
+    """An instance that commands reach through its QEMU guest agent.
 
-    :param virsh: how virsh is called, with its connection: ('virsh',
-        '--connect', 'qemu:///system')
-    :param domain: name of a libvirt domain that runs
+    :param host: where its libvirt domain runs
+    :param domain: the name of that, or its UUID
+    :param peer: address of this host that it reaches, '' for none
     :param hint: where to look if the agent is silent, for errors
-    :param word: makes an argument one that virsh can be given
     """
 
-    def __init__(self, virsh: Sequence[str], domain: str, *, hint: str = '',
-                 word: Callable[[str], str] = str) -> None:
+    programs = remote.PROGRAMS
+    work = remote.WORK
+
+    def __init__(self, request: platform_interface.InstanceRequest,
+                 host: hypervisor.ComputeHypervisor, domain: str, *,
+                 peer: str = '', hint: str = '') -> None:
+        self.name = request.name
+        self.cpus = cpuset.CpuSet(range(request.tenant.size.vcpus))
+        self.peer = peer
         self.domain = domain
-        self._virsh = tuple(virsh)
+        self._host = host
         self._hint = hint or f'see its console: virsh console {domain}'
-        self._word = word
 
     def await_ready(self, seconds: float) -> None:
+        """Wait until it runs commands.
+
+        :raises bench_errors.InstanceError: if it does not within so many
+            seconds
+        """
         said = ''
         for _look in polling.looks(seconds, _LOOK_SECONDS):
             try:
@@ -69,11 +79,11 @@ class GuestAgent:
         message: dict[str, Any] = {'execute': name}
         if arguments is not None:
             message['arguments'] = arguments
-        line = [*self._virsh, *map(self._word, (
-            'qemu-agent-command', '--domain', self.domain, '--timeout',
-            str(max(int(seconds), 1)), '--cmd', json.dumps(message)))]
         try:
-            answer = process.run(line, seconds + _GRACE_SECONDS, line[0])
+            answer = self._host.call(
+                'qemu-agent-command', '--domain', self.domain, '--timeout',
+                str(max(int(seconds), 1)), '--cmd', json.dumps(message),
+                seconds=seconds + _GRACE_SECONDS)
         except bench_errors.InstanceError as error:
             raise self._error(name, str(error)) from None
         try:
@@ -81,27 +91,28 @@ class GuestAgent:
         except (ValueError, KeyError, TypeError):
             raise self._error(name, f'it answers {answer[:200]!r}') from None
 
-    def start(self, command: str) -> 'AgentJob':
-        """Run a command of /bin/sh inside.
-
-        :raises bench_errors.InstanceError: if it cannot be started
-        """
+    def start(self, command: str) -> platform_interface.RunningJob:
         path, *rest = remote.script(command)
         answer = self.call('guest-exec', {
             'path': path, 'arg': rest, 'capture-output': True})
         return AgentJob(self, int(answer['pid']))
 
     def clock(self) -> bench_model.ClockReading:
-        """The guest's clock and ours.
-
-        :raises bench_errors.InstanceError: if it does not answer
-        """
         return remote.handshake(
-            f'domain {self.domain}',
-            lambda: int(self.call('guest-get-time')) / 1e9)
+            self.name, lambda: int(self.call('guest-get-time')) / 1e9)
 
-    def close(self) -> None:
-        """Nothing is kept open."""
+    def look(self) -> None:
+        """Threads of vCPUs last as long as it does."""
+
+    def counters(self) -> dict[str, float]:
+        """What the kernel inside tells; empty if it cannot be asked."""
+        try:
+            return kernel_counters.steal(remote.wait(
+                self.start('cat /proc/stat'), ANSWER_SECONDS,
+                f'{self.name} does not tell of its CPUs').stdout)
+        except bench_errors.InstanceError:
+            # It is no figure, and those there are do not depend on it.
+            return {}
 
     def _error(self, name: str, text: str) -> bench_errors.InstanceError:
         advice = self._hint
@@ -118,19 +129,20 @@ class AgentJob:
     :param pid: of its process, inside
     """
 
-    def __init__(self, agent: GuestAgent, pid: int) -> None:
-        self._agent = agent
+    def __init__(self, instance: RemoteInstance, pid: int) -> None:
+        self._instance = instance
         self._pid = pid
         self._outcome: platform_interface.CommandOutcome | None = None
 
     def poll(self) -> platform_interface.CommandOutcome | None:
         if self._outcome is not None:
             return self._outcome
-        answer = self._agent.call('guest-exec-status', {'pid': self._pid})
+        answer = self._instance.call(
+            'guest-exec-status', {'pid': self._pid})
         if not answer['exited']:
             return None
         self._outcome = remote.outcome(
-            f'domain {self._agent.domain}',
+            self._instance.name,
             answer.get('exitcode', answer.get('signal', 1)),
             _text(answer.get('out-data', '')),
             _text(answer.get('err-data', '')))

@@ -28,7 +28,6 @@ from nova_pinning.instance_bench.platforms import holder
 from nova_pinning.instance_bench.platforms import hypervisor
 from nova_pinning.instance_bench.platforms import link
 from nova_pinning.instance_bench.platforms import process
-from nova_pinning.instance_bench.platforms import remote
 from nova_pinning.instance_bench.platforms import running_agent
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench.workloads import programs
@@ -41,7 +40,7 @@ _TOOLS = {'virsh': 'libvirt-clients', 'qemu-img': 'qemu-utils',
 _CONSOLE_LINES = 5
 
 
-class GuestInstance(remote.RemoteInstance):
+class GuestInstance(agent.RemoteInstance):
     """A guest that runs.
 
     :param request: what was asked for
@@ -53,13 +52,12 @@ class GuestInstance(remote.RemoteInstance):
     def __init__(
         self, request: platform_interface.InstanceRequest,
         spec: domain.DomainSpec, libvirt: hypervisor.ComputeHypervisor,
-        running: domain.TransientDomain, channel: remote.Channel,
+        running: domain.TransientDomain,
     ) -> None:
-        super().__init__(request, channel,
-                         spec.link.host if spec.link else '')
+        super().__init__(request, libvirt, spec.name,
+                         peer=spec.link.host if spec.link else '')
         self._spec = spec
-        self._libvirt = libvirt
-        self._domain = running
+        self._running = running
         self._definition: domain_xml.DomainXml = domain_xml.parse(
             domain.domain_xml_of(spec))
         #: The agent that takes care of it, if the case is about that.
@@ -93,7 +91,7 @@ class GuestInstance(remote.RemoteInstance):
             definition = dataclasses.replace(
                 definition, emulator_pin=self.agent.emulator(pid)
                 or definition.emulator_pin)
-        affinities = [*self._libvirt.affinities(definition), *agent_set]
+        affinities = [*self._host.affinities(definition), *agent_set]
         if self._spec.link and self._spec.instance_cpus.network:
             affinities += link.affinities(machine_files.Tree(), self._pid(),
                                           self._spec.instance_cpus.network)
@@ -117,15 +115,14 @@ class GuestInstance(remote.RemoteInstance):
     def close(self) -> None:
         with contextlib.ExitStack() as stack:
             stack.callback(self._spec.disk.unlink, missing_ok=True)
-            stack.callback(self._domain.close)
-            stack.callback(self._channel.close)
+            stack.callback(self._running.close)
             # It is to put everything back, so it ends before any guest.
             if self.agent:
                 stack.callback(self.agent.close)
 
     def _pid(self) -> int:
         return int(process.run((
-            *self._libvirt.prefix, 'cat',
+            *self._host.prefix, 'cat',
             f'/run/libvirt/qemu/{self._spec.name}.pid')))
 
 
@@ -135,6 +132,8 @@ class GuestPlatform(holder.Holder):
     :param how: connect, image, accelerator, boot_seconds
     :param libvirt: what it is reached by; by ``connect`` alone unless given
     """
+
+    _kind = GuestInstance
 
     def __init__(self, how: settings.PlatformSettings,
                  libvirt: hypervisor.ComputeHypervisor | None = None) -> None:
@@ -198,10 +197,10 @@ class GuestPlatform(holder.Holder):
         """Run the agent while these guests do, if they are to have one."""
         scheme = next((request.tenant.agent for request in requests), None)
         if scheme not in (None, bench_model.AgentScheme.NONE):
-            agent = running_agent.RunningAgent(
+            running = running_agent.RunningAgent(
                 scheme, self._how, self._directory)
             for guest in guests:
-                guest.agent = agent
+                guest.agent = running
 
     def versions(self) -> dict[str, str]:
         image = image_manifest.read(self._image)
@@ -230,8 +229,7 @@ class GuestPlatform(holder.Holder):
         definition.write_text(domain.domain_xml_of(spec))
         running = domain.TransientDomain(self._libvirt.virsh, spec.name,
                                          definition)
-        return GuestInstance(request, spec, self._libvirt, running,
-                             self._channel(request, spec))
+        return self._kind(request, spec, self._libvirt, running)
 
     def _domain_spec(
             self,
@@ -257,10 +255,6 @@ class GuestPlatform(holder.Holder):
             initrd=self._image / image_manifest.INITRD, arguments=arguments,
             disk=stem.with_name(f'{name}.qcow2'), cache=_cache(stem.parent),
             console=stem.with_name(f'{name}.console'), link=chosen)
-
-    def _channel(self, request: platform_interface.InstanceRequest,
-                 spec: domain.DomainSpec) -> remote.Channel:
-        return agent.GuestAgent(self._libvirt.virsh, spec.name)
 
 
 def _cache(directory: pathlib.Path) -> str:

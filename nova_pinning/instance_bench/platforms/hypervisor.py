@@ -35,18 +35,12 @@ true
 class ComputeHypervisor:
     """A compute host.
 
-    :param prefix: command that runs others on it, empty if it is this one or
-        if nothing but libvirt's URI leads there
+    :param prefix: command that runs others on it, empty if it is this one
     :param connect: libvirt's URI
     """
 
     prefix: tuple[str, ...]
     connect: str
-
-    @property
-    def has_shell(self) -> bool:
-        """Whether other commands than virsh get there."""
-        return bool(self.prefix) or self.connect.startswith('qemu:///')
 
     @property
     def virsh(self) -> tuple[str, ...]:
@@ -63,12 +57,21 @@ class ComputeHypervisor:
                   and os.path.basename(self.prefix[0]) in _WITH_SHELL)
         return shlex.quote(text) if is_ssh else text
 
+    def call(self, *words: str, seconds: float = 60.0) -> str:
+        """Have virsh do something.
+
+        :returns: what it printed
+        :raises bench_errors.InstanceError: if it fails
+        """
+        return process.run((*self.virsh, *map(self.word, words)), seconds,
+                           self.virsh[0])
+
     def version(self) -> str:
         """QEMU's: '7.2.15'.
 
         :raises bench_errors.InstanceError: if libvirt cannot be reached
         """
-        for line in process.run((*self.virsh, 'version')).splitlines():
+        for line in self.call('version').splitlines():
             if line.startswith('Running hypervisor:'):
                 return line.split()[-1]
         return ''
@@ -78,7 +81,7 @@ class ComputeHypervisor:
 
         :raises bench_errors.InstanceError: if there is none
         """
-        text = process.run((*self.virsh, 'dumpxml', self.word(name)))
+        text = self.call('dumpxml', name)
         try:
             return domain_xml.parse(text)
         except ValueError as error:
@@ -90,69 +93,29 @@ class ComputeHypervisor:
     ) -> tuple[bench_model.Affinity, ...]:
         """Where the kernel lets a domain's threads run.
 
-        Of a host that only libvirt's URI leads to, libvirt tells it of the
-        vCPUs alone.
-
         :param definition: says where they should be
         :raises bench_errors.InstanceError: if the host does not answer
         """
-        if not self.has_shell:
-            return _affinities(definition, cpuset.CpuSet(),
-                               self._vcpuinfo(definition), None)
         script = _THREADS.format(name=shlex.quote(definition.name))
         lines = process.run((*self.prefix, 'sh', '-c',
                              self.word(script))).splitlines()
         online = cpuset.CpuSet.parse(lines[0])
         found = qemu_process.qemu_process_of(
             0, (_thread(line) for line in lines[1:]), 0, ())
-        vcpus = {number: thread.cpus
-                 for number, thread in found.vcpus.items()}
-        return _affinities(definition, online, vcpus, cpuset.union(
-            thread.cpus for thread in found.emulator))
-
-    def _vcpuinfo(
-            self,
-            definition: domain_xml.DomainXml) -> dict[int, cpuset.CpuSet]:
-        """The CPUs of each vCPU, by the kernel of a host far away."""
-        cpus_of = {}
-        number = -1
-        text = process.run((*self.virsh, 'vcpuinfo', '--pretty',
-                            self.word(definition.name)))
-        for line in text.splitlines():
-            key, _colon, value = line.partition(':')
-            if key == 'VCPU':
-                number = int(value)
-            elif key == 'CPU Affinity':
-                # '0-1 (out of 2)'
-                cpus_of[number] = cpuset.CpuSet.parse(value.split('(')[0])
-        return cpus_of
+        return (*(bench_model.Affinity(
+            thread=f'vCPU {number}',
+            asked=definition.vcpu_affinity(number) or online,
+            seen=found.vcpus[number].cpus if number in found.vcpus
+            else cpuset.CpuSet()) for number in range(definition.vcpus)),
+            bench_model.Affinity(
+                thread='emulator', asked=definition.emulator_pin
+                or definition.floats_over or online,
+                seen=cpuset.union(thread.cpus for thread in found.emulator)))
 
 
 def _thread(line: str) -> qemu_process.QemuThread:
     cpus, _blank, stat = line.partition(' ')
     return qemu_process.parse_thread(stat, cpuset.CpuSet.parse(cpus))
-
-
-def _affinities(
-    definition: domain_xml.DomainXml, online: cpuset.CpuSet,
-    vcpus: dict[int, cpuset.CpuSet], emulator: cpuset.CpuSet | None,
-) -> tuple[bench_model.Affinity, ...]:
-    """What was asked beside what is.
-
-    :param online: the host's CPUs, empty if they are not known
-    :param emulator: None if it is not known
-    """
-    affinities = []
-    for number in range(definition.vcpus):
-        seen = vcpus.get(number, cpuset.CpuSet())
-        expected = definition.vcpu_affinity(number) or online or seen
-        affinities.append(bench_model.Affinity(
-            thread=f'vCPU {number}', asked=expected, seen=seen))
-    if emulator is not None:
-        expected = definition.emulator_pin or definition.floats_over or online
-        affinities.append(bench_model.Affinity(
-            thread='emulator', asked=expected, seen=emulator))
-    return tuple(affinities)
 
 
 def of_host(how: settings.PlatformSettings, name: str) -> ComputeHypervisor:
@@ -168,4 +131,4 @@ def of_host(how: settings.PlatformSettings, name: str) -> ComputeHypervisor:
             errors.Location('--hypervisor')) from None
     return ComputeHypervisor(
         prefix=tuple(part.replace('{host}', name) for part in parts),
-        connect=how.connect.replace('{host}', name))
+        connect=how.connect)

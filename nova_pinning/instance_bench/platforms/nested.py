@@ -10,11 +10,8 @@ guest's, and its threads are among the guest's vCPUs.
 import json
 import shlex
 
-from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_errors
-from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
-from nova_pinning.instance_bench.platforms import domain
 from nova_pinning.instance_bench.platforms import guest
 from nova_pinning.instance_bench.platforms import oci
 from nova_pinning.instance_bench.platforms import process
@@ -37,54 +34,29 @@ runc run --detach --bundle {bundle} {name} \
 _SET_UP_SECONDS = 120.0
 
 
-class ContainerChannel:
-    """The way into a container in a guest.
-
-    :param outer: the way into the guest
-    :param name: of the instance, for errors
-    :param cpus: those of the guest that it gets, None for whichever there are
-    """
-
-    def __init__(self, outer: remote.Channel, name: str,
-                 cpus: cpuset.CpuSet | None) -> None:
-        self._outer = outer
-        self._name = name
-        self._cpus = cpus
+class NestedInstance(guest.GuestInstance):
+    """A container in a guest that has no other."""
 
     def await_ready(self, seconds: float) -> None:
         """Wait for the guest, and start the container.
 
         :raises bench_errors.InstanceError: if either does not come up
         """
-        self._outer.await_ready(seconds)
+        super().await_ready(seconds)
+        resources = {'cpu': {'cpus': str(self.cpus)}}
         text = json.dumps(oci.bundle(
             hostname=NAME, root='root',
             # A shell, which reaps what is orphaned.
             arguments=('/bin/sh', '-c', 'sleep infinity & wait'),
             variables=process.environment(remote.WORK),
             binds={remote.WORK: remote.WORK}, writable=(remote.WORK,),
-            cgroup=f'/{NAME}', resources={} if self._cpus is None
-            else {'cpu': {'cpus': str(self._cpus)}}))
-        self._run(_SET_UP.format(
+            cgroup=f'/{NAME}', resources=resources
+            if self._spec.instance_cpus.are_pinned
+            else {}))
+        failure = f'the container in {self.name} cannot be started'
+        outcome = remote.wait(super().start(_SET_UP.format(
             bundle=BUNDLE, name=NAME, work=remote.WORK,
-            config=shlex.quote(text)), _SET_UP_SECONDS, 'cannot be started')
-
-    def start(self, command: str) -> platform_interface.RunningJob:
-        return self._outer.start(
-            f'exec runc exec --cwd {remote.WORK} {NAME} /bin/sh -c '
-            f'{shlex.quote(command)}')
-
-    def clock(self) -> bench_model.ClockReading:
-        return self._outer.clock()
-
-    def close(self) -> None:
-        # With the guest goes the container.
-        self._outer.close()
-
-    def _run(self, command: str, seconds: float, failure: str) -> None:
-        """Run a command in the guest, and wait for it."""
-        failure = f'the container in {self._name} {failure}'
-        outcome = remote.wait(self._outer.start(command), seconds, failure)
+            config=shlex.quote(text))), _SET_UP_SECONDS, failure)
         if outcome.status:
             said = outcome.stderr.strip().splitlines()[-1:] or [
                 f'status {outcome.status}']
@@ -92,15 +64,13 @@ class ContainerChannel:
                 f'{failure}: {said[0]}',
                 'the image of the guest needs runc and control groups')
 
+    def start(self, command: str) -> platform_interface.RunningJob:
+        return super().start(
+            f'exec runc exec --cwd {remote.WORK} {NAME} /bin/sh -c '
+            f'{shlex.quote(command)}')
+
 
 class NestedPlatform(guest.GuestPlatform):
     """Guests with a container each."""
 
-    def _channel(self, request: platform_interface.InstanceRequest,
-                 spec: domain.DomainSpec) -> remote.Channel:
-        is_pinned = (request.tenant.provisioning
-                     is bench_model.Provisioning.PINNED)
-        return ContainerChannel(
-            super()._channel(request, spec), request.name,
-            cpuset.CpuSet(range(request.tenant.size.vcpus))
-            if is_pinned else None)
+    _kind = NestedInstance

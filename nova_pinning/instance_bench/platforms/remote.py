@@ -9,12 +9,9 @@ from collections.abc import Callable
 import itertools
 import os
 import time
-from typing import Protocol
 
-from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import polling
 from nova_pinning.instance_bench.platforms import process
@@ -32,7 +29,6 @@ _HANDSHAKES = 5
 # By how much a clock may run fast or slow while it is kept right.
 _SLEW = 0.001
 _LOOK_SECONDS = 0.1
-_ANSWER_SECONDS = 60.0
 # The first line says how the command ended. The status of all of it is 0 when
 # everything has been printed.
 _SCRIPT = """
@@ -46,66 +42,6 @@ rm -r "$2"
 """.format(stdout=MOST_STDOUT, stderr=MOST_STDERR)
 
 _numbers = itertools.count(1)
-
-
-class Channel(Protocol):
-    """How commands get into a guest."""
-
-    def await_ready(self, seconds: float) -> None:
-        """Wait until it runs commands.
-
-        :raises bench_errors.InstanceError: if it does not within so many
-            seconds
-        """
-
-    def start(self, command: str) -> platform_interface.RunningJob: ...
-
-    def clock(self) -> bench_model.ClockReading: ...
-
-    def close(self) -> None: ...
-
-
-class RemoteInstance:
-    """An instance that a channel leads to.
-
-    :param peer: address of this host that it reaches, '' for none
-    """
-
-    programs = PROGRAMS
-    work = WORK
-
-    def __init__(self, request: platform_interface.InstanceRequest,
-                 channel: Channel, peer: str = '') -> None:
-        self.name = request.name
-        self.cpus = cpuset.CpuSet(range(request.tenant.size.vcpus))
-        self.peer = peer
-        self._channel = channel
-
-    def await_ready(self, seconds: float) -> None:
-        """Wait until it runs commands.
-
-        :raises bench_errors.InstanceError: if it does not
-        """
-        self._channel.await_ready(seconds)
-
-    def start(self, command: str) -> platform_interface.RunningJob:
-        return self._channel.start(command)
-
-    def clock(self) -> bench_model.ClockReading:
-        return self._channel.clock()
-
-    def look(self) -> None:
-        """Threads of vCPUs last as long as it does."""
-
-    def counters(self) -> dict[str, float]:
-        """What the kernel inside tells; empty if it cannot be asked."""
-        try:
-            return kernel_counters.steal(wait(
-                self.start('cat /proc/stat'), _ANSWER_SECONDS,
-                f'{self.name} does not tell of its CPUs').stdout)
-        except bench_errors.InstanceError:
-            # It is no figure, and those there are do not depend on it.
-            return {}
 
 
 def script(command: str) -> list[str]:

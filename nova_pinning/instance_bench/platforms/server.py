@@ -11,12 +11,15 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
+import functools
 import logging
 import shutil
 import time
+from typing import Any
 from typing import Self
 
 from nova_pinning import errors
+from nova_pinning.flavors import flavor_model
 from nova_pinning.host import domain_xml
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
@@ -24,7 +27,6 @@ from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import agent
 from nova_pinning.instance_bench.platforms import flavor_choice
 from nova_pinning.instance_bench.platforms import hypervisor
-from nova_pinning.instance_bench.platforms import remote
 from nova_pinning.instance_bench.platforms import server_cloud
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.segregation import segregation_cloud
@@ -32,6 +34,8 @@ from nova_pinning.segregation import segregation_cloud
 LOG = logging.getLogger(__name__)
 
 _CLOUD_ADVICE = 'name one of clouds.yaml, or set OS_AUTH_URL and its like'
+#: What nova takes for true in an image's property.
+_YES = ('1', 't', 'true', 'on', 'y', 'yes')
 
 
 def connect(how: settings.PlatformSettings) -> server_cloud.ServerCloud:
@@ -47,97 +51,74 @@ def connect(how: settings.PlatformSettings) -> server_cloud.ServerCloud:
                                     or 'of the environment')
 
 
-def open_channel(server: server_cloud.BootedServer,
-                 host: hypervisor.ComputeHypervisor) -> remote.Channel:
-    """The way into a server that is active."""
-    # Of its name in libvirt there may be another on the host that is
-    # reached, be that of another cloud or cell.
-    return agent.GuestAgent(
-        host.virsh, server.id, word=host.word,
-        hint=f'openstack console log show {server.id}')
-
-
-class ServerInstance(remote.RemoteInstance):
+class ServerInstance(agent.RemoteInstance):
     """A server that runs.
 
+    :param server: as the SDK has it
     :param host: where it runs
     :param delete: deletes the server
     """
 
     def __init__(
-        self, request: platform_interface.InstanceRequest,
-        channel: remote.Channel, host: hypervisor.ComputeHypervisor,
-        definition: domain_xml.DomainXml, delete: Callable[[], None],
+        self, request: platform_interface.InstanceRequest, server: Any,
+        host: hypervisor.ComputeHypervisor, delete: Callable[[], None],
     ) -> None:
-        super().__init__(request, channel)
-        self._host = host
-        self._definition = definition
+        # Of its name in libvirt there may be another on the host that is
+        # reached, be that of another cloud or cell.
+        super().__init__(request, host, server.id,
+                         hint=f'openstack console log show {server.id}')
+        self._definition = host.definition(server.id)
         self._delete = delete
+        _check_pins(request, server, self._definition)
 
     def affinities(self) -> Sequence[bench_model.Affinity]:
         return self._host.affinities(self._definition)
 
     def close(self) -> None:
-        with contextlib.ExitStack() as stack:
-            stack.callback(self._delete)
-            stack.callback(self._channel.close)
+        self._delete()
 
 
 class ServerPlatform:
     """A cloud.
 
-    :param how: cloud, server_image, hypervisor, connect, boot_seconds
+    :param how: cloud, server_image, hypervisor, boot_seconds
     """
+
+    _cloud: server_cloud.ServerCloud
 
     def __init__(self, how: settings.PlatformSettings) -> None:
         self._how = how
-        self._opened: server_cloud.ServerCloud | None = None
         self._versions: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_unused: object) -> None:
-        if self._opened is None:
-            return
-        cloud, self._opened = self._opened, None
         try:
-            cloud.delete_own()
-        except errors.CloudError as error:
-            raise bench_errors.BenchError(
-                f'cloud {cloud.name}: {error}',
-                'delete the servers whose names begin with '
-                f'{cloud.run}') from error
-        finally:
-            cloud.close()
-
-    @property
-    def _cloud(self) -> server_cloud.ServerCloud:
-        if self._opened is None:
-            self._opened = connect(self._how)
-        return self._opened
-
-    def check(self,
-              requests: Sequence[platform_interface.InstanceRequest]) -> None:
-        try:
-            cloud = self._cloud
-            problems = [*self._image_problems(cloud),
-                        *self._way_in_problems(cloud),
-                        *_tenant_problems(cloud, requests)]
-            if not problems and (count := cloud.sweep()):
-                LOG.warning('Deleted %d servers that a run on this machine '
-                            'had left', count)
+            self._cloud = connect(self._how)
         except errors.CloudError as error:
             raise errors.InputError(
                 f'cloud {self._how.cloud or "of the environment"}: {error}',
                 advice=_CLOUD_ADVICE) from error
+        return self
+
+    def __exit__(self, *_unused: object) -> None:
+        with contextlib.closing(self._cloud):
+            self._cloud.delete_own()
+
+    def check(self,
+              requests: Sequence[platform_interface.InstanceRequest]) -> None:
+        try:
+            problems = [*self._image_problems(), *self._way_in_problems(),
+                        *_tenant_problems(self._cloud.flavors(), requests)]
+            if not problems and (count := self._cloud.sweep()):
+                LOG.warning('Deleted %d servers that a run on this machine '
+                            'had left', count)
+        except bench_errors.InstanceError as error:
+            raise errors.InputError(
+                str(error), advice=error.advice or _CLOUD_ADVICE) from error
         bench_errors.raise_all(problems)
 
-    def _image_problems(
-        self, cloud: server_cloud.ServerCloud,
-    ) -> Iterator[errors.InputError]:
+    def _image_problems(self) -> Iterator[errors.InputError]:
         name = self._how.server_image
-        image = cloud.image(name)
+        image = self._cloud.image(name)
         if image is None:
             yield errors.InputError(
                 f'the cloud has no image {name!r}',
@@ -145,23 +126,27 @@ class ServerPlatform:
                        f'openstack image create --disk-format qcow2 '
                        f'--container-format bare --file disk.qcow2 '
                        f'--property hw_qemu_guest_agent=yes {name}')
-        elif not image.is_active:
+        elif image.status != 'active':
             yield errors.InputError(f'image {name!r} is not active')
-        elif not image.has_agent:
+        elif str(image.hw_qemu_guest_agent).lower() not in _YES:
             yield errors.InputError(
                 f'image {name!r} does not say that it has a QEMU guest agent',
                 advice='if it has one: openstack image set --property '
                        f'hw_qemu_guest_agent=yes {name}')
 
-    def _way_in_problems(
-        self, cloud: server_cloud.ServerCloud,
-    ) -> Iterator[errors.InputError]:
+    def _way_in_problems(self) -> Iterator[errors.InputError]:
         """What is missing for commands to get into servers."""
-        if not cloud.sees_hosts():
+        if not self._cloud.sees_hosts():
             yield errors.InputError(
                 'nova does not tell this user which hosts servers are on, '
                 'and their guest agents are reached through these',
                 advice='be an administrator')
+        if not self._how.connect.startswith('qemu:///'):
+            yield errors.InputError(
+                'where threads of servers run is read from the kernel of '
+                f'their hosts, to which {self._how.connect} does not lead',
+                errors.Location('--connect'),
+                "leave it out, and give --hypervisor 'ssh {host}'")
         command = hypervisor.of_host(self._how, 'HOST').virsh[0]
         if shutil.which(command) is None:
             yield errors.InputError(
@@ -174,80 +159,55 @@ class ServerPlatform:
     ) -> Sequence[platform_interface.Instance]:
         limit = time.monotonic() + self._how.boot_seconds
         cloud = self._cloud
+        booted: list[Any] = []
         with contextlib.ExitStack() as stack:
-            try:
-                servers = self._boot(cloud, requests, stack)
-                instances = [
-                    self._instance(cloud, request, cloud.await_active(
-                        server, limit - time.monotonic()), stack)
-                    for request, server in zip(requests, servers, strict=True)]
-            except errors.CloudError as error:
-                raise bench_errors.InstanceError(
-                    f'cloud {cloud.name}: {error}') from error
+            stack.callback(cloud.delete, booted)
+            # Asked for all at once, so that they boot together.
+            for server in self._boot(requests):
+                booted.append(server)
+            instances = [
+                self._instance(request, cloud.await_active(
+                    server, limit - time.monotonic()))
+                for request, server in zip(requests, booted, strict=True)]
             for instance in instances:
                 instance.await_ready(limit - time.monotonic())
             stack.pop_all()
         return instances
 
-    def _boot(
-        self, cloud: server_cloud.ServerCloud,
-        requests: Sequence[platform_interface.InstanceRequest],
-        stack: contextlib.ExitStack,
-    ) -> list[server_cloud.BootedServer]:
-        """Ask for all servers at once, so that they boot together.
-
-        :param stack: deletes them
-        """
+    def _boot(self, requests: Sequence[platform_interface.InstanceRequest],
+              ) -> Iterator[Any]:
         weights_differ = _weights_differ(requests)
-        image = cloud.image(self._how.server_image)
+        image = self._cloud.image(self._how.server_image)
         if image is None:
             raise bench_errors.InstanceError(
                 'the image of the servers is gone')
-        flavors = cloud.flavors()
-        booted: list[server_cloud.BootedServer] = []
-        stack.callback(cloud.delete, booted)
+        flavors = self._cloud.flavors()
         for request in requests:
             flavor = flavor_choice.choose(
                 request.tenant, flavors, weights_differ)
-            booted.append(cloud.boot(request.name, flavor.id, image.id))
-        return booted
+            yield self._cloud.boot(request.name, flavor.id, image.id)
 
-    def _instance(
-        self, cloud: server_cloud.ServerCloud,
-        request: platform_interface.InstanceRequest,
-        server: server_cloud.BootedServer, stack: contextlib.ExitStack,
-    ) -> ServerInstance:
-        if not server.host:
+    def _instance(self, request: platform_interface.InstanceRequest,
+                  server: Any) -> ServerInstance:
+        if not server.compute_host:
             raise bench_errors.InstanceError(
                 f'nova does not say which host server {server.name} is on')
-        host = hypervisor.of_host(self._how, server.host)
-        definition = host.definition(server.id)
-        _check_pins(request, server, definition)
+        host = hypervisor.of_host(self._how, server.compute_host)
         self._versions.setdefault('qemu', host.version())
-        channel = open_channel(server, host)
-        stack.callback(channel.close)
-
-        def delete() -> None:
-            try:
-                cloud.delete([server])
-            except errors.CloudError as error:
-                raise bench_errors.BenchError(
-                    f'cloud {cloud.name}: {error}') from error
-        return ServerInstance(request, channel, host, definition, delete)
+        return ServerInstance(request, server, host, functools.partial(
+            self._cloud.delete, [server]))
 
     def versions(self) -> dict[str, str]:
-        try:
-            return {**self._versions, 'nova': self._cloud.version()}
-        except errors.CloudError:
-            return dict(self._versions)
+        with contextlib.suppress(bench_errors.InstanceError):
+            self._versions['nova'] = self._cloud.version()
+        return dict(self._versions)
 
 
 def _tenant_problems(
-    cloud: server_cloud.ServerCloud,
+    flavors: Sequence[flavor_model.Flavor],
     requests: Sequence[platform_interface.InstanceRequest],
 ) -> Iterator[errors.InputError]:
     """What is wrong with what tenants want."""
-    flavors = cloud.flavors()
     weights_differ = _weights_differ(requests)
     told = set()
     for request in requests:
@@ -281,7 +241,7 @@ def _weights_differ(
 
 
 def _check_pins(request: platform_interface.InstanceRequest,
-                server: server_cloud.BootedServer,
+                server: Any,
                 definition: domain_xml.DomainXml) -> None:
     """See that vCPUs are pinned, or are not, as the tenant wants it.
 

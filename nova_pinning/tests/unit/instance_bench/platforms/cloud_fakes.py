@@ -23,17 +23,17 @@ class Connection:
 
     :param fails: names of methods that raise, and IDs of servers that cannot
         be deleted
-    :ivar answers: to the first questions about a server
-    :ivar stays: at how many looks servers are there that were deleted
+    :ivar waited: for how many seconds it was to be waited, each time
+    :ivar stays: whether servers are there for ever that were deleted
     """
 
     def __init__(self, *servers, image=image(), sees_hosts=True, fails=()):
         self.compute = self.image = self
         self.there = {server.id: server for server in servers}
-        self.answers = []
+        self.waited = []
         self.asked = []
         self.deleted = []
-        self.stays = 0
+        self.stays = False
         self.is_closed = False
         self._image = image
         self._sees_hosts = sees_hosts
@@ -44,20 +44,28 @@ class Connection:
             raise exceptions.HttpException(f'{name} fails')
 
     def servers(self, details, name):
-        if self.stays and self.deleted:
-            self.stays -= 1
-        elif not self.stays:
-            for one in self.deleted:
-                self.there.pop(one, None)
         return list(self.there.values())
 
     def get_server(self, server_id):
         self._try('get_server')
-        if self.answers:
-            return self.answers.pop(0)
-        return server(
-            self.there[server_id].name,
-            compute_host='compute-1' if self._sees_hosts else None)
+        return self.there[server_id]
+
+    def wait_for_server(self, server, interval, wait):
+        self.waited.append(wait)
+        self._try('get_server')
+        found = self.there[server.id]
+        if found.status == 'BUILD':
+            found.status = 'ACTIVE'
+        if found.status == 'ERROR':
+            raise exceptions.ResourceFailure('it transitioned to ERROR')
+        found.compute_host = 'compute-1' if self._sees_hosts else None
+        return found
+
+    def wait_for_delete(self, server, interval, wait):
+        self.waited.append(wait)
+        if self.stays:
+            raise exceptions.ResourceTimeout(f'{server.name} is there')
+        self.there.pop(server.id, None)
 
     def delete_server(self, server_id):
         self._try('delete_server')

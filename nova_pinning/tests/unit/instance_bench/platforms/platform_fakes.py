@@ -8,6 +8,7 @@ import fixtures
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench.platforms import agent
 from nova_pinning.instance_bench.platforms import polling
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.instance_bench import bench_fakes
@@ -54,33 +55,34 @@ class PassingTime(fixtures.Fixture):
         self.now += seconds
 
 
-class Channel:
-    """A way into an instance; tells what was run in it.
+class GuestAgents(fixtures.Fixture):
+    """Ways into instances, which tell what was run in them.
 
     :param jobs: what comes of the first commands
+    :ivar silent: the end of the name of an instance that does not answer
     """
 
-    def __init__(self, *jobs, is_silent=False):
+    def __init__(self, *jobs):
         self.jobs = iter(jobs)
-        self.is_silent = is_silent
+        self.silent = ()
         self.waited = []
         self.commands = []
-        self.closed = 0
 
-    def await_ready(self, seconds):
+    def _setUp(self):
+        for name in 'await_ready', 'start':
+            fake = getattr(self, name)
+            self.useFixture(fixtures.MockPatchObject(
+                agent.RemoteInstance, name,
+                lambda instance, given, fake=fake: fake(instance, given)))
+
+    def await_ready(self, instance, seconds):
         self.waited.append(seconds)
-        if self.is_silent:
+        if instance.name.endswith(self.silent):
             raise bench_errors.InstanceError('silent')
 
-    def start(self, command):
+    def start(self, instance, command):
         self.commands.append(command)
         return next(self.jobs, Job())
-
-    def clock(self):
-        return 'clock'
-
-    def close(self):
-        self.closed += 1
 
 
 class Job:

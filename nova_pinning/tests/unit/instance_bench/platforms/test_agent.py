@@ -12,6 +12,7 @@ import testtools
 
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench.platforms import agent
+from nova_pinning.instance_bench.platforms import hypervisor
 from nova_pinning.instance_bench.platforms import process
 from nova_pinning.tests.unit.instance_bench.platforms import channel_contract
 from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
@@ -84,7 +85,12 @@ class AgentTestCase(channel_contract.ChannelContract, testtools.TestCase):
         self.useFixture(fixtures.MockPatchObject(
             process.subprocess, 'run', self.virsh))
         self.useFixture(platform_fakes.PassingTime())
-        self.channel = agent.GuestAgent(VIRSH, 'one')
+        self.channel = self.instance()
+
+    def instance(self, *prefix):
+        return agent.RemoteInstance(
+            platform_fakes.request(), hypervisor.ComputeHypervisor(
+                prefix=prefix, connect='test'), 'one')
 
     def ended(self, job):
         self.waits = True
@@ -132,10 +138,9 @@ class AgentTestCase(channel_contract.ChannelContract, testtools.TestCase):
 
     def test_words(self):
         self.virsh.fault = FileNotFoundError(2, 'No such file')
-        channel = agent.GuestAgent(
-            ('ssh', 'h', 'virsh'), 'one', word=shlex.quote)
-        self.assertRaises(bench_errors.InstanceError, channel.call,
-                          'guest-exec', {'arg': ["it's", '$HOME']})
+        self.assertRaises(
+            bench_errors.InstanceError, self.instance('ssh', 'h').call,
+            'guest-exec', {'arg': ["it's", '$HOME']})
         *_before, message = shlex.split(' '.join(self.virsh.lines[-1]))
         self.assertEqual(["it's", '$HOME'],
                          json.loads(message)['arguments']['arg'])

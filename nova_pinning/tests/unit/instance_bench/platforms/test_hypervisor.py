@@ -32,17 +32,14 @@ class TestHypervisor(testtools.TestCase):
         return virsh_fakes.seen(host.affinities(host.definition('x')))
 
     @ddt.data(
-        ({}, ['virsh', '--connect', 'qemu:///system'], True),
-        ({'connect': 'qemu+ssh://{host}/system'},
-         ['virsh', '--connect', 'qemu+ssh://compute-1/system'], False),
+        ({}, ['virsh', '--connect', 'qemu:///system']),
         ({'hypervisor': "ssh -o 'A B' {host} --"},
          ['ssh', '-o', 'A B', 'compute-1', '--', 'virsh', '--connect',
-          'qemu:///system'], True))
+          'qemu:///system']))
     @ddt.unpack
-    def test_way_there(self, how, virsh, has_shell):
+    def test_way_there(self, how, virsh):
         host = self.host(virsh_fakes.VirshHost(), **how)
-        self.assertEqual((virsh, has_shell),
-                         (list(host.virsh), host.has_shell))
+        self.assertEqual(virsh, list(host.virsh))
 
     @ddt.data('ssh {host}', '/usr/bin/ssh -l root {host}')
     def test_ssh_has_a_shell(self, hypervisor_command):
@@ -119,13 +116,6 @@ class TestHypervisor(testtools.TestCase):
         self.assertEqual(
             [('vCPU 0', over, over, True), ('vCPU 1', over, '0', True),
              ('emulator', over, over, True)], self.affinities(answers))
-
-    def test_only_libvirt_leads_there(self):
-        self.assertEqual(
-            [('vCPU 0', '2', '2', True),
-             ('vCPU 1', '5', '0-3,5', False)],
-            self.affinities(virsh_fakes.VirshHost(),
-                            connect='qemu+tcp://{host}/system'))
 
     def test_real_threads(self):
         """The script finds this very process where it runs as a domain's."""

@@ -11,7 +11,6 @@ from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench.platforms import agent
 from nova_pinning.instance_bench.platforms import process
 from nova_pinning.instance_bench.platforms import server
 from nova_pinning.instance_bench.platforms import server_cloud
@@ -34,15 +33,13 @@ class ServerTestCase(testtools.TestCase):
         super().setUp()
         self.useFixture(fixtures.MonkeyPatch(
             'shutil.which', lambda name: f'/usr/bin/{name}'))
-        self.useFixture(platform_fakes.PassingTime())
+        self.agents = self.useFixture(platform_fakes.GuestAgents())
         self.cloud = cloud_fakes.Connection()
-        self.channels = []
         self.asked = []
-        self.silent = ()
         self.xml = PIN
         self.floats = ''
 
-    def run_command(self, command):
+    def run_command(self, command, *_how):
         host = virsh_fakes.VirshHost(
             self.floats, self.xml, [('CPU 0/KVM', '2'), ('qemu', '2')])
         host.xml = host.xml.replace('>2</vcpu>', '>1</vcpu>')
@@ -50,17 +47,11 @@ class ServerTestCase(testtools.TestCase):
             self.asked.append(command[-1])
         return host(command)
 
-    def open_channel(self, active, host):
-        self.channels.append(platform_fakes.Channel(
-            is_silent=active.name.endswith(self.silent)))
-        return self.channels[-1]
-
     def platform(self, **how):
         for place, name, fake in (
                 (server, 'connect', lambda how: server_cloud.ServerCloud(
                     self.cloud, 'here')),
                 (server_cloud.ServerCloud, 'flavors', lambda cloud: FLAVORS),
-                (server, 'open_channel', self.open_channel),
                 (process, 'run', self.run_command)):
             self.useFixture(fixtures.MockPatchObject(place, name, fake))
         return server.ServerPlatform(settings.PlatformSettings(**how))
@@ -95,17 +86,16 @@ class TestCheck(ServerTestCase):
                 self.useFixture(fixtures.EnvironmentVariable(name))
         self.useFixture(fixtures.MonkeyPatch(
             'openstack.config.loader.CONFIG_FILES', []))
-        with server.ServerPlatform(settings.PlatformSettings()) as platform:
-            error = self.assertRaises(errors.InputError, platform.check,
-                                      [platform_fakes.request()])
+        error = self.assertRaises(errors.InputError, server.ServerPlatform(
+            settings.PlatformSettings()).__enter__)
         self.assertIn('cloud of the environment: ', str(error))
         self.assertIn('OS_AUTH_URL', str(error))
 
     def test_no_cloud(self):
         self.cloud = cloud_fakes.Connection(fails=('find_image',))
-        problem, = self.problems(cloud='far')
+        problem, = self.problems()
         self.assertEqual(
-            'cloud far: find_image fails; name one of clouds.yaml, or set '
+            'cloud here: find_image fails; name one of clouds.yaml, or set '
             'OS_AUTH_URL and its like', problem)
 
     @ddt.data(
@@ -132,6 +122,10 @@ class TestCheck(ServerTestCase):
             platform_fakes.request(network_cpus=bench_model.NetworkCpus.VCPUS))
         self.assertEqual(5, len(found), found)
 
+    def test_libvirt_alone_is_not_enough(self):
+        problem, = self.problems(connect='qemu+ssh://{host}/system')
+        self.assertIn("--hypervisor 'ssh {host}'", problem)
+
     def test_peer(self):
         workload = dataclasses.replace(platform_fakes.WORKLOAD,
                                        peer='iperf3 -s')
@@ -154,7 +148,7 @@ class TestLaunch(ServerTestCase):
             self.assertEqual(('enterprise-0', '0', ''),
                              (first.name, str(first.cpus), first.peer))
             first.start('true')
-            self.assertEqual(['true'], self.channels[0].commands)
+            self.assertEqual(['true'], self.agents.commands)
             self.assertEqual(list(self.cloud.there), self.asked)
             self.assertEqual(
                 [('vCPU 0', '2', '2', True), ('emulator', '2', '2', True)],
@@ -189,9 +183,8 @@ class TestLaunch(ServerTestCase):
         self.assertIn('enterprise-1', left)
 
     def test_silent(self):
-        self.silent = 'enterprise-1'
+        self.agents.silent = 'enterprise-1'
         self.assertEqual(('silent', []), self.launch_fails())
-        self.assertEqual([1, 1], [channel.closed for channel in self.channels])
 
     def test_host_not_known(self):
         self.cloud = cloud_fakes.Connection(sees_hosts=False)
@@ -211,9 +204,9 @@ class TestLaunch(ServerTestCase):
             platform_fakes.request(**platform_fakes.FLOATING))[0])
 
     def test_interrupted(self):
-        def interrupt(*_unused):
+        def interrupt(*_unused, **_more):
             raise KeyboardInterrupt
-        self.cloud.get_server = interrupt
+        self.cloud.wait_for_server = interrupt
         try:
             with self.platform() as platform:
                 platform.launch([platform_fakes.request()])
@@ -223,27 +216,14 @@ class TestLaunch(ServerTestCase):
 
     def test_cannot_be_deleted(self):
         self.cloud = cloud_fakes.Connection(fails=('delete_server',))
-        with testtools.ExpectedException(
-                bench_errors.BenchError,
-                'cloud here: servers could not be deleted'):
-            with self.platform() as platform:
-                only, = platform.launch([platform_fakes.request()])
-                self.assertRaises(bench_errors.BenchError, only.close)
+        platform = self.platform().__enter__()
+        only, = platform.launch([platform_fakes.request()])
+        for end in only.close, platform.__exit__:
+            self.assertIn('cloud here: servers could not be deleted', str(
+                self.assertRaises(bench_errors.BenchError, end)))
         self.assertTrue(self.cloud.is_closed)
 
     def test_versions_without_cloud(self):
         self.cloud = cloud_fakes.Connection(fails=('get_endpoint_data',))
         with self.platform() as platform:
             self.assertEqual({}, platform.versions())
-
-
-class TestChannel(testtools.TestCase):
-
-    def test_agent(self):
-        found = server.open_channel(
-            server_cloud.BootedServer(
-                id='i', name='s', status='ACTIVE', host='h', fault='',
-                owner=None),
-            server.hypervisor.of_host(settings.PlatformSettings(), 'h'))
-        self.assertIsInstance(found, agent.GuestAgent)
-        self.assertEqual('i', found.domain)

@@ -1,62 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import os
 import pathlib
 
 import ddt
 import fixtures
-import testtools
 
-from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench.platforms import server_cloud
 from nova_pinning.tests.unit.instance_bench.platforms import cloud_fakes
-from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
+from nova_pinning.tests.unit import unit_base
 
 
-class CloudTestCase(testtools.TestCase):
+@ddt.ddt
+class TestCloud(unit_base.TestCase):
 
     def cloud(self, *servers, **how):
         self.compute = cloud_fakes.Connection(*servers, **how)
-        self.time = self.useFixture(platform_fakes.PassingTime())
         return server_cloud.ServerCloud(self.compute, 'here')
-
-
-class TestCloud(CloudTestCase):
 
     def test_boot(self):
         nova = self.cloud()
         made = nova.boot('a-0', 'f', 'i')
         self.assertEqual(f'{nova.run}-a-0', made.name)
         self.assertEqual('none', self.compute.asked[-1]['networks'])
-        self.assertEqual(nova.owner, made.owner)
 
     def test_runs_differ(self):
         self.assertNotEqual(self.cloud().run, self.cloud().run)
 
-    def await_active(self, *answers):
+    def await_active(self, status, **more):
         nova = self.cloud()
-        self.compute.answers = list(answers)
-        return nova.await_active(nova.boot('a-0', 'f', 'i'), 10)
+        made = nova.boot('a-0', 'f', 'i')
+        self.compute.there[made.id] = cloud_fakes.server(
+            'a', status, id=made.id, **more)
+        return nova.await_active(made, 10)
 
     def test_active(self):
-        found = self.await_active(
-            cloud_fakes.server('a', 'BUILD'), cloud_fakes.server(
-                'a', compute_host='h'))
-        self.assertEqual('h', found.host)
+        self.assertEqual('compute-1', self.await_active('BUILD').compute_host)
+        self.assertEqual([10], self.compute.waited)
 
-    def test_error(self):
+    @ddt.data(({'message': 'No valid host'}, 'No valid host'),
+              (None, 'it transitioned to ERROR'))
+    @ddt.unpack
+    def test_error(self, fault, expected):
         error = self.assertRaises(
-            bench_errors.InstanceError, self.await_active,
-            cloud_fakes.server(
-                'a', 'ERROR', fault={'message': 'No valid host'}))
-        self.assertIn('could not boot server a: No valid host', str(error))
-
-    def test_late(self):
-        error = self.assertRaises(
-            bench_errors.InstanceError, self.await_active,
-            *[cloud_fakes.server('a', 'BUILD')] * 100)
-        self.assertEqual('server a is BUILD after 10 s', str(error))
+            bench_errors.InstanceError, self.await_active, 'ERROR',
+            fault=fault)
+        self.assertIn(f'-a-0: {expected}', str(error))
+        self.assertIn('nova-scheduler', error.advice)
 
     def test_may_not_see_hosts(self):
         self.assertFalse(self.cloud(sees_hosts=False).sees_hosts())
@@ -69,23 +59,24 @@ class TestCloud(CloudTestCase):
 
     def test_delete_waits(self):
         nova = self.cloud(cloud_fakes.server('nova-pinning-bench-1-a'))
-        self.compute.stays = 3
         nova.delete(nova.servers())
         self.assertEqual({}, self.compute.there)
-        self.assertLess(0, self.time.now)
+        self.assertEqual([server_cloud.DELETE_SECONDS], self.compute.waited)
 
     def test_delete_takes_too_long(self):
         nova = self.cloud(cloud_fakes.server('nova-pinning-bench-1-a'))
-        self.compute.stays = 1000
+        self.compute.stays = True
         error = self.assertRaises(
-            errors.CloudError, nova.delete, nova.servers())
-        self.assertIn('1 are still there after 120 s', str(error))
+            bench_errors.InstanceError, nova.delete, nova.servers())
+        self.assertEqual('cloud here: nova-pinning-bench-1-a is there',
+                         str(error))
 
     def test_one_cannot_be_deleted(self):
         nova = self.cloud(cloud_fakes.server('nova-pinning-bench-1-a'),
                           cloud_fakes.server('nova-pinning-bench-1-b'),
                           fails=('id-nova-pinning-bench-1-a',))
-        self.assertRaises(errors.CloudError, nova.delete, nova.servers())
+        self.assertRaises(bench_errors.InstanceError, nova.delete,
+                          nova.servers())
         self.assertEqual(['id-nova-pinning-bench-1-b'], self.compute.deleted)
 
     def test_delete_own(self):
@@ -97,29 +88,19 @@ class TestCloud(CloudTestCase):
 
     def test_sweep(self):
         nova = self.cloud()
-        owner = nova.owner
-        names = {
-            'mine': str(owner),
-            'gone': f'{owner.machine} {owner.pid} {owner.started + 1}',
-            'elsewhere': f'other {owner.pid} {owner.started + 1}',
-            'odd': 'what is this', 'none': ''}
-        for name, text in names.items():
-            name = f'nova-pinning-bench-1-{name}'
+        here = server_cloud.machine()
+        for name, text in (
+                (f'{nova.run}-a', here), ('nova-pinning-bench-1-left', here),
+                ('nova-pinning-bench-1-elsewhere', 'other'),
+                ('nova-pinning-bench-1-none', '')):
             self.compute.there[f'id-{name}'] = cloud_fakes.server(
                 name, metadata={server_cloud.OWNER_KEY: text} if text else {})
         self.assertEqual(1, nova.sweep())
-        self.assertEqual(['id-nova-pinning-bench-1-gone'],
+        self.assertEqual(['id-nova-pinning-bench-1-left'],
                          self.compute.deleted)
 
 
-@ddt.ddt
-class TestOwner(testtools.TestCase):
-
-    def test_myself(self):
-        owner = server_cloud.myself()
-        self.assertEqual(os.getpid(), owner.pid)
-        self.assertFalse(owner.has_gone())
-        self.assertEqual(owner, server_cloud.Owner.parse(str(owner)))
+class TestMachine(unit_base.TestCase):
 
     def machine(self, machine_id, boot_id='b', namespace='pid:[1]'):
         root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
@@ -129,7 +110,7 @@ class TestOwner(testtools.TestCase):
             (root / path).write_text(f'{text}\n')
         (root / 'proc/self/ns').mkdir(parents=True)
         (root / 'proc/self/ns/pid').symlink_to(namespace)
-        return server_cloud.myself(str(root)).machine
+        return server_cloud.machine(str(root))
 
     def test_machines(self):
         one = self.machine('m')
@@ -140,28 +121,10 @@ class TestOwner(testtools.TestCase):
         self.assertNotEqual(one, self.machine('m', namespace='pid:[2]'))
         self.assertNotEqual(self.machine(''), self.machine('', boot_id='c'))
 
-    @ddt.data('', 'a b', 'a b c', '1 2 3 4')
-    def test_odd(self, text):
-        self.assertIsNone(server_cloud.Owner.parse(text))
-
-    def test_start_not_known(self):
-        root = self.useFixture(fixtures.TempDir()).path
-        owner = server_cloud.myself(root)
-        self.assertEqual(0, owner.started)
-        # Nobody can tell, so it is left alone.
-        self.assertFalse(owner.has_gone(root))
-
-
-@ddt.ddt
-class TestImage(CloudTestCase):
-
-    def test_none(self):
-        self.assertIsNone(self.cloud(image=None).image('bench'))
-
-    @ddt.data(('yes', True), (True, True), ('no', False), (None, False))
-    @ddt.unpack
-    def test_agent(self, value, has_agent):
-        self.assertEqual(
-            server_cloud.Image('i', 'bench', True, has_agent),
-            self.cloud(image=cloud_fakes.image(
-                hw_qemu_guest_agent=value)).image('bench'))
+    def test_who_has_another_lock(self):
+        """Its runs may go on at the same time."""
+        one = self.machine('m')
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_pinning.instance_bench.workspace.PARENT',
+            self.useFixture(fixtures.TempDir()).path))
+        self.assertNotEqual(one, self.machine('m'))
