@@ -215,8 +215,9 @@ def _show(part: page.Part, name: str, console: rich.console.Console,
                    page.earlier_caveats(part), console)
         _show_comparison(part.comparison, console, has_tables)
     if has_tables:
-        for table in (*study_tables.tables(summary), *page.details(summary)):
-            if not table.is_detail:
+        for table in (found.table, *study_tables.tables(summary),
+                      *page.details(summary)):
+            if table and not table.is_detail:
                 _show_table(table, console)
         console.print()
         printing.say(page.method(summary), console)

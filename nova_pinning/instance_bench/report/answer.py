@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run says of what it was made for: one sentence, and one picture."""
+"""What a run says of what it was made for: one sentence, and its ratios."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -8,11 +8,14 @@ import math
 
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench.report import run_tables
+from nova_pinning.instance_bench.report import strips
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 
+# Of more the table need not stand open.
+_MOST_BARS = 16
 #: The factor that says which neighbour a row has.
 NEIGHBOUR = 'scenario'
 
@@ -21,9 +24,9 @@ _Pair = tuple[statistics.FigureRow, intervals.Interval]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A ratio in the picture.
+    """A ratio that the sentence is about.
 
-    :param kind: those of one kind have a colour
+    :param kind: what it is that the ratio compares
     """
 
     label: str
@@ -42,6 +45,19 @@ class ExperimentAnswer:
     more: str = ''
     axis: str = ''
     bars: tuple[Bar, ...] = ()
+
+    @property
+    def table(self) -> run_tables.ReportTable | None:
+        """The ratios, None if there are none."""
+        if not self.bars:
+            return None
+        return run_tables.ReportTable(
+            title=self.axis[0].upper() + self.axis[1:],
+            columns=('of', 'kind', 'ratio'), numbers=frozenset(['ratio']),
+            rows=tuple((bar.label, bar.kind, words.ratio(bar.ratio))
+                       for bar in self.bars),
+            drawn=[strips.Strip(bar.ratio) for bar in self.bars],
+            is_detail=len(self.bars) > _MOST_BARS)
 
 
 def answer(summary: statistics.RunSummary) -> ExperimentAnswer:

@@ -16,11 +16,11 @@ from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import published
 from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import answer
-from nova_pinning.instance_bench.report import charts
 from nova_pinning.instance_bench.report import outlier_reasons
 from nova_pinning.instance_bench.report import run_caveats
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import run_tables
+from nova_pinning.instance_bench.report import strips
 from nova_pinning.instance_bench.report import study_tables
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import run_comparison
@@ -98,8 +98,7 @@ def check() -> None:
 
     :raises errors.InputError: if something for it is not installed
     """
-    # The first names the extra that brings all three.
-    extras.need('a page', 'scipy', 'jinja2', 'matplotlib')
+    extras.need('a page', 'scipy', 'jinja2')
 
 
 def render(parts: Sequence[Part], version: str) -> str:
@@ -129,6 +128,7 @@ def render(parts: Sequence[Part], version: str) -> str:
         across=across_hosts.table([part.summary for part in parts]),
         runs=_runs(parts, shown),
         tones={str(name): tone for name, tone in _TONES.items()}, marks=_MARKS,
+        draw=strips.draw,
         footer=f'nova-pinning {version}, bench report')
     return text
 
@@ -195,7 +195,7 @@ def _section(part: Part, name: str, anchor: str) -> dict[str, Any]:
         'about': experiment.about,
         'answer': found.sentence,
         'more': found.more,
-        'picture': charts.picture(found, anchor),
+        'ratios': found.table,
         'widening': part.widening,
         'extent': f'{extent(results)} From {part.source}.',
         'caveats': part.caveats,
@@ -206,7 +206,6 @@ def _section(part: Part, name: str, anchor: str) -> dict[str, Any]:
         'differing': comparison.differing if comparison else (),
         'earlier_caveats': earlier_caveats(part),
         'tables': study_tables.tables(summary),
-        'charts': charts.draw(summary, anchor),
         'published': _published(experiment.table, sources),
         'is_shipped': experiment.name in experiment_file.shipped(),
         'sources': [{
@@ -223,7 +222,8 @@ def details(
 ) -> list[run_tables.ReportTable]:
     """What is doubtful, unusual, or not there."""
     return [table for table in (
-        outlier_reasons.table(summary), run_tables.flags(summary.results),
+        run_tables.busy(summary), outlier_reasons.table(summary),
+        run_tables.flags(summary.results),
         run_tables.skipped(summary), outlier_reasons.counters(summary))
         if table is not None]
 

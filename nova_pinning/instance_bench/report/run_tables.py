@@ -2,13 +2,16 @@
 """Tables of a run, in the layout in which such figures are published."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import itertools
+import statistics as mathematics
 
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.report import beside
+from nova_pinning.instance_bench.report import strips
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import run_comparison
 from nova_pinning.instance_bench import statistics
@@ -20,6 +23,7 @@ class ReportTable:
 
     :param numbers: the columns that are aligned at their right
     :param is_detail: that the page need not open it at once
+    :param drawn: what the page draws of each row, if anything
     """
 
     title: str
@@ -28,12 +32,13 @@ class ReportTable:
     numbers: frozenset[str] = frozenset()
     note: str = ''
     is_detail: bool = False
+    drawn: Sequence[strips.Strip] = ()
 
-    def without(self, column: str) -> 'ReportTable':
-        index = self.columns.index(column)
-        return dataclasses.replace(
-            self, columns=self.columns[:index] + self.columns[index + 1:],
-            rows=tuple(row[:index] + row[index + 1:] for row in self.rows))
+    @property
+    def first_number(self) -> int:
+        """Where the first column of numbers is, which has the drawings."""
+        return next(place for place, name in enumerate(self.columns)
+                    if name in self.numbers)
 
 
 #: Columns of figures: the heading, and the cell of a row.
@@ -100,12 +105,6 @@ def title(group: Sequence[statistics.FigureRow]) -> str:
             f'{figure.better} is better')
 
 
-def labels(rows: Sequence[statistics.FigureRow]) -> list[tuple[str, ...]]:
-    """What tells rows apart, and their platform at the end."""
-    return list(zip(*_heads(rows).values(),
-                    (str(row.tenant.platform) for row in rows)))
-
-
 def _heads(rows: Sequence[statistics.FigureRow]) -> dict[str, list[str]]:
     """What tells rows apart but for their platform, by the heading.
 
@@ -122,7 +121,8 @@ def _heads(rows: Sequence[statistics.FigureRow]) -> dict[str, list[str]]:
 def named(summary: statistics.RunSummary,
           rows: Sequence[statistics.FigureRow],
           cells: Sequence[Mapping[str, str]], *, title: str,
-          note: str = '', is_detail: bool = False) -> ReportTable:
+          note: str = '', is_detail: bool = False,
+          drawn: Sequence[strips.Strip] = ()) -> ReportTable:
     """A table with what tells rows apart at their left, and their platform.
 
     :param rows: at least one
@@ -137,7 +137,8 @@ def named(summary: statistics.RunSummary,
         title=title, columns=(*heads, *figures), rows=tuple(
             (*names, *(of_row[name] for name in figures))
             for names, of_row in zip(zip(*heads.values()), cells)),
-        numbers=frozenset(figures), note=note, is_detail=is_detail)
+        numbers=frozenset(figures), note=note, is_detail=is_detail,
+        drawn=drawn)
 
 
 def platform(summary: statistics.RunSummary,
@@ -159,13 +160,43 @@ def of_group(summary: statistics.RunSummary, group: Group,
         for row, theirs, of_row in zip(group, published, cells):
             of_row.update(theirs if name == beside.PREFIX
                           else {name: FIGURES[name](row)})
-    return named(summary, group, cells, title=title(group), note=note,
-                 is_detail=is_detail)
+    return named(
+        summary, group, cells, title=title(group), note=note,
+        is_detail=is_detail, drawn=[
+            strips.Strip(row.estimate.interval, row.estimate.values,
+                         row.estimate.outliers) for row in group])
 
 
-def series(row: statistics.FigureRow) -> str:
-    """'vm pinned'."""
-    return f'{row.tenant.platform} {row.tenant.provisioning}'
+def busy(summary: statistics.RunSummary) -> ReportTable | None:
+    """How busy CPUs were in the last measurement of each case.
+
+    A mean of all would hide the one that does the work.
+    """
+    layout = {
+        f'{name} CPUs {cpus}': cpus
+        for name, cpus in (summary.conditions.layout.items()
+                           if summary.conditions else ()) if cpus}
+    samples = {measurement.key: measurement.utilisation
+               for measurement in summary.results.measurements
+               if measurement.utilisation}
+    rows = [(summary.name(case), *(_busy(samples[case.key], cpus)
+                                   for cpus in layout.values()))
+            for case in summary.experiment.cases if case.key in samples]
+    return ReportTable(
+        title='How busy CPUs were', columns=('case', *layout),
+        rows=tuple(rows), numbers=frozenset(layout),
+        note='In the last measurement of each case: the mean of the CPUs, '
+             'and in parentheses the least and the most busy one.',
+        is_detail=summary.experiment.table != 'levels',
+    ) if rows and layout else None
+
+
+def _busy(samples: Sequence[bench_model.UtilisationSample],
+          cpus: Iterable[int]) -> str:
+    parts = [mathematics.fmean(sample.busy.get(str(cpu), 0.0)
+                               for sample in samples) for cpu in cpus]
+    return (f'{words.percent(mathematics.fmean(parts))} '
+            f'({words.percent(min(parts))} to {words.percent(max(parts))})')
 
 
 def overhead_title(row: statistics.FigureRow) -> str:

@@ -6,7 +6,6 @@ import dataclasses
 import ddt
 
 from nova_pinning.instance_bench.report import answer
-from nova_pinning.instance_bench.report import charts
 from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import statistics
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
@@ -60,17 +59,17 @@ class AnswerTest(unit_base.TestCase):
                               strict=True):
             self.assertAlmostEqual(ratio, bar.ratio.value, delta=0.2)
 
-    def test_picture_of_many(self):
+    def test_table(self):
         bars = tuple(answer.Bar(
             label=f'bar {number}', kind='a', ratio=report_scenes.interval(
-                1.5 ** number, 1.0, 2.0)) for number in range(-5, 20))
-        svg = charts.picture(answer.ExperimentAnswer(
-            sentence='It.', axis='by one', bars=bars), 'a')
-        self.assertNotIn('bar 0', svg)
-        self.assertIn('bar 19', svg)
-        self.assertIn('16 of 25', svg)
-        self.assertEqual('', charts.picture(
-            answer.ExperimentAnswer(sentence='It.'), 'a'))
+                1.5 ** number, 1.0, 2.0)) for number in range(25))
+        found = answer.ExperimentAnswer(sentence='It.', axis='by one',
+                                        bars=bars).table
+        self.assertEqual('By one', found.title)
+        self.assertEqual(('bar 1', 'a', '1.50 (1.00 to 2.00)'), found.rows[1])
+        self.assertEqual(bars[1].ratio, found.drawn[1].interval)
+        self.assertTrue(found.is_detail)
+        self.assertIsNone(answer.ExperimentAnswer(sentence='It.').table)
 
 
 class DensityTest(unit_base.TestCase):

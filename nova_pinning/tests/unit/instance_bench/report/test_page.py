@@ -10,16 +10,13 @@ from unittest import mock
 
 import ddt
 from lxml import html
-import matplotlib.figure
 
-from nova_pinning import cpuset
 from nova_pinning import errors
-from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import published
-from nova_pinning.instance_bench.report import charts
 from nova_pinning.instance_bench.report import document
 from nova_pinning.instance_bench.report import page
 from nova_pinning.instance_bench.report import run_claims
+from nova_pinning.instance_bench.report import strips
 from nova_pinning.instance_bench import run_comparison
 from nova_pinning.instance_bench import self_test
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
@@ -44,20 +41,15 @@ def _page(*runs):
 @ddt.ddt
 class PageTest(unit_base.TestCase):
 
-    @ddt.data(('levels', 4), ('mutex', 2), ('priority', 2), ('ladder', 3),
-              ('overhead', 2), ('multitask', 3), ('network', 2),
-              ('latency', 4), ('neighbours', 3), ('self-test', 1))
-    @ddt.unpack
-    def test_kind(self, kind, pictures):
+    @ddt.data(*report_scenes.ALL)
+    def test_kind(self, kind):
         """The page of each is whole, and loads nothing."""
         self.useFixture(report_scenes.SelfTest())
         part = _part(report_scenes.ALL[kind](rounds=3))
-        # Names in pictures are to be unique, however often they are shown.
+        # Names are to be unique, however often something is shown.
         text = page.render([part, part], '1.0')
         self.assertTrue(text.startswith('<!DOCTYPE html>'))
         self.assertNotRegex(text, r'@import|src=|url\((?!#)|<\?xml')
-        # All colours are the page's own.
-        self.assertNotRegex(text, '#0[12]01[0-9a-f]{2}')
         root = html.document_fromstring(text)
         self.assertEqual([], root.xpath(
             '//script | //link | //img | //iframe | //object'))
@@ -71,9 +63,11 @@ class PageTest(unit_base.TestCase):
         # Links to sources are there to be followed, if wanted.
         for link in root.xpath('//a/@href'):
             self.assertRegex(link, '^(#|https?://)')
-        # The charts, and the answer's.
-        self.assertEqual(2 * pictures, len(root.xpath(
-            '//figure//*[local-name()="svg"]')))
+        # A drawing in each row of figures.
+        for table in root.xpath('//table[descendant::svg]'):
+            self.assertEqual(len(table.xpath('tbody/tr')),
+                             len(table.xpath('tbody/tr/td[@class]/svg')))
+        self.assertIn('runs', root.xpath('//td[svg]/@data-name'))
 
     def test_text_is_escaped(self):
         run = report_scenes.Run(rounds=2, name='<script>alert(1)</script>')
@@ -88,7 +82,7 @@ class PageTest(unit_base.TestCase):
         text = root.text_content()
         places = [text.index(one) for one in (
             'What density costs is apart', '⚠',
-            'floating varies more', 'no self-test of this machine was given',
+            'Floating by pinned, many by few', 'no self-test of this machine was given',
             'Measured, and what is published', 'Published elsewhere',
             'What the run can be held to', 'Before you rely on this',
             'Skipped', 'Conditions', 'The runs')]
@@ -253,89 +247,49 @@ class PageTest(unit_base.TestCase):
         part = _part(report_scenes.priority(rounds=3))
         self.assertEqual(page.render([part], '1'), page.render([part], '1'))
 
-    @ddt.data(('jinja2', 'bench'), ('matplotlib', 'plots'))
-    @ddt.unpack
-    def test_not_installed(self, name, extra):
+    def test_not_installed(self):
         with mock.patch.object(importlib.util, 'find_spec',
-                               lambda wanted: wanted != name or None):
+                               lambda wanted: wanted != 'jinja2' or None):
             error = self.assertRaises(errors.InputError, page.check)
-        self.assertIn(name, error.message)
-        self.assertIn(f'nova-pinning[{extra}]', error.advice)
+        self.assertIn('jinja2', error.message)
+        self.assertIn('nova-pinning[bench]', error.advice)
 
 
-class ChartsTest(unit_base.TestCase):
+class StripsTest(unit_base.TestCase):
 
-    def test_utilisation(self):
-        """A chart for each workload: a row a case, a line for each use."""
-        run = report_scenes.levels(rounds=2)
-        run.measurements[:] = [dataclasses.replace(
-            measurement, utilisation=tuple(
-                bench_model.UtilisationSample(
-                    seconds=float(second), busy={
-                        str(cpu): 0.5 for cpu in range(12)})
-                for second in range(1, 4)))
-            for measurement in run.measurements]
-        summary = run.summary()
-        found = [chart for chart in charts.draw(summary, 'a')
-                 if 'how busy' in chart.title]
-        self.assertEqual(
-            {case.tenants[0].workload for case in summary.experiment.cases},
-            {chart.title.partition(':')[0] for chart in found})
-        for name in ('dedicated', 'shared'):
-            self.assertIn(f'{name} CPUs', found[0].svg)
+    def lines(self, *drawn):
+        """Class and both ends of each line, of each strip."""
+        return [[(line.get('class'), line.get('x1'), line.get('x2'))
+                 for line in html.fromstring(svg)]
+                for svg in strips.draw(drawn)]
 
-    def busy(self, cpus):
-        """The axes of a case on so many CPUs, of which only the last works.
-        """
-        axes = matplotlib.figure.Figure().add_subplot()
-        layout = {'dedicated': cpuset.CpuSet(range(cpus))}
-        charts._busy(axes, [bench_model.UtilisationSample(
-            seconds=float(second), busy={str(cpus - 1): 1.0})
-            for second in range(1, 4)], layout)
-        return axes
+    def test_values(self):
+        first, second = self.lines(
+            strips.Strip(report_scenes.interval(2.0, 1.0, 3.0),
+                         (0.0, 4.0), (4.0,)),
+            strips.Strip(report_scenes.interval(8.0, math.nan, math.nan),
+                         (8.0,)))
+        self.assertEqual([
+            ('ends', '12.5%', '37.5%'), ('run', '0.0%', '0.0%'),
+            ('outlier', '50.0%', '50.0%'), ('mean', '25.0%', '25.0%')], first)
+        self.assertEqual([('run', '100.0%', '100.0%'),
+                          ('mean', '100.0%', '100.0%')], second)
 
-    def test_a_line_for_each_cpu(self):
-        """A mean of all would hide the one that does the work."""
-        heights = [list(line.get_ydata()) for line in self.busy(4).lines]
-        self.assertEqual(3, heights.count([0.0] * 3))
-        self.assertIn([100.0] * 3, heights)
-        self.assertIn([25.0] * 3, heights)
+    def test_ratios_are_about_one(self):
+        first, second = self.lines(
+            strips.Strip(report_scenes.interval(4.0, 2.0, 16.0)),
+            strips.Strip(report_scenes.interval(0.0, 0.001, 1e9)))
+        self.assertEqual([
+            ('one', '0.0%', '0.0%'), ('ends', '25.0%', '100.0%'),
+            ('mean', '50.0%', '50.0%')], first)
+        # What says next to nothing, or has no logarithm, is not drawn.
+        self.assertEqual([('one', '0.0%', '0.0%')], second)
 
-    def test_many_cpus_are_shades(self):
-        axes = self.busy(80)
-        self.assertEqual(0, len(axes.lines))
-        # One box, as dark as can be, over all of the time.
-        patch, = axes.patches
-        self.assertEqual(1.0, patch.get_alpha())
-        box = patch.get_path().get_extents()
-        self.assertEqual((0.0, 3.0), (box.x0, box.x1))
-        self.assertEqual([79.0, 80.0], sorted((box.y0, box.y1)))
-        self.assertEqual(['dedicated\nCPUs 0-79'], [
-            label.get_text() for label in axes.get_yticklabels()])
-
-    def test_series_differ_by_more_than_colour(self):
-        styles = charts._styles('abcdef').values()
-        self.assertEqual(6, len({style.marker for style in styles}))
-        self.assertEqual(6, len({str(style.line) for style in styles}))
-
-    def test_series_are_named_at_their_lines(self):
-        chart = charts.draw(report_scenes.overhead(rounds=3).summary(), 'a')[0]
-        for name in ('cn vanilla', 'cn pinned', 'vm vanilla', 'vm pinned'):
-            self.assertIn(f'>{name}<', chart.svg)
-
-    def test_labels_do_not_meet(self):
-        heights = []
-
-        class Axes:
-            def get_ylim(self):
-                return 0.0, 16.0
-
-            def annotate(self, _name, place, **_options):
-                heights.append(place[1])
-
-        charts._end_labels(Axes(), [(5.0, 'a', ''), (5.1, 'b', ''),
-                                    (5.2, 'c', ''), (9.0, 'd', '')])
-        self.assertEqual([5.0, 6.0, 7.0, 9.0], heights)
+    def test_nothing_to_choose_a_scale_by(self):
+        self.assertEqual([], strips.draw([]))
+        self.assertEqual([[('run', '0.0%', '0.0%'), ('mean', '0.0%', '0.0%')]],
+                         self.lines(strips.Strip(report_scenes.interval(
+                             5.0, math.nan, math.nan), (5.0,))))
 
 
 @ddt.ddt

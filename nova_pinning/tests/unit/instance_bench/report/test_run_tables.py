@@ -235,12 +235,26 @@ class TablesTest(unit_base.TestCase):
 
 class OthersTest(unit_base.TestCase):
 
-    def test_without(self):
-        table = run_tables.ReportTable(title='t', columns=('a', 'b', 'c'),
-                                       rows=(('1', '2', '3'),))
-        found = table.without('b')
-        self.assertEqual((('a', 'c'), (('1', '3'),)),
-                         (found.columns, found.rows))
+    def test_busy(self):
+        """Of each case the last measurement, and the CPU that does the work.
+        """
+        run = report_scenes.levels(rounds=2)
+        run.measurements[:] = [dataclasses.replace(
+            measurement, utilisation=tuple(
+                bench_model.UtilisationSample(
+                    seconds=float(second),
+                    busy={'4': 0.5 * second * measurement.round,
+                          '12': 0.25, '13': 0.75})
+                for second in (1, 2)))
+            for measurement in run.measurements]
+        found = run_tables.busy(run.summary())
+        self.assertEqual(('case', 'dedicated CPUs 4-11', 'shared CPUs 12-15',
+                          'host CPUs 0-3'), found.columns)
+        self.assertEqual(len(run.cases) - 1, len(found.rows))
+        self.assertEqual(
+            ('9.4% (0.0% to 75.0%)', '25.0% (0.0% to 75.0%)',
+             '0.0% (0.0% to 0.0%)'), found.rows[0][1:])
+        self.assertIsNone(run_tables.busy(report_scenes.levels().summary()))
 
     def test_changes_worst_first(self):
         old, new = (report_scenes.levels(slow).summary()
