@@ -21,8 +21,8 @@ from nova_pinning.instance_bench import intervals
 
 # Tukey's fences, in quartile distances beyond the quartiles.
 _FENCE = 1.5
-# Tables whose cases differ by the workload.
-_COMPARES_WORKLOADS = ('mutex', 'multitask')
+#: Tables whose cases differ by the workload.
+COMPARES_WORKLOADS = ('mutex', 'multitask')
 # Values below which quartiles say nothing.
 _LEAST_FENCED = 4
 # Percentiles, and values beyond one that it takes to be more than the largest.
@@ -368,7 +368,7 @@ def _baseline(row: FigureRow, rows: Sequence[FigureRow],
         ((case, tenant) for case in experiment.cases
          if is_baseline(case, baseline) for tenant in case.tenants
          if (tenant.workload == row.tenant.workload
-             or experiment.table in _COMPARES_WORKLOADS)),
+             or experiment.table in COMPARES_WORKLOADS)),
         key=lambda pair: (
             sum(pair[0].factors.get(factor) == value
                 for factor, value in others.items()),

@@ -278,8 +278,13 @@ def _overheads(summary: statistics.RunSummary) -> ExperimentAnswer | None:
 
 
 def _self_test(summary: statistics.RunSummary) -> ExperimentAnswer | None:
-    return ExperimentAnswer(sentence=calibration_words(
-        self_test.calibrate(summary.results)))
+    found = self_test.calibrate(summary.results)
+    return ExperimentAnswer(
+        sentence=calibration_words(found), axis='copies, furthest first',
+        bars=tuple(Bar(label=f'{one.name}, {one.figure}', kind='',
+                       ratio=one.ratio)
+                   for one in sorted(found.comparisons, reverse=True,
+                                     key=lambda one: one.reach)))
 
 
 def calibration_words(found: self_test.Calibration | None) -> str:

@@ -16,29 +16,40 @@ from nova_pinning.instance_bench import statistics
 
 #: What the headings of such columns begin with.
 PREFIX = 'published '
+#: Of a study's best ratios of CPUs, which one is for a workload.
+CHR = {bench_model.WorkloadClass.CPU: 'cpu',
+       bench_model.WorkloadClass.WEB: 'io',
+       bench_model.WorkloadClass.NETWORK: 'io',
+       bench_model.WorkloadClass.DISK: 'io',
+       bench_model.WorkloadClass.NOSQL: 'very io'}
 _GUESTS = (bench_model.PlatformName.GUEST, bench_model.PlatformName.NOVA)
 _SMP = re.compile(r'\b(smp|up)\b', re.IGNORECASE)
 
 
 def columns(
-    table: str, rows: Sequence[statistics.FigureRow],
+    summary: statistics.RunSummary, rows: Sequence[statistics.FigureRow],
 ) -> tuple[list[dict[str, str]], str]:
     """What is published for rows, of each by the headings, and from where.
 
     All have the same headings; there may be none.
     """
-    cells = [_cells(table, row) for row in rows]
+    table = summary.experiment.table
+    cells = [_cells(summary, row) for row in rows]
     names = dict.fromkeys(name for of_row in cells for name in of_row)
     return ([{name: of_row.get(name, words.NONE) for name in names}
              for of_row in cells],
             note(table, rows[0].tenant.workload) if names else '')
 
 
-def _cells(table: str, row: statistics.FigureRow) -> dict[str, str]:
+def _cells(summary: statistics.RunSummary,
+           row: statistics.FigureRow) -> dict[str, str]:
     """What is published for a row, by the heading; may be nothing."""
+    table = summary.experiment.table
     found = published.beside(table, row.tenant.workload)
-    if found is None or table not in _PLACES:
+    if found is None:
         return {}
+    if table == 'overhead':
+        return _best_chr(found, summary, row)
     name = _PLACES[table](row)
     if name not in found.rows:
         return {}
@@ -53,6 +64,20 @@ def _cells(table: str, row: statistics.FigureRow) -> dict[str, str]:
         return {f'{PREFIX}against baseline': f'{values["ratio"]:.2f}'}
     return {f'{PREFIX}{column}': words.NONE if value is None
             else f'{value:,.5g}' for column, value in values.items()}
+
+
+def _best_chr(found: published.PublishedTable,
+              summary: statistics.RunSummary,
+              row: statistics.FigureRow) -> dict[str, str]:
+    """The range that a study calls best, and whether a size is in it."""
+    kind = CHR.get(
+        summary.results.workloads[row.tenant.workload].workload_class)
+    if kind is None or not summary.host_cpus:
+        return {}
+    low, high = (end or 0.0 for end in found.rows[kind])
+    is_in = low <= row.tenant.size.vcpus / summary.host_cpus <= high
+    return {f'{PREFIX}best CHR, {low:g} to {high:g}':
+            'in it' if is_in else words.NONE}
 
 
 def note(table: str, workload: str) -> str:

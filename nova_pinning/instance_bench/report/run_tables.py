@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a run, in the layout in which such figures are published."""
+"""Tables of a run: a row for what was measured of each case."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -53,12 +54,6 @@ FIGURES: Mapping[str, Callable[[statistics.FigureRow], str]] = {
     'against baseline': lambda row: words.ratio(row.overhead),
     'under neighbours': lambda row: words.ratio(row.slowdown)}
 
-# What is published stands after the last of its like.
-_OTHERS = ('runs', 'average', '95% interval', 'variation', 'min', 'max',
-           'against baseline', beside.PREFIX, 'under neighbours')
-_MUTEX = ('runs', 'average', 'deviation', 'min', 'max', beside.PREFIX,
-          '95% interval', 'against baseline')
-
 #: Columns that a narrow terminal can do without, first to last.
 DISPENSABLE = ('min', 'max', 'its deviation', 'deviation', '95% interval',
                'variation')
@@ -68,14 +63,14 @@ Group = tuple[statistics.FigureRow, ...]
 
 
 def groups(summary: statistics.RunSummary) -> list[Group]:
-    """Rows that one table and one chart show: a workload's, of one figure.
+    """Rows that one table shows: a workload's, of one figure.
 
-    Of mutexes, all workloads' of one figure: they are what is compared.
+    All workloads' of one figure, where they are what is compared.
     """
-    is_mutex = summary.experiment.table == 'mutex'
+    is_one = summary.experiment.table in statistics.COMPARES_WORKLOADS
     by_figure: dict[tuple[str, str], list[statistics.FigureRow]] = {}
     for row in summary.rows:
-        by_figure.setdefault(('' if is_mutex else row.tenant.workload,
+        by_figure.setdefault(('' if is_one else row.tenant.workload,
                               row.figure.name), []).append(row)
     return [tuple(rows) for rows in by_figure.values()]
 
@@ -105,17 +100,26 @@ def title(group: Sequence[statistics.FigureRow]) -> str:
             f'{figure.better} is better')
 
 
-def _heads(rows: Sequence[statistics.FigureRow]) -> dict[str, list[str]]:
-    """What tells rows apart but for their platform, by the heading.
+def heads(summary: statistics.RunSummary,
+          rows: Sequence[statistics.FigureRow]) -> dict[str, list[str]]:
+    """What tells rows apart, by the heading.
 
-    The factors that vary, and the tenant's name if a case has several.
+    Their platform, the factors that vary, the tenant's name if a case has
+    several, and the figure if there are several.
     """
     cases = [row.case for row in rows]
-    heads = {name: [case.factors.get(name, '') for case in cases]
-             for name in statistics.varying(cases) if name != 'platform'}
-    if len({case.key for case in cases}) < len(cases):
-        heads['tenant'] = [row.tenant.name for row in rows]
-    return heads
+    found = {'platform': [platform(summary, row.tenant) for row in rows], **{
+        name: [case.factors.get(name, '') for case in cases]
+        for name in statistics.varying(cases) if name != 'platform'}}
+    if summary.experiment.table == 'overhead' and summary.host_cpus:
+        found['CHR'] = [words.number(
+            row.tenant.size.vcpus / summary.host_cpus, 2) for row in rows]
+    figures = [row.figure.name for row in rows]
+    if len({(row.case.key, row.figure.name) for row in rows}) < len(rows):
+        found['tenant'] = [row.tenant.name for row in rows]
+    if len(set(figures)) > 1:
+        found['figure'] = figures
+    return found
 
 
 def named(summary: statistics.RunSummary,
@@ -123,22 +127,46 @@ def named(summary: statistics.RunSummary,
           cells: Sequence[Mapping[str, str]], *, title: str,
           note: str = '', is_detail: bool = False,
           drawn: Sequence[strips.Strip] = ()) -> ReportTable:
-    """A table with what tells rows apart at their left, and their platform.
+    """A table with what tells rows apart at their left.
 
     :param rows: at least one
     :param cells: of each row by the headings, which are the same for all; a
         column that no row has anything in is left out
     """
-    heads = {'platform': [platform(summary, row.tenant) for row in rows],
-             **_heads(rows)}
+    names = heads(summary, rows)
     figures = [name for name in cells[0] if any(
         of_row[name] not in ('', words.NONE) for of_row in cells)]
     return ReportTable(
-        title=title, columns=(*heads, *figures), rows=tuple(
-            (*names, *(of_row[name] for name in figures))
-            for names, of_row in zip(zip(*heads.values()), cells)),
+        title=title, columns=(*names, *figures), rows=tuple(
+            (*of_row, *(figures_of_row[name] for name in figures))
+            for of_row, figures_of_row in zip(zip(*names.values()), cells)),
         numbers=frozenset(figures), note=note, is_detail=is_detail,
         drawn=drawn)
+
+
+def pivoted(summary: statistics.RunSummary,
+            rows: Sequence[statistics.FigureRow], across: Collection[str],
+            cell: Callable[[statistics.FigureRow], str], *, title: str,
+            note: str) -> ReportTable:
+    """A table with some of what tells rows apart in its columns.
+
+    :param across: of what :func:`heads` has
+    """
+    names = heads(summary, rows)
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    for row, *of_row in zip(rows, *names.values()):
+        down = dict(zip(names, of_row))
+        column = ', '.join(down.pop(name) for name in across if name in down)
+        cells.setdefault(tuple(down.values()), {})[
+            column or row.figure.name] = cell(row)
+    columns = dict.fromkeys(name for of_row in cells.values()
+                            for name in of_row)
+    return ReportTable(
+        title=title, note=note, numbers=frozenset(columns),
+        columns=(*(name for name in names if name not in across), *columns),
+        rows=tuple((*down, *(of_row.get(name, words.NONE)
+                             for name in columns))
+                   for down, of_row in cells.items()))
 
 
 def platform(summary: statistics.RunSummary,
@@ -150,19 +178,15 @@ def platform(summary: statistics.RunSummary,
 def of_group(summary: statistics.RunSummary, group: Group,
              is_detail: bool) -> ReportTable:
     """Each row's levels, with what is published beside them."""
-    kind = summary.experiment.table
     published: Sequence[Mapping[str, str]] = [{}] * len(group)
     note = ''
-    if kind in ('levels', 'mutex', 'network') and is_main(summary, group):
-        published, note = beside.columns(kind, group)
-    cells: list[dict[str, str]] = [{} for _row in group]
-    for name in _MUTEX if kind == 'mutex' else _OTHERS:
-        for row, theirs, of_row in zip(group, published, cells):
-            of_row.update(theirs if name == beside.PREFIX
-                          else {name: FIGURES[name](row)})
+    if is_main(summary, group):
+        published, note = beside.columns(summary, group)
     return named(
-        summary, group, cells, title=title(group), note=note,
-        is_detail=is_detail, drawn=[
+        summary, group, [
+            {name: cell(row) for name, cell in FIGURES.items()} | theirs
+            for row, theirs in zip(group, published)],
+        title=title(group), note=note, is_detail=is_detail, drawn=[
             strips.Strip(row.estimate.interval, row.estimate.values,
                          row.estimate.outliers) for row in group])
 
@@ -197,10 +221,6 @@ def _busy(samples: Sequence[bench_model.UtilisationSample],
                                for sample in samples) for cpu in cpus]
     return (f'{words.percent(mathematics.fmean(parts))} '
             f'({words.percent(min(parts))} to {words.percent(max(parts))})')
-
-
-def overhead_title(row: statistics.FigureRow) -> str:
-    return f'{row.tenant.workload}, {row.figure.name}: overhead ratio'
 
 
 def changes(comparison: run_comparison.Comparison,

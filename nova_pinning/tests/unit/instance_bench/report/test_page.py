@@ -95,7 +95,7 @@ class PageTest(unit_base.TestCase):
         self.assertIn(table.source.url,
                       root.xpath('//aside')[0].text_content())
         marked = root.xpath('//td[contains(@class, " p ")]')
-        self.assertEqual(3 * len(table.columns), len(marked))
+        self.assertEqual(6 * len(table.columns), len(marked))
         for cell in marked:
             cell.drop_tree()
         # Elsewhere there is none of them.
