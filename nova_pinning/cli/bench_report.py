@@ -26,7 +26,6 @@ from nova_pinning.instance_bench import run_comparison
 from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 from nova_pinning.presentation import printing
-from nova_pinning.presentation import typed_table
 
 #: What a page begins with, in small letters.
 _PAGE = b'<!doctype html'
@@ -248,14 +247,7 @@ def _show_comparison(comparison: run_comparison.Comparison,
 def _show_table(table: run_tables.ReportTable,
                 console: rich.console.Console) -> None:
     printing.heading(table.title, console)
-    ranks = {name: rank for rank, name
-             in enumerate(reversed(run_tables.DISPENSABLE), 1)}
-    left_out = typed_table.Table([
-        typed_table.Column(
-            title=name, rank=ranks.get(name, 0),
-            kind=typed_table.ColumnKind.COUNT if name in table.numbers
-            else typed_table.ColumnKind.TEXT)
-        for name in table.columns], table.rows).show(console)
+    left_out = table.show(console)
     if left_out:
         printing.say(f'There is no room for: {", ".join(left_out)}; a wider '
                      'terminal, -o or --format json has them.', console)

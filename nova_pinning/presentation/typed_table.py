@@ -92,25 +92,33 @@ class Table:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The values of each row, by their keys."""
-        columns = [column for column in self._columns if column.key]
+        columns = [(place, column) for place, column
+                   in enumerate(self._columns) if column.key]
         for row in self.rows:
-            yield {column.key: _value(row, column) for column in columns}
+            yield {column.key: _value(row, column, place)
+                   for place, column in columns}
 
-    def show(self, console: rich.console.Console,
-             indent: str = '') -> list[str]:
-        """Print it for people.
+    def parts(self) -> list[tuple[Column, list[str]]]:
+        """The columns that people are shown, with the text of each row.
 
-        A column in which no row has anything is left out. If there is too
-        little room even for those that stay, each row becomes a text.
-
-        :returns: the titles of columns that there was no room for
+        One in which no row has anything tells nothing, and is left out.
         """
         rows = list(self.rows)
         parts = [(column, [_shown(row, column, place) for row in rows])
                  for place, column in enumerate(self._columns)
                  if column.title is not None]
-        # What is empty everywhere tells nothing.
-        parts = [(column, texts) for column, texts in parts if any(texts)]
+        return [(column, texts) for column, texts in parts if any(texts)]
+
+    def show(self, console: rich.console.Console,
+             indent: str = '') -> list[str]:
+        """Print it for people.
+
+        If there is too little room even for the columns that stay, each row
+        becomes a text.
+
+        :returns: the titles of columns that there was no room for
+        """
+        parts = self.parts()
         left_out: list[str] = []
         room = console.width - len(indent)
         while not (widths := _widths(parts, room, self.is_whole)):

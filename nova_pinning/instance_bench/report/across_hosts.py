@@ -11,9 +11,12 @@ from nova_pinning.instance_bench import published
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import statistics
+from nova_pinning.presentation import typed_table
 
-_COLUMNS = ('workload', 'platform', 'provisioning', 'vCPUs', 'host CPUs',
-            'CHR', 'overhead')
+_COLUMNS = [typed_table.Column(name, name, kind) for kind, names in (
+    (typed_table.ColumnKind.TEXT, ('workload', 'platform', 'provisioning')),
+    (typed_table.ColumnKind.COUNT, ('vCPUs', 'host CPUs', 'CHR', 'overhead')))
+    for name in names]
 _KINDS = ('overhead', 'ladder')
 
 
@@ -41,15 +44,14 @@ def table(
         return None
     source = published.sources()['ghatrehsamani-2020']
     return run_tables.ReportTable(
-        title='One size on hosts of different sizes', columns=_COLUMNS,
-        numbers=frozenset(_COLUMNS[3:]),
-        rows=tuple(
+        _COLUMNS, tuple(
             (row.tenant.workload, name[0], str(row.tenant.provisioning),
              f'{row.tenant.size.vcpus:,}', f'{cpus:,}',
              words.number(row.tenant.size.vcpus / cpus, 2),
              words.ratio(row.overhead))
             for name, by_cpus in alike.items()
             for cpus, row in sorted(by_cpus.items())),
+        title='One size on hosts of different sizes',
         note='Each against the baseline of the same size on its own host, '
              'with 95% confidence; above 1 is worse. CHR is the ratio of an '
              'instance’s CPUs to the host’s. The study that this repeats '

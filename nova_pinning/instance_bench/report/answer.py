@@ -13,6 +13,7 @@ from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
+from nova_pinning.presentation import typed_table
 
 # Of more the table need not stand open.
 _MOST_BARS = 16
@@ -52,10 +53,10 @@ class ExperimentAnswer:
         if not self.bars:
             return None
         return run_tables.ReportTable(
+            ('of', 'kind', typed_table.count('ratio')),
+            [(bar.label, bar.kind, words.ratio(bar.ratio))
+             for bar in self.bars],
             title=self.axis[0].upper() + self.axis[1:],
-            columns=('of', 'kind', 'ratio'), numbers=frozenset(['ratio']),
-            rows=tuple((bar.label, bar.kind, words.ratio(bar.ratio))
-                       for bar in self.bars),
             drawn=[strips.Strip(bar.ratio) for bar in self.bars],
             is_detail=len(self.bars) > _MOST_BARS)
 

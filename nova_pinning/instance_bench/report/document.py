@@ -23,9 +23,7 @@ def report_document(parts: Sequence[page.Part]) -> dict[str, Any]:
     found = across_hosts.table([part.summary for part in parts])
     document: dict[str, Any] = _plain({
         'version': VERSION, 'results': list(map(_part, parts)),
-        'hosts_of_different_sizes': [
-            dict(zip(found.columns, row)) for row in found.rows]
-        if found is not None else []})
+        'hosts_of_different_sizes': list(found.records()) if found else []})
     return document
 
 

@@ -11,6 +11,7 @@ from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import statistics
+from nova_pinning.presentation import typed_table
 
 # A counter is unusual from so many times the others' usual distance from
 # their median, and so large a part of it, on.
@@ -52,11 +53,10 @@ def table(summary: statistics.RunSummary) -> run_tables.ReportTable | None:
                     f'{words.number(run.value)} {row.figure.unit}',
                     words.number(_median([
                         one.value for one in usual])), _why(run, usual)))
-    columns = ('case', 'round, repetition', 'value', 'median of others',
-               'what was unusual')
     return run_tables.ReportTable(
-        title='Outliers, and what was unusual', columns=columns,
-        rows=tuple(rows), numbers=frozenset(columns[2:4]),
+        ('case', 'round, repetition', typed_table.count('value'),
+         typed_table.count('median of others'), 'what was unusual'), rows,
+        title='Outliers, and what was unusual',
         note='Beyond Tukey’s fences; they count like all others. Counters '
              'are compared with the medians of the others of the case.'
     ) if rows else None

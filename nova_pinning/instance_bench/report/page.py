@@ -26,6 +26,7 @@ from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import run_comparison
 from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
+from nova_pinning.presentation import typed_table
 
 _NAMES_SHOWN = 5
 _TEMPLATE = 'page.html.j2'
@@ -170,10 +171,9 @@ def _runs(parts: Sequence[Part],
                     f'{conditions.load:.2f}') if conditions
                     else (words.NONE,) * 5)))
     return run_tables.ReportTable(
-        title='The runs', columns=(
-            'run', 'file', 'when', 'platforms', 'host CPU', 'CPUs', 'kernel',
-            'the host itself runs on', 'load before'),
-        numbers=frozenset(('CPUs', 'load before')), rows=tuple(rows))
+        ('run', 'file', 'when', 'platforms', 'host CPU',
+         typed_table.count('CPUs'), 'kernel', 'the host itself runs on',
+         typed_table.count('load before')), rows, title='The runs')
 
 
 def hypervisor(conditions: bench_model.Conditions) -> str:
@@ -223,8 +223,7 @@ def details(
     """What is doubtful, unusual, or not there."""
     return [table for table in (
         run_tables.busy(summary), outlier_reasons.table(summary),
-        run_tables.flags(summary.results),
-        run_tables.skipped(summary), outlier_reasons.counters(summary))
+        run_tables.mishaps(summary), outlier_reasons.counters(summary))
         if table is not None]
 
 
@@ -320,8 +319,8 @@ def _published(
                   f'[{sources.index(figure.source) + 1}]')
                  for figure in published.figures(table))
     return run_tables.ReportTable(
-        title='Published figures without a row above', rows=rows,
-        columns=('what', 'figure', 'conditions', 'source')) if rows else None
+        ('what', 'figure', 'conditions', 'source'), rows,
+        title='Published figures without a row above') if rows else None
 
 
 def _conditions(conditions: bench_model.Conditions) -> list[tuple[str, str]]:

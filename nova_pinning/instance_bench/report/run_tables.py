@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of a run: a row for what was measured of each case."""
 
+import collections
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import itertools
 import statistics as mathematics
 
 from nova_pinning.instance_bench import bench_model
@@ -16,30 +16,21 @@ from nova_pinning.instance_bench.report import strips
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import run_comparison
 from nova_pinning.instance_bench import statistics
+from nova_pinning.presentation import typed_table
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ReportTable:
-    """Text in rows and columns.
+class ReportTable(typed_table.Table):
+    """A table of texts.
 
-    :param numbers: the columns that are aligned at their right
     :param is_detail: that the page need not open it at once
     :param drawn: what the page draws of each row, if anything
     """
 
     title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numbers: frozenset[str] = frozenset()
     note: str = ''
     is_detail: bool = False
     drawn: Sequence[strips.Strip] = ()
-
-    @property
-    def first_number(self) -> int:
-        """Where the first column of numbers is, which has the drawings."""
-        return next(place for place, name in enumerate(self.columns)
-                    if name in self.numbers)
 
 
 #: Columns of figures: the heading, and the cell of a row.
@@ -54,9 +45,8 @@ FIGURES: Mapping[str, Callable[[statistics.FigureRow], str]] = {
     'against baseline': lambda row: words.ratio(row.overhead),
     'under neighbours': lambda row: words.ratio(row.slowdown)}
 
-#: Columns that a narrow terminal can do without, first to last.
-DISPENSABLE = ('min', 'max', 'its deviation', 'deviation', '95% interval',
-               'variation')
+# Columns that a narrow terminal can do without, last to first.
+_DISPENSABLE = ('variation', '95% interval', 'deviation', 'max', 'min')
 
 #: One workload's rows of one figure.
 Group = tuple[statistics.FigureRow, ...]
@@ -136,12 +126,15 @@ def named(summary: statistics.RunSummary,
     names = heads(summary, rows)
     figures = [name for name in cells[0] if any(
         of_row[name] not in ('', words.NONE) for of_row in cells)]
+    columns = [typed_table.Column(
+        title=name, kind=typed_table.ColumnKind.COUNT,
+        rank=1 + _DISPENSABLE.index(name) if name in _DISPENSABLE else 0)
+        for name in figures]
     return ReportTable(
-        title=title, columns=(*names, *figures), rows=tuple(
+        (*names, *columns), tuple(
             (*of_row, *(figures_of_row[name] for name in figures))
             for of_row, figures_of_row in zip(zip(*names.values()), cells)),
-        numbers=frozenset(figures), note=note, is_detail=is_detail,
-        drawn=drawn)
+        title=title, note=note, is_detail=is_detail, drawn=drawn)
 
 
 def pivoted(summary: statistics.RunSummary,
@@ -162,11 +155,10 @@ def pivoted(summary: statistics.RunSummary,
     columns = dict.fromkeys(name for of_row in cells.values()
                             for name in of_row)
     return ReportTable(
-        title=title, note=note, numbers=frozenset(columns),
-        columns=(*(name for name in names if name not in across), *columns),
-        rows=tuple((*down, *(of_row.get(name, words.NONE)
-                             for name in columns))
-                   for down, of_row in cells.items()))
+        (*(name for name in names if name not in across),
+         *map(typed_table.count, columns)),
+        tuple((*down, *(of_row.get(name, words.NONE) for name in columns))
+              for down, of_row in cells.items()), title=title, note=note)
 
 
 def platform(summary: statistics.RunSummary,
@@ -184,7 +176,7 @@ def of_group(summary: statistics.RunSummary, group: Group,
         published, note = beside.columns(summary, group)
     return named(
         summary, group, [
-            {name: cell(row) for name, cell in FIGURES.items()} | theirs
+            {**{name: cell(row) for name, cell in FIGURES.items()}, **theirs}
             for row, theirs in zip(group, published)],
         title=title(group), note=note, is_detail=is_detail, drawn=[
             strips.Strip(row.estimate.interval, row.estimate.values,
@@ -207,8 +199,8 @@ def busy(summary: statistics.RunSummary) -> ReportTable | None:
                                    for cpus in layout.values()))
             for case in summary.experiment.cases if case.key in samples]
     return ReportTable(
-        title='How busy CPUs were', columns=('case', *layout),
-        rows=tuple(rows), numbers=frozenset(layout),
+        ('case', *map(typed_table.count, layout)), rows,
+        title='How busy CPUs were',
         note='In the last measurement of each case: the mean of the CPUs, '
              'and in parentheses the least and the most busy one.',
         is_detail=summary.experiment.table != 'levels',
@@ -232,17 +224,15 @@ def changes(comparison: run_comparison.Comparison,
     rows = sorted((row for row in comparison.changes
                    if has_all or row.is_notable), key=lambda row: (
         row.verdict is run_comparison.ChangeVerdict.UNKNOWN, -row.ratio.value))
-    columns = ('case', 'tenant', 'figure', 'was', 'is', 'change for the worse',
-               'verdict')
     return ReportTable(
-        title='Against the earlier run', columns=columns,
-        numbers=frozenset(columns[3:6]),
-        rows=tuple((
+        ('case', 'tenant', 'figure', *map(typed_table.count, (
+            'was', 'is', 'change for the worse')), 'verdict'),
+        tuple((
             row.new.case.name, row.new.tenant.name, row.new.figure.name,
             words.number(row.old.estimate.mean),
             words.number(row.new.estimate.mean), _change(row),
             str(row.verdict)) for row in rows),
-        note=_chance(comparison))
+        title='Against the earlier run', note=_chance(comparison))
 
 
 def _change(change: run_comparison.FigureChange) -> str:
@@ -265,34 +255,22 @@ def _chance(comparison: run_comparison.Comparison) -> str:
             'rounds show.')
 
 
-def skipped(summary: statistics.RunSummary) -> ReportTable | None:
-    """Cases that do not fit on the host, those of one reason together."""
-    cases = [case for case in summary.experiment.cases if case.skipped]
-    if not cases:
-        return None
-    cases.sort(key=lambda case: case.skipped)
+def mishaps(summary: statistics.RunSummary) -> ReportTable | None:
+    """What makes measurements doubtful, and what was not measured."""
+    found: dict[str, collections.Counter[str]] = {}
+    for what, factors in (
+            *((flag, measurement.factors)
+              for measurement in summary.results.measurements
+              for flag in measurement.flags),
+            *((f'failed: {failure.message}', failure.factors)
+              for failure in summary.results.failures),
+            *((f'skipped: {case.skipped}', case.factors)
+              for case in summary.experiment.cases if case.skipped)):
+        found.setdefault(what, collections.Counter())[
+            ' / '.join(factors.values())] += 1
     return ReportTable(
-        title='Skipped', columns=('reason', 'cases'),
-        rows=tuple((reason, '; '.join(case.name for case in group))
-                   for reason, group in itertools.groupby(
-                       cases, lambda case: case.skipped)))
-
-
-def flags(results: bench_model.Results) -> ReportTable | None:
-    """What makes measurements doubtful, and what could not be measured."""
-    times_of: dict[tuple[str, str], int] = {}
-    for measurement in results.measurements:
-        name = ' / '.join(measurement.factors.values())
-        for flag in measurement.flags:
-            times_of[flag, name] = times_of.get((flag, name), 0) + 1
-    for failure in results.failures:
-        key = (f'failed: {failure.message}',
-               ' / '.join(failure.factors.values()))
-        times_of[key] = times_of.get(key, 0) + 1
-    if not times_of:
-        return None
-    return ReportTable(
-        title='Flags and failures', columns=('what', 'case', 'times'),
-        rows=tuple((flag, name, f'{times:,}')
-                   for (flag, name), times in times_of.items()),
-        numbers=frozenset(['times']))
+        ('what', 'cases'), tuple((what, '; '.join(
+            name if times == 1 else f'{name} ({times:,} times)'
+            for name, times in cases.items()))
+            for what, cases in found.items()),
+        title='Flags, failures, and what was skipped') if found else None

@@ -14,6 +14,7 @@ from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import statistics
+from nova_pinning.presentation import typed_table
 
 # Of pinning a guest's vCPUs, what nobody takes the trouble for.
 _WORTHWHILE = 0.05
@@ -79,16 +80,16 @@ def _pivots(summary: statistics.RunSummary) -> _Tables:
 def _split(summary: statistics.RunSummary) -> _Tables:
     splits = statistics.split(summary)
     if splits:
-        columns = ('workload', 'platform', 'provisioning', 'with the platform',
-                   'with size, at 1 vCPU', 'largest residual')
         yield run_tables.ReportTable(
+            ('workload', 'platform', 'provisioning',
+             *map(typed_table.count, (
+                 'with the platform', 'with size, at 1 vCPU',
+                 'largest residual'))),
+            [(*split.name, words.percents(split.platform),
+              words.percents(split.by_size), words.percent(split.residual))
+             for split in splits],
             title='Overhead that comes with the platform, and that shrinks '
-                  'with size', columns=columns,
-            numbers=frozenset(columns[3:]),
-            rows=tuple((
-                *split.name, words.percents(split.platform),
-                words.percents(split.by_size), words.percent(split.residual))
-                for split in splits),
+                  'with size',
             note='A straight line over 1 / vCPUs by least squares: overhead = '
                  'platform + size / vCPUs. This is our reading of the '
                  'published distinction between platform-type overhead (PTO) '
@@ -125,10 +126,9 @@ def _practices(summary: statistics.RunSummary) -> _Tables:
     source = published.sources()['ghatrehsamani-2020']
     if any(row[-1] != words.NONE for row in rows):
         yield run_tables.ReportTable(
+            ('published practice', *map(typed_table.count, (
+                'right', 'wrong', 'inconclusive')), 'measured ratios'), rows,
             title='Published best practices, checked against the measured',
-            columns=('published practice', 'right', 'wrong', 'inconclusive',
-                     'measured ratios'), rows=tuple(rows),
-            numbers=frozenset(('right', 'wrong', 'inconclusive')),
             note='The first: the smallest floating container by the largest, '
                  'each against its baseline. The others: floating by pinned, '
                  'for guests pinned by floating, where less than '

@@ -59,7 +59,7 @@ class TestTypedTable(unit_base.TestCase):
     def test_where_values_are(self):
         columns = (_Column('name', 'name'), _Column('size'),
                    _Column('twice', 'twice', of=lambda row: 2 * len(row)))
-        for row in ({'name': 'a', 'size': 3}, _Row('a', 3)):
+        for row in ({'name': 'a', 'size': 3}, _Row('a', 3), ('a', 3)):
             table = typed_table.Table(columns, [row])
             self.assertEqual(('name', 'size', 'twice'), table.keys)
             self.assertEqual([{'name': 'a', 'size': 3, 'twice': 4}],

@@ -433,6 +433,12 @@ ALL = {'levels': levels, 'mutex': mutex, 'priority': priority,
        'self-test': copies}
 
 
+def titles(table):
+    """The headings of a table."""
+    return tuple(column if isinstance(column, str) else column.title
+                 for column in table.columns)
+
+
 def calibration(comparisons=100, including_one=96, stretch=1.0):
     """A self-test's answer; the largest ratio is 1.4."""
     return self_test.Calibration(stretch=stretch, comparisons=tuple(

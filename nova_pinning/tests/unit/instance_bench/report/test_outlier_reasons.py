@@ -66,6 +66,7 @@ class OutlierReasonsTest(unit_base.TestCase):
     def test_medians(self):
         found = outlier_reasons.counters(_run().summary())
         self.assertEqual(('platform', 'scenario', 'run delay', 'migrations',
-                          'host steal', 'host mhz'), found.columns)
+                          'host steal', 'host mhz'),
+                         report_scenes.titles(found))
         self.assertEqual((('vm (KVM)', 'a', '0.0200', '3.50', '0.00550',
                            '3,000'),), found.rows)

@@ -82,10 +82,11 @@ class PageTest(unit_base.TestCase):
         text = root.text_content()
         places = [text.index(one) for one in (
             'What density costs is apart', '⚠',
-            'Floating by pinned, many by few', 'no self-test of this machine was given',
+            'Floating by pinned, many by few',
+            'no self-test of this machine was given',
             'Measured, and what is published', 'Published elsewhere',
             'What the run can be held to', 'Before you rely on this',
-            'Skipped', 'Conditions', 'The runs')]
+            'what was skipped', 'Conditions', 'The runs')]
         self.assertEqual(sorted(places), places)
         self.assertIn('? inconclusive', text)
 

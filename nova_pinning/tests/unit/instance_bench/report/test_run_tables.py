@@ -9,6 +9,7 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import study_tables
 from nova_pinning.instance_bench import run_comparison
+from nova_pinning.presentation import typed_table
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
 from nova_pinning.tests.unit import unit_base
 
@@ -26,15 +27,15 @@ class TablesTest(unit_base.TestCase):
         found = _tables(report_scenes.ALL[kind](rounds=3))
         self.assertFalse(found[0].is_detail)
         for table in found:
-            self.assertEqual(len(set(table.columns)), len(table.columns))
-            self.assertLessEqual(table.numbers, set(table.columns))
+            titles = report_scenes.titles(table)
+            self.assertEqual(len(set(titles)), len(titles))
             self.assertTrue(table.rows)
             for row in table.rows:
-                self.assertEqual(len(table.columns), len(row))
+                self.assertEqual(len(titles), len(row))
             # Rows can be told apart by what is not a figure.
-            names = [tuple(cell for name, cell in zip(table.columns, row)
-                           if name not in table.numbers)
-                     for row in table.rows]
+            names = list(zip(*(
+                texts for column, texts in table.parts()
+                if column.kind is typed_table.ColumnKind.TEXT)))
             self.assertEqual(len(set(names)), len(names))
 
     def test_levels(self):
@@ -51,7 +52,7 @@ class TablesTest(unit_base.TestCase):
             ('platform', 'scenario', 'tenant', 'runs', 'average', 'deviation',
              '95% interval', 'variation', 'min', 'max', 'against baseline',
              'under neighbours', 'published against baseline'),
-            found[0].columns)
+            report_scenes.titles(found[0]))
         self.assertEqual(('vm (KVM)', 'shared at 1x beside enterprise',
                           'enterprise'), found[0].rows[3][:3])
         self.assertEqual(['–', '1.19', '1.02', '–', '–', '–', '–'],
@@ -66,7 +67,8 @@ class TablesTest(unit_base.TestCase):
                          found.rows[0][:3])
         self.assertEqual(
             ('published runs', 'published average', 'published deviation',
-             'published min', 'published max'), found.columns[-5:])
+             'published min', 'published max'),
+            report_scenes.titles(found)[-5:])
         self.assertEqual([('15', '708'), ('15', '118'), ('15', '3,996'),
                           ('15', '114'), ('15', '101')],
                          [row[-5:-3] for row in found.rows])
@@ -79,10 +81,11 @@ class TablesTest(unit_base.TestCase):
     def test_priority(self):
         found = _tables(report_scenes.priority())[0]
         self.assertEqual(
-            ('platform', 'threads', 'tenant', 'runs'), found.columns[:4])
+            ('platform', 'threads', 'tenant', 'runs'),
+            report_scenes.titles(found)[:4])
         self.assertEqual(
             ('published heavier done, s', 'published lighter done, s',
-             'published ratio'), found.columns[-3:])
+             'published ratio'), report_scenes.titles(found)[-3:])
         self.assertEqual(('cn (namespaces)', '4', 'heavy', '12'),
                          found.rows[2][:4])
         self.assertEqual([('85.923', '1')] * 2 + [('32.96', '0.756')] * 2
@@ -91,10 +94,11 @@ class TablesTest(unit_base.TestCase):
 
     def test_ladder(self):
         found = _tables(report_scenes.ladder())[0]
-        self.assertEqual(('platform', 'threads', 'runs'), found.columns[:3])
+        self.assertEqual(('platform', 'threads', 'runs'),
+                         report_scenes.titles(found)[:3])
         self.assertEqual(
             ('published baseline, s', 'published measured, s',
-             'published ratio'), found.columns[-3:])
+             'published ratio'), report_scenes.titles(found)[-3:])
         self.assertEqual(
             [('1', '85.344'), ('2', '–'), ('4', '42.6977'), ('6', '–'),
              ('8', '21.4187'), ('12', '21.3956')],
@@ -115,7 +119,8 @@ class TablesTest(unit_base.TestCase):
         self.assertEqual(
             ('size', 'CHR', 'bm (process), pinned',
              'cn (namespaces), vanilla', 'cn (namespaces), pinned',
-             'vm (KVM), vanilla', 'vm (KVM), pinned'), found[0].columns)
+             'vm (KVM), vanilla', 'vm (KVM), pinned'),
+            report_scenes.titles(found[0]))
         self.assertEqual([('2', '0.12'), ('4', '0.25'), ('8', '0.50'),
                           ('16', '1.0')], [row[:2] for row in found[0].rows])
         self.assertIn('comes with the platform', found[1].title)
@@ -124,7 +129,7 @@ class TablesTest(unit_base.TestCase):
     def test_best_sizes(self):
         found = _tables(report_scenes.overhead())[-1]
         self.assertEqual('published best CHR, 0.07 to 0.14',
-                         found.columns[-1])
+                         report_scenes.titles(found)[-1])
         self.assertEqual({'2': 'in it', '4': '–', '8': '–', '16': '–'},
                          {row[2]: row[-1] for row in found.rows})
         self.assertIn('an earlier slide', found.note)
@@ -143,7 +148,7 @@ class TablesTest(unit_base.TestCase):
         """Jobs are workloads, and they are what is compared."""
         found, = _tables(report_scenes.multitask())
         self.assertEqual(('platform', 'job', 'provisioning', 'runs'),
-                         found.columns[:4])
+                         report_scenes.titles(found)[:4])
         self.assertEqual(('cn (namespaces)', 'ffmpeg-many', 'vanilla'),
                          found.rows[3][:3])
         self.assertIn('ffmpeg and ffmpeg-many', found.title)
@@ -152,7 +157,7 @@ class TablesTest(unit_base.TestCase):
         found = _tables(report_scenes.network())[0]
         self.assertEqual(('platform', 'emulator_threads', 'network_cpus',
                           'runs'),
-                         found.columns[:4])
+                         report_scenes.titles(found)[:4])
         self.assertEqual(['–', '1.12', '–', '–', '–'],
                          [row[-1] for row in found.rows])
 
@@ -160,7 +165,7 @@ class TablesTest(unit_base.TestCase):
         found = _tables(report_scenes.latency())[0]
         self.assertEqual('cyclictest: latency in us', found.title)
         self.assertEqual(('platform', 'provisioning', 'p99.999', 'mean',
-                          'max'), found.columns)
+                          'max'), report_scenes.titles(found))
         run = report_scenes.latency()
         largest = max(reading.figures['max']
                       for measurement in run.measurements
@@ -182,7 +187,7 @@ class TablesTest(unit_base.TestCase):
         for found in _tables(report_scenes.matrix())[:2]:
             self.assertIn('slowdown by its neighbour', found.title)
             self.assertEqual(('platform', 'provisioning', 'cpu', 'memory'),
-                             found.columns)
+                             report_scenes.titles(found))
             for row in found.rows:
                 self.assertRegex(row[2], '^1.1' if row[1] == 'pinned'
                                  else r'^(2\.0|1\.9)')
@@ -245,7 +250,7 @@ class OthersTest(unit_base.TestCase):
             for measurement in run.measurements]
         found = run_tables.busy(run.summary())
         self.assertEqual(('case', 'dedicated CPUs 4-11', 'shared CPUs 12-15',
-                          'host CPUs 0-3'), found.columns)
+                          'host CPUs 0-3'), report_scenes.titles(found))
         self.assertEqual(len(run.cases) - 1, len(found.rows))
         self.assertEqual(
             ('9.4% (0.0% to 75.0%)', '25.0% (0.0% to 75.0%)',
@@ -261,19 +266,16 @@ class OthersTest(unit_base.TestCase):
         self.assertRegex(found.rows[0][5], r'^\+\d+\.\d% \(\+.* to \+.*\)$')
 
     def test_skipped(self):
-        found = run_tables.skipped(report_scenes.levels().summary())
-        self.assertEqual((('needs 32 CPUs, there are 16',
+        found = run_tables.mishaps(report_scenes.levels().summary())
+        self.assertEqual((('skipped: needs 32 CPUs, there are 16',
                            'enterprise fills the host / stream'),),
                          found.rows)
-        self.assertIsNone(run_tables.skipped(report_scenes.mutex().summary()))
+        self.assertIsNone(run_tables.mishaps(report_scenes.mutex().summary()))
 
-    def test_flags(self):
+    def test_flags_and_failures(self):
         run = report_scenes.Run(rounds=3).alone(flags=('a clock is off',))
-        results = run.results(failures=(bench_model.Failure(
+        found = run_tables.mishaps(run.summary(failures=(bench_model.Failure(
             factors={'scenario': 'a'}, round=0, started=0.0,
-            message='it broke'),))
-        self.assertEqual((('a clock is off', 'a', '3'),
-                          ('failed: it broke', 'a', '1')),
-                         run_tables.flags(results).rows)
-        self.assertIsNone(run_tables.flags(dataclasses.replace(
-            results, measurements=(), failures=())))
+            message='it broke'),)))
+        self.assertEqual((('a clock is off', 'a (3 times)'),
+                          ('failed: it broke', 'a')), found.rows)
