@@ -2,10 +2,8 @@
 """nova-pinning simulate: arrivals and departures, as nova would place them."""
 
 import argparse
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import contextlib
 import dataclasses
 import json
 import os
@@ -27,7 +25,6 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import simulation_plot
 from nova_pinning.presentation import simulation_report
-from nova_pinning.simulation import checkpoint
 from nova_pinning.simulation import compare
 from nova_pinning.simulation import configuration_file
 from nova_pinning.simulation import rebalance_policy
@@ -65,7 +62,7 @@ class Simulate(base_command.FileCommand):
           --svg sold.svg
       nova-pinning simulate fleet.json.zst --fast \\
           --arrivals 'mix=small:3,large rate=20 lifetime=7d' \\
-          --configuration /etc/nova/nova.conf --checkpoint run.json.zst
+          --configuration /etc/nova/nova.conf
       nova-pinning simulate fleet.json.zst --fast --lifetimes 30d \\
           --arrivals 'mix=8:70,16:30 load=0.8-1.1 lifetime=30d' \\
           --rebalance 'every=6h moves=1%' --stop-at-limit
@@ -125,10 +122,6 @@ class Simulate(base_command.FileCommand):
             '--stop-at-limit', action='store_true',
             help='end each run when its refusals reach the limit')
         parser.add_argument(
-            '--checkpoint', metavar='FILE',
-            help='keep what was decided in this file, and begin with what is '
-                 'in it: a simulation that was broken off goes on')
-        parser.add_argument(
             '--processes', type=common_options.number(1, 4096),
             default=_cpus(), metavar='N',
             help='runs at a time (default: one a CPU, here %(default)s)')
@@ -144,13 +137,23 @@ class Simulate(base_command.FileCommand):
                                   note='; csv has the fleet over time')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        atomic_file.check_all(parsed_args.svg, parsed_args.checkpoint)
+        atomic_file.check_all(parsed_args.svg)
         if parsed_args.svg is not None:
             chart_svg.check()
         study = _study(parsed_args)
-        results = _perform(parsed_args, study)
-        if results is None:
-            return _INTERRUPTED
+        total, done = study.source.count * len(study.cases), 0
+        with fleets.progress('simulating') as tell:
+            def arrived(count: int) -> None:
+                nonlocal done
+                done += count
+                tell(min(1.0, done / total))
+
+            try:
+                results = compare.perform(
+                    study, processes=parsed_args.processes, tell=arrived)
+            except KeyboardInterrupt:
+                print('interrupted', file=sys.stderr)
+                return _INTERRUPTED
         doubts = simulation_report.doubts(results)
         if not doubts:
             _check_possible(results)
@@ -268,53 +271,3 @@ def _flavors(
     with flavor_request.batch(fleet.rules.pci_in_placement):
         return {name: guest_options.guest_request_for(flavor, image, aliases)
                 for name, flavor in flavors.items()}
-
-
-def _perform(
-    parsed_args: argparse.Namespace, study: compare.Study,
-) -> list[simulation_run.Result] | None:
-    """The results, None if somebody broke off."""
-    known: checkpoint.Decisions = {}
-    writer = None
-    if parsed_args.checkpoint is not None:
-        digest = checkpoint.inputs(study)
-        known = checkpoint.read(parsed_args.checkpoint, digest)
-        if known:
-            print(f'found {len(known):,} of {len(study.cases):,} runs in '
-                  f'{parsed_args.checkpoint}', file=sys.stderr)
-        writer = checkpoint.CheckpointWriter(parsed_args.checkpoint, digest,
-                                             known)
-    try:
-        with _progress(study, known) as tell:
-            def decided(case: compare.StudyCase,
-                        decisions: Sequence[int]) -> None:
-                tell(len(decisions))
-                if writer is not None:
-                    writer.decided(case, decisions)
-
-            return compare.perform(
-                study, processes=parsed_args.processes, known=known,
-                decided=decided)
-    except KeyboardInterrupt:
-        print('interrupted' + (
-            f'; the same command goes on from {parsed_args.checkpoint}'
-            if writer else ''), file=sys.stderr)
-        return None
-    finally:
-        if writer is not None:
-            writer.write()
-
-
-@contextlib.contextmanager
-def _progress(study: compare.Study, known: checkpoint.Decisions,
-              ) -> Iterator[simulation_report.Tell]:
-    """A bar with the time that is left."""
-    total = study.source.count * len(study.cases)
-    done = sum(map(len, known.values()))
-    with fleets.progress('simulating') as tell:
-        def decided(count: int) -> None:
-            nonlocal done
-            done += count
-            tell(min(1.0, done / total))
-
-        yield decided

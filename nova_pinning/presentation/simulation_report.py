@@ -2,7 +2,6 @@
 """The results of a study: as a document, as CSV, as lines, on a console."""
 
 import collections
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -27,8 +26,6 @@ from nova_pinning import units
 
 #: Kinds of guests that are named in a sentence.
 _MOST_KINDS = 12
-
-Tell = Callable[[int], None]
 
 
 class ComparedFigure(NamedTuple):

@@ -44,20 +44,15 @@ class ColumnScheduler(abc.ABC, Generic[_Asked]):
         self.columns = columns
         self.ledger = columns.ledger
 
-    def place(
-        self, uuid: str, request: guest_request.GuestRequest,
-        known: SchedulingDecision | None = None,
-    ) -> SchedulingDecision:
-        """Put a guest where nova would.
-
-        :param known: the decision, if it was made in an earlier run
-        """
+    def place(self, uuid: str, request: guest_request.GuestRequest,
+              ) -> SchedulingDecision:
+        """Put a guest where nova would."""
         kind = self.columns.of(request)
         offered = kind.offered()
         if not offered.any():
             # Filters and weighers see requests that find hosts only.
             return REFUSED
-        return self._schedule(uuid, kind, offered, known)
+        return self._schedule(uuid, kind, offered)
 
     def move(self, uuid: str, request: guest_request.GuestRequest,
              target: int) -> bool:
@@ -72,22 +67,22 @@ class ColumnScheduler(abc.ABC, Generic[_Asked]):
         kind = self.columns.of(request)
         offered = kind.offered()
         return bool(offered[target]) and self._schedule(
-            uuid, kind, offered, SchedulingDecision(target)).host is not None
+            uuid, kind, offered, target).host is not None
 
     def _schedule(
         self, uuid: str, kind: admission_columns.KindColumns,
-        offered: admission_columns.Flags, known: SchedulingDecision | None,
+        offered: admission_columns.Flags, target: int | None = None,
     ) -> SchedulingDecision:
         asked = self.ask(uuid, kind)
         indices = numpy.flatnonzero(offered & kind.passing())
-        if known is not None:
-            indices = indices[indices == known.host]
+        if target is not None:
+            indices = indices[indices == target]
         decision = REFUSED
         if len(indices):
             decision = self.choose(asked, kind, indices)
         if decision.host is not None:
             self.take(uuid, asked, kind, decision.host)
-        return decision if known is None or decision.host is None else known
+        return decision
 
     def remove(self, uuid: str) -> None:
         """Take a guest off its host."""

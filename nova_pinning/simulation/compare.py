@@ -3,12 +3,9 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
 import concurrent.futures
 from concurrent.futures import process
 import dataclasses
-import functools
 import itertools
 import multiprocessing
 import os
@@ -25,8 +22,8 @@ from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
 
-#: Called with a run and further decisions of it.
-Decided = Callable[['StudyCase', Sequence[int]], None]
+#: Called with how many more guests have arrived, in any of the runs.
+Tell = Callable[[int], None]
 
 _POLL_SECONDS = 0.1
 
@@ -77,21 +74,16 @@ class Study:
                 self.seeds, self.configurations))
 
     def perform(
-        self, case: StudyCase, known: Sequence[int] = (),
-        decided: Callable[[list[int]], None] = lambda decisions: None,
+        self, case: StudyCase, tell: Tell = lambda arrivals: None,
     ) -> simulation_run.Result:
-        """One of the runs.
-
-        :param known: what was decided of it before
-        """
+        """One of the runs."""
         configuration = next(
             configuration for configuration in self.configurations
             if configuration.name == case.configuration)
         return simulation_run.run(
             self.fleet, self.source.arrivals(case.seed), configuration,
             seed=case.seed, plan=self.plan,
-            factory=None if self.is_fast else _factory(), known=known,
-            decided=decided)
+            factory=None if self.is_fast else _factory(), tell=tell)
 
 
 def _factory() -> simulation_run.Factory:
@@ -102,51 +94,34 @@ def _factory() -> simulation_run.Factory:
 
 
 def perform(
-    study: Study, *,
-    processes: int = 1,
-    known: Mapping[StudyCase, Sequence[int]] | None = None,
-    decided: Decided = lambda case, decisions: None,
+    study: Study, *, processes: int = 1, tell: Tell = lambda arrivals: None,
 ) -> list[simulation_run.Result]:
     """Do all runs; the results are in the order of ``study.cases``.
 
     They are the same whatever the number of processes.
 
-    :param known: what was decided before, of runs that were broken off
-    :param decided: called in this process, now and then
+    :param tell: called in this process, now and then
     :raises errors.InputError: if a process is killed by somebody else
     """
-    known = known or {}
     if min(processes, len(study.cases)) < 2:
-        return [
-            study.perform(case, known.get(case, ()),
-                          functools.partial(decided, case))
-            for case in study.cases]
-    return _perform_apart(study, processes, known, decided)
-
-
-def _perform_apart(
-    study: Study, processes: int, known: Mapping[StudyCase, Sequence[int]],
-    decided: Decided,
-) -> list[simulation_run.Result]:
+        return [study.perform(case, tell) for case in study.cases]
     context = multiprocessing.get_context('spawn')
-    # What the processes have decided comes through here.
+    # How far the processes are comes through here.
     channel: Any = context.Queue()
     stopping = context.Event()
     pool = concurrent.futures.ProcessPoolExecutor(
         min(processes, len(study.cases)), mp_context=context,
         initializer=_start, initargs=(study, channel, stopping))
     try:
-        futures = [
-            pool.submit(_work, case, tuple(known.get(case, ())))
-            for case in study.cases]
+        futures = [pool.submit(_work, case) for case in study.cases]
         waiting = set(futures)
         while waiting:
-            _drain(channel, decided)
+            _drain(channel, tell)
             done = {future for future in waiting if future.done()}
             for future in done:
                 future.result()
             waiting -= done
-        _drain(channel, decided)
+        _drain(channel, tell)
         return [future.result() for future in futures]
     except process.BrokenProcessPool:
         raise errors.InputError(
@@ -159,11 +134,11 @@ def _perform_apart(
         channel.close()
 
 
-def _drain(channel: Any, decided: Decided) -> None:
+def _drain(channel: Any, tell: Tell) -> None:
     """Hand on what has come, waiting a moment for it."""
     try:
         while True:
-            decided(*channel.get(timeout=_POLL_SECONDS))
+            tell(channel.get(timeout=_POLL_SECONDS))
     except queue.Empty:
         return
 
@@ -200,13 +175,13 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(case: StudyCase, known: tuple[int, ...]) -> simulation_run.Result:
+def _work(case: StudyCase) -> simulation_run.Result:
     assert _work_on is not None
     study, channel, stopping = _work_on
 
-    def decided(decisions: list[int]) -> None:
+    def tell(arrivals: int) -> None:
         if stopping.is_set():
             raise _StoppedError
-        channel.put((case, decisions))
+        channel.put(arrivals)
 
-    return study.perform(case, known, decided)
+    return study.perform(case, tell)

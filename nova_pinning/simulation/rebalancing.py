@@ -10,7 +10,6 @@ import math
 from typing import NamedTuple
 
 from nova_pinning.admission import guest_request
-from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
@@ -18,7 +17,6 @@ from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import slot_size
 from nova_pinning.rebalance import solver_settings
-from nova_pinning.simulation import decisions
 from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import rebalance_policy
 
@@ -123,7 +121,7 @@ class LedgerPlanner:
 class CarriedOut(NamedTuple):
     """What came of a plan.
 
-    :param numbers: its moves, as :mod:`decisions` has them
+    :param numbers: its moves, each as one number
     :param refused: those that nova would not make
     :param memory_mib: of the guests that were moved
     """
@@ -161,7 +159,7 @@ class Rebalancing:
         self._guests: dict[str, tuple[int, guest_request.GuestRequest]] = {
             uuid: (number, reader.request(ledger.placed_guests[uuid].guest))
             for number, uuid in enumerate(sorted(ledger.placed_guests))}
-        self._uuids = [*self._guests]
+        self._seen = len(self._guests)
         self._first: float | None = None
         self._count = 0
         #: Whether nothing has happened since a plan without moves.
@@ -172,8 +170,8 @@ class Rebalancing:
         """Take note of a request, and of the guest if it found a host."""
         self._planner.asked_for(request)
         if is_placed:
-            self._guests[uuid] = len(self._uuids), request
-        self._uuids.append(uuid)
+            self._guests[uuid] = self._seen, request
+        self._seen += 1
         self._is_idle = False
 
     def left(self, uuid: str) -> None:
@@ -194,49 +192,26 @@ class Rebalancing:
             self._count += 1
             yield self._first + self._count * self._every_seconds
 
-    def rebalance(
-        self, known: decisions.KnownDecisions,
-    ) -> CarriedOut | None:
+    def rebalance(self) -> CarriedOut | None:
         """Make a plan, and carry it out.
 
-        :param known: has its moves, if it was made in an earlier run
         :returns: None if the last one made no moves, and nothing has happened
             since
-        :raises errors.InputError: if known moves cannot be those of this run
         """
         if self._is_idle:
             return None
-        count = len(self._ledger.hosts)
-        known_moves = known.moves()
-        if known_moves is None:
-            moves = [
-                decisions.MoveDecision(self._guests[uuid][0], target)
-                for uuid, target in self._planner.moves()]
-        else:
-            moves = [decisions.decoded_move(number, count)
-                     for number in known_moves]
         numbers = []
         memory_mib = made = 0
-        for index, move in enumerate(moves):
-            done = move._replace(is_made=self._carry_out(move))
-            numbers.append(decisions.encoded_move(done, count))
-            if known_moves is not None and numbers[-1] != known_moves[index]:
-                raise errors.InputError(
-                    'a guest cannot be moved as it was before', None,
-                    'start again without the checkpoint')
-            if done.is_made:
+        for uuid, target in list(self._planner.moves()):
+            guest, request = self._guests[uuid]
+            placed = self._ledger.placed_guests[uuid]
+            # Nova migrates no guest within its host.
+            is_made = placed.host != target and self._move(
+                uuid, request, target)
+            where = guest * len(self._ledger.hosts) + target
+            numbers.append(-2 - (where * 2 + is_made))
+            if is_made:
                 made += 1
-                memory_mib += self._ledger.placed_guests[
-                    self._uuids[move.guest]].guest.memory_mib
+                memory_mib += placed.guest.memory_mib
         self._is_idle = not made
-        return CarriedOut(numbers, made, len(moves) - made, memory_mib)
-
-    def _carry_out(self, move: decisions.MoveDecision) -> bool:
-        """Make a move, if it can be made at all."""
-        if move.guest >= len(self._uuids):
-            return False
-        uuid = self._uuids[move.guest]
-        placed = self._ledger.placed_guests.get(uuid)
-        # Nova migrates no guest within its host.
-        return (placed is not None and placed.host != move.target
-                and self._move(uuid, self._guests[uuid][1], move.target))
+        return CarriedOut(numbers, made, len(numbers) - made, memory_mib)

@@ -3,7 +3,6 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Sequence
 import contextlib
 import dataclasses
 import heapq
@@ -13,13 +12,11 @@ import time
 from typing import Any
 
 from nova_pinning.admission import outcome
-from nova_pinning import errors
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import column_scheduler
-from nova_pinning.simulation import decisions
 from nova_pinning.simulation import fast
 from nova_pinning.simulation import meter
 from nova_pinning.simulation import rebalancing
@@ -27,8 +24,8 @@ from nova_pinning.simulation import scheduler_configuration
 
 Result = meter.RunResult
 
-#: Decisions are handed over this often.
-_BATCH_SECONDS = 0.2
+#: It is told this often how far a run is.
+_TOLD_SECONDS = 0.2
 
 
 #: Makes a scheduler.
@@ -67,8 +64,7 @@ def run(
     fleet: snapshot.Fleet, arrivals: Iterable[arrival_process.Arrival],
     configuration: scheduler_configuration.SchedulerConfiguration, *,
     seed: int = 0, plan: RunPlan = RunPlan(), factory: Factory | None = None,
-    known: Sequence[int] = (),
-    decided: Callable[[list[int]], None] = lambda decisions: None,
+    tell: Callable[[int], None] = lambda arrivals: None,
     planner: rebalancing.Planner | None = None,
 ) -> Result:
     """Run a simulation to its end.
@@ -80,18 +76,14 @@ def run(
     :param seed: the order in which nova meets the hosts is drawn by it, which
         decides among equals, as are the lifetimes of the fleet's own guests
     :param factory: None for the engine alone
-    :param known: decisions of a run that was broken off, from the first on,
-        as handed to ``decided``; they are not made again
-    :param decided: called with all decisions that are not known, some at a
-        time
+    :param tell: called now and then with how many more guests have arrived
     :param planner: of moves, where the configuration has guests moved; None
         for that of ``nova-pinning rebalance``
-    :raises errors.InputError: if known decisions cannot be those of this run
     """
     simulation = _Simulation(
         fleet, configuration, seed, plan, factory, planner)
     with contextlib.closing(simulation.scheduler):
-        return simulation.run(arrivals, known, decided)
+        return simulation.run(arrivals, tell)
 
 
 class _Simulation:
@@ -155,48 +147,35 @@ class _Simulation:
         return plan.stops_at_limit and self._meter.found.limit is not None
 
     def run(self, arrivals: Iterable[arrival_process.Arrival],
-            numbers: Sequence[int],
-            decided: Callable[[list[int]], None]) -> Result:
-        known = decisions.KnownDecisions(numbers)
-        batch: list[int] = []
-        left = len(numbers)
-        handed = time.monotonic()
+            tell: Callable[[int], None]) -> Result:
+        count, told = 0, time.monotonic()
         for arrival in arrivals:
+            count += 1
             if not self._columns.could_hold(arrival.request):
                 self._meter.left_out(arrival.request)
                 continue
-            batch += self._advance(arrival.time_seconds, known)
+            self._advance(arrival.time_seconds)
             if self._is_over:
                 break
-            batch.append(self._arrive(arrival, known.request()))
-            if left:
-                # A plan of moves can be known in part.
-                left, batch = max(0, left - len(batch)), batch[left:]
+            self._arrive(arrival)
             now = time.monotonic()
-            if now - handed >= _BATCH_SECONDS:
-                decided(batch)
-                batch, handed = [], now
-        decided(batch[left:])
+            if now - told >= _TOLD_SECONDS:
+                tell(count)
+                count, told = 0, now
+        tell(count)
         return self._meter.result(self._columns.doubts)
 
-    def _advance(self, time_seconds: float,
-                 known: decisions.KnownDecisions) -> list[int]:
-        """Let everything happen that comes before a moment.
-
-        :returns: the moves that were made meanwhile
-        """
-        moves: list[int] = []
+    def _advance(self, time_seconds: float) -> None:
+        """Let everything happen that comes before a moment."""
         if self._rebalancing is not None:
             for moment in self._rebalancing.moments(time_seconds):
                 self._depart(moment)
                 if self._is_over:
-                    return moves
-                moved = self._rebalancing.rebalance(known)
+                    return
+                moved = self._rebalancing.rebalance()
                 if moved is not None:
                     self._meter.rebalanced(*moved)
-                    moves += moved.numbers
         self._depart(time_seconds)
-        return moves
 
     def _depart(self, time_seconds: float) -> None:
         """Let everybody go whose time has come."""
@@ -209,21 +188,12 @@ class _Simulation:
             self._meter.found.departures += 1
             self._events += 1
 
-    def _arrive(self, arrival: arrival_process.Arrival,
-                known: int | None) -> int:
+    def _arrive(self, arrival: arrival_process.Arrival) -> None:
         # A guest of the fleet may have the same name, but no line break.
         uuid = f'\n{arrival.id}'
         begun = time.perf_counter()
-        decision = self.scheduler.place(
-            uuid, arrival.request,
-            None if known is None else decisions.decoded(known))
-        if known is not None and decisions.encoded(decision) != known:
-            raise errors.InputError(
-                f'guest {arrival.id} does not fit where it was put before',
-                None, 'start again without the checkpoint')
-        micros = None
-        if known is None:
-            micros = (time.perf_counter() - begun) * 1e6
+        decision = self.scheduler.place(uuid, arrival.request)
+        micros = (time.perf_counter() - begun) * 1e6
         self._events += 1
         if decision.host is not None and arrival.lifetime_seconds is not None:
             self._leaves(arrival.time_seconds + arrival.lifetime_seconds, uuid)
@@ -233,4 +203,3 @@ class _Simulation:
         self._meter.arrived(
             arrival.time_seconds, arrival.request, decision.host,
             decision.is_l3_possible, decision.is_l3_met, micros)
-        return decisions.encoded(decision)

@@ -12,7 +12,7 @@ from oslotest import base as oslotest
 TESTS = pathlib.Path(__file__).parents[1]
 TABLE = TESTS.parents[1] / 'doc/source/contributor/commands-that-write.csv'
 #: Options of commands that write a file or ask before they change a cloud.
-WRITING = {'output', 'svg', 'checkpoint', 'fleet_after', 'yes', 'dry_run'}
+WRITING = {'output', 'svg', 'fleet_after', 'yes', 'dry_run'}
 GROUPS = {'nova_pinning.cli': 'nova-pinning ',
           'openstack.pinning.v1': 'openstack '}
 

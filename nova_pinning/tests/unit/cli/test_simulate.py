@@ -289,9 +289,6 @@ class TestBadInput(_TestCase):
         (('--arrivals', 'mix=16 rate=1 count=9'),
          'no host of the fleet could hold any of the guests'),
         (('--arrivals', ARRIVALS, '--svg', ''), 'error: '),
-        (('--arrivals', ARRIVALS, '--svg', 'one', '--checkpoint', 'one'),
-         'one: is to be written twice'),
-        (('--arrivals', ARRIVALS, '--checkpoint', ''), 'error: '),
     )
     @ddt.unpack
     def test_said(self, argv, message):
@@ -325,54 +322,11 @@ class TestBadInput(_TestCase):
         self.assertIn('has no hosts', done.err)
 
 
-class TestCheckpoint(_TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.path = str(self.dir / 'checkpoint.json')
-        self.argv = ('--fast', '--arrivals', ARRIVALS, '--seeds', '2',
-                     '-f', 'json', '--checkpoint', self.path)
-
-    def _results(self, done):
-        self.assertEqual((0, ''), (done.status, done.err))
-        found = json.loads(done.out)['runs']
-        for one in found:
-            for name in ('decision_micros', 'decision_micros_99'):
-                del one[name]
-        return found
-
-    def test_going_on(self):
-        whole = self._results(self.simulate(*self.argv))
-        file = pathlib.Path(self.path)
-        written = json.loads(file.read_text())
-        self.assertEqual(
-            [60, 60], [len(one['decisions']) for one in written['runs']])
-        # As if it had been broken off in the second run.
-        del written['runs'][1]['decisions'][17:]
-        file.write_text(json.dumps(written))
-        again = self.simulate(*self.argv)
-        self.assertEqual(f'found 2 of 2 runs in {self.path}\n', again.err)
-        self.assertEqual(whole, self._results(
-            dataclasses.replace(again, err='')))
+class TestInterrupt(_TestCase):
 
     def test_interrupt(self):
-        case = compare.StudyCase('pinning', 1)
-
-        def perform(study, *, decided, **_values):
-            decided(case, [3, -1])
-            raise KeyboardInterrupt
-
-        with mock.patch.object(compare, 'perform', perform):
-            done = self.simulate(*self.argv)
+        with mock.patch.object(compare, 'perform',
+                               side_effect=KeyboardInterrupt):
+            done = self.simulate('--fast', '--arrivals', ARRIVALS)
         self.assertEqual((130, ''), (done.status, done.out))
-        self.assertIn(f'goes on from {self.path}', done.err)
-        written = json.loads(pathlib.Path(self.path).read_text())
-        self.assertEqual([3, -1], written['runs'][0]['decisions'])
-
-    def test_of_another_simulation(self):
-        self.simulate(*self.argv)
-        before = pathlib.Path(self.path).read_text()
-        done = self.simulate(*self.argv, '--empty')
-        self.assertEqual(2, done.status)
-        self.assertIn('is a checkpoint of another simulation', done.err)
-        self.assertEqual(before, pathlib.Path(self.path).read_text())
+        self.assertIn('interrupted', done.err)

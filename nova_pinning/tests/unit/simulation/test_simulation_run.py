@@ -9,13 +9,10 @@ from nova import weights as nova_weights
 import numpy
 import testtools
 
-from nova_pinning import errors
 from nova_pinning.fit import score
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
-from nova_pinning.simulation import column_scheduler
-from nova_pinning.simulation import decisions
 from nova_pinning.simulation import fast
 from nova_pinning.simulation import guests
 from nova_pinning.simulation import occupancy_ledger
@@ -309,51 +306,6 @@ class TestRun(testtools.TestCase):
                                        looks_at_l3=True))
         # Nova takes CPUs 2 to 5, across both, so there is no such place.
         self.assertEqual((1, 1), (found.l3_possible, found.l3_met))
-
-
-class TestKnown(testtools.TestCase):
-
-    @hypothesis.given(strategies.integers(0, 10 ** 6), strategies.data())
-    @hypothesis.settings(deadline=None, max_examples=15)
-    def test_going_on(self, seed, data):
-        """What was broken off anywhere comes to the same end."""
-        name = data.draw(
-            strategies.sampled_from(sorted(scheduler_configuration.NAMED)))
-        decisions = []
-
-        def go(**values):
-            return simulation_run.run(
-                simulation_scenes.fleet(seed),
-                simulation_scenes.load(seed).arrivals(1),
-                scheduler_configuration.NAMED[name], seed=seed,
-                plan=simulation_run.RunPlan(looks_at_l3=True), **values)
-
-        whole = go(decided=decisions.extend)
-        place = data.draw(strategies.integers(0, len(decisions)))
-        again = []
-        self.assertEqual(
-            whole, go(known=decisions[:place], decided=again.extend))
-        self.assertEqual(decisions[place:], again)
-
-    def test_of_another_run(self):
-        wanted = guests.plain(8, 1024)
-        fleet = _fleet(
-            simulation_scenes.host('host', cells=1, cores=8, threads=1))
-        error = self.assertRaises(
-            errors.InputError, simulation_run.run, fleet,
-            _arrivals(wanted, wanted),
-            DEFAULT, known=[0, 0])
-        self.assertIn('guest 1 does not fit', str(error))
-
-    @hypothesis.given(
-        strategies.one_of(strategies.none(), strategies.integers(0, 10 ** 6)),
-        strategies.sampled_from(((None, None), (False, False), (True, False),
-                                 (True, True))))
-    def test_encoding(self, host, flags):
-        decision = column_scheduler.SchedulingDecision(
-            host, *(flags if host is not None else ()))
-        self.assertEqual(
-            decision, decisions.decoded(decisions.encoded(decision)))
 
 
 class TestStatistic(testtools.TestCase):
