@@ -22,18 +22,17 @@ servers.
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 import contextlib
 import dataclasses
 import enum
 import functools
-from typing import Protocol
 
 from nova_pinning import errors
 from nova_pinning.flavors import commands
 from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
+from nova_pinning.segregation import segregation_cloud
 from nova_pinning.segregation import segregation_model
 from nova_pinning import spelling
 
@@ -41,46 +40,6 @@ from nova_pinning import spelling
 #: States of servers that may have another flavor before long. Nova says the
 #: same of a cold migration.
 _BETWEEN_FLAVORS = ('RESIZE', 'VERIFY_RESIZE', 'REVERT_RESIZE')
-
-
-class TraitService(Protocol):
-    """What is asked of nova_pinning.placement.client.PlacementClient."""
-
-    def change_traits(self, provider: str, add: Iterable[str] = (),
-                      remove: Iterable[str] = ()) -> bool: ...
-
-    def consumers(self, provider: str) -> frozenset[str]: ...
-
-
-class TopologyService(Protocol):
-    """What tells which servers are pinned."""
-
-    def has_pinned_cpus(self, server: str) -> bool: ...
-
-
-class ClassService(TopologyService, Protocol):
-    """What is asked of
-    nova_pinning.segregation.segregation_cloud.SegregationCloud.
-    """
-
-    @property
-    def placement(self) -> TraitService: ...
-
-    def servers(
-        self, host: str = '',
-    ) -> Iterator[segregation_model.HostedServer]: ...
-
-    def server(self, server: str) -> segregation_model.HostedServer | None: ...
-
-    def revertible(self, host: str) -> Mapping[str, str]: ...
-
-    def add_host(
-        self, aggregate: segregation_model.HostAggregate, host: str,
-    ) -> None: ...
-
-    def remove_host(
-        self, aggregate: segregation_model.HostAggregate, host: str,
-    ) -> None: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -228,7 +187,8 @@ def _advice(name: str, known: Iterable[str]) -> str:
     return spelling.did_you_mean(name, known)
 
 
-def strangers(cloud: ClassService, host: segregation_model.MarkedHost,
+def strangers(cloud: segregation_cloud.SegregationCloud,
+              host: segregation_model.MarkedHost,
               host_class: hostclass.HostClass | None,
               ) -> tuple[segregation_model.HostedServer, ...]:
     """The servers on a host, or on their way to it, of the other class.
@@ -251,8 +211,8 @@ def strangers(cloud: ClassService, host: segregation_model.MarkedHost,
 
 
 def _occupants(
-        cloud: ClassService, host: segregation_model.MarkedHost,
-        other: hostclass.HostClass
+        cloud: segregation_cloud.SegregationCloud,
+        host: segregation_model.MarkedHost, other: hostclass.HostClass
 ) -> Iterator[segregation_model.HostedServer]:
     """The servers on a host, and those that Placement keeps room for.
 
@@ -281,7 +241,8 @@ def _occupants(
 
 
 def with_settled_class(
-        cloud: TopologyService, server: segregation_model.HostedServer
+        cloud: segregation_cloud.SegregationCloud,
+        server: segregation_model.HostedServer
 ) -> segregation_model.HostedServer:
     """A server, with its class for certain as far as it can be known.
 
@@ -301,7 +262,7 @@ def with_settled_class(
                     else hostclass.HostClass.SHARED))
 
 
-def apply(cloud: ClassService, change: ClassChange, *,
+def apply(cloud: segregation_cloud.SegregationCloud, change: ClassChange, *,
           is_forced: bool = False) -> ChangeResult:
     """Turn a host to a class; see above for the order.
 
@@ -333,7 +294,8 @@ def apply(cloud: ClassService, change: ClassChange, *,
         return ChangeResult(change, ChangeStatus.FAILED, message=str(error))
 
 
-def _came(cloud: ClassService, host: segregation_model.MarkedHost,
+def _came(cloud: segregation_cloud.SegregationCloud,
+          host: segregation_model.MarkedHost,
           ) -> tuple[segregation_model.HostedServer, ...]:
     """The servers that are not of the class that a host is of again."""
     with contextlib.suppress(errors.CloudError):
@@ -341,7 +303,8 @@ def _came(cloud: ClassService, host: segregation_model.MarkedHost,
     return ()
 
 
-def _take_steps(cloud: ClassService, change: ClassChange) -> None:
+def _take_steps(cloud: segregation_cloud.SegregationCloud,
+                change: ClassChange) -> None:
     """Take all steps, or none as far as that is up to us.
 
     :raises errors.CloudError: if one failed, and says what could not be
@@ -365,7 +328,7 @@ def _take_steps(cloud: ClassService, change: ClassChange) -> None:
         raise
 
 
-def _steps(cloud: ClassService, change: ClassChange,
+def _steps(cloud: segregation_cloud.SegregationCloud, change: ClassChange,
            ) -> Iterator[tuple[Callable[[], object], Callable[[], object]]]:
     """What is to be done, each with what takes it back."""
     host = change.host

@@ -7,20 +7,19 @@ next plan, and every request can be repeated.
 1. Aggregates without hosts are created, and get their metadata while that is
    said of nobody.
 2. Hosts are turned one by one (nova_pinning.segregation.class_change), and
-join the aggregates that say what they are to say. 3. Aggregates with hosts get
-their metadata once all of these are of the class, and the hosts that waited
-for that join.
+   join the aggregates that say what they are to say.
+3. Aggregates with hosts get their metadata once all of these are of the class,
+   and the hosts that waited for that join.
 """
 
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-from typing import Protocol
 
 from nova_pinning import errors
 from nova_pinning.model import hostclass
 from nova_pinning.segregation import class_change
+from nova_pinning.segregation import segregation_cloud
 from nova_pinning.segregation import segregation_model
 from nova_pinning.segregation import site_plan
 
@@ -62,25 +61,8 @@ class HostResult:
 Result = AggregateResult | HostResult
 
 
-class SiteService(class_change.ClassService, Protocol):
-    """What is needed of a cloud; see
-    nova_pinning.segregation.segregation_cloud.
-    """
-
-    def aggregates(self) -> tuple[segregation_model.HostAggregate, ...]: ...
-
-    def hosts(self) -> tuple[segregation_model.MarkedHost, ...]: ...
-
-    def create_aggregate(
-        self, name: str,
-    ) -> segregation_model.HostAggregate: ...
-
-    def set_metadata(self, aggregate: segregation_model.HostAggregate,
-                     metadata: Mapping[str, str | None]) -> None: ...
-
-
-def apply(made: site_plan.SitePlan, cloud: SiteService, *,
-          is_forced: bool = False) -> Iterator[Result]:
+def apply(made: site_plan.SitePlan, cloud: segregation_cloud.SegregationCloud,
+          *, is_forced: bool = False) -> Iterator[Result]:
     """Do what a plan says.
 
     :param is_forced: turn hosts also while servers of the other class run
@@ -93,7 +75,8 @@ def apply(made: site_plan.SitePlan, cloud: SiteService, *,
 
 class _Applier:
 
-    def __init__(self, made: site_plan.SitePlan, cloud: SiteService,
+    def __init__(self, made: site_plan.SitePlan,
+                 cloud: segregation_cloud.SegregationCloud,
                  is_forced: bool) -> None:
         self._made = made
         self._cloud = cloud

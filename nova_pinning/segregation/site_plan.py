@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import fnmatch
-from typing import Protocol
 
 from nova_pinning.document import schema
 from nova_pinning import errors
 from nova_pinning.model import hostclass
-from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation import class_change
+from nova_pinning.segregation import segregation_cloud
 from nova_pinning.segregation import segregation_model
 from nova_pinning.segregation import site_file
 from nova_pinning import spelling
@@ -115,18 +114,8 @@ class SitePlan:
         return *self.aggregate_changes, *self.host_changes
 
 
-class SiteSource(Protocol):
-    """What is read of a cloud; see
-    nova_pinning.segregation.segregation_cloud.
-    """
-
-    placement: client.PlacementClient
-
-    def aggregates(self) -> tuple[segregation_model.HostAggregate, ...]: ...
-    def hosts(self) -> tuple[segregation_model.MarkedHost, ...]: ...
-
-
-def read(site: site_file.Site, cloud: SiteSource) -> CloudState:
+def read(site: site_file.Site,
+         cloud: segregation_cloud.SegregationCloud) -> CloudState:
     """What a plan for a site needs to know of a cloud.
 
     :raises errors.CloudError: if it cannot be read
@@ -140,7 +129,8 @@ def read(site: site_file.Site, cloud: SiteSource) -> CloudState:
     return CloudState(cloud.hosts(), cloud.aggregates(), by_trait)
 
 
-def _providers(cloud: SiteSource, trait: str) -> frozenset[str]:
+def _providers(cloud: segregation_cloud.SegregationCloud,
+               trait: str) -> frozenset[str]:
     # Placement refuses to look for a trait that it does not know.
     if trait not in cloud.placement.known_traits(trait):
         return frozenset()

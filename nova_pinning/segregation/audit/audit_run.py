@@ -16,7 +16,6 @@ from concurrent import futures
 import dataclasses
 import functools
 from typing import Any
-from typing import Protocol
 from typing import TypeVar
 
 import os_traits
@@ -24,7 +23,6 @@ import os_traits
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning import errors
-from nova_pinning.flavors import flavor_model
 from nova_pinning.host import host_model
 from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
@@ -39,6 +37,7 @@ from nova_pinning.segregation.audit import packing
 from nova_pinning.segregation.audit import scheduler_options
 from nova_pinning.segregation.audit import servers
 from nova_pinning.segregation import class_change
+from nova_pinning.segregation import segregation_cloud
 from nova_pinning.segregation import segregation_model
 from nova_pinning.upgrade import known_hits
 
@@ -71,43 +70,6 @@ Place = tuple[hostclass.HostClass | None, hostclass.HostClass | None]
 #: Hands on what is done as it is, and may tell people of it; called with the
 #: number of hosts that there are to do.
 Progress = Callable[[Iterator['_SeenHost'], int], Iterator['_SeenHost']]
-
-
-class InventoryService(Protocol):
-    """What is asked of nova_pinning.placement.client.PlacementClient."""
-
-    def inventories(
-            self, provider: str) -> Mapping[str, client.ProviderInventory]: ...
-
-    def known_traits(self, prefix: str, *,
-                     is_used: bool = True) -> tuple[str, ...]: ...
-
-
-class AuditSource(class_change.TopologyService, Protocol):
-    """What is asked of
-    nova_pinning.segregation.segregation_cloud.SegregationCloud.
-
-    From several threads at once.
-    """
-
-    @property
-    def placement(self) -> InventoryService: ...
-
-    def hosts(self) -> tuple[segregation_model.MarkedHost, ...]: ...
-
-    def bare_metal(self) -> int: ...
-
-    def aggregates(self) -> tuple[segregation_model.HostAggregate, ...]: ...
-
-    def flavors(self) -> tuple[flavor_model.Flavor, ...]: ...
-
-    def members(
-        self, aggregate: segregation_model.HostAggregate,
-    ) -> frozenset[str]: ...
-
-    def servers(
-        self, host: str = '',
-    ) -> Iterator[segregation_model.HostedServer]: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -196,7 +158,8 @@ class _Look:
     servers: Mapping[Place, int]
 
 
-def run_audit(cloud: AuditSource, settings: AuditSettings = AuditSettings(),
+def run_audit(cloud: segregation_cloud.SegregationCloud,
+              settings: AuditSettings = AuditSettings(),
               progress: Progress = lambda done, total: done) -> Audit:
     """Look for all that keeps shared and dedicated from being kept apart.
 
@@ -242,8 +205,8 @@ def _again(first: _Look) -> _Scope:
                   first.view.inventories)
 
 
-def _look(cloud: AuditSource, settings: AuditSettings, scope: _Scope,
-          progress: Progress) -> _Look:
+def _look(cloud: segregation_cloud.SegregationCloud, settings: AuditSettings,
+          scope: _Scope, progress: Progress) -> _Look:
     """See what there is, and what is wrong with it."""
     aggregates_seen = cloud.aggregates()
     hosts_seen = cloud.hosts()
@@ -298,7 +261,8 @@ def _ahead(pool: futures.Executor, function: Callable[[_Item], _Result],
         yield waiting.popleft().result()
 
 
-def _see(cloud: AuditSource, view: audited.AuditedCloud, scope: _Scope,
+def _see(cloud: segregation_cloud.SegregationCloud,
+         view: audited.AuditedCloud, scope: _Scope,
          known: known_hits.KnownDefects,
          host: segregation_model.MarkedHost) -> _SeenHost:
     """Look at one host."""
@@ -319,7 +283,8 @@ def _see(cloud: AuditSource, view: audited.AuditedCloud, scope: _Scope,
 
 
 def _inventories(
-    cloud: AuditSource, host: segregation_model.MarkedHost,
+    cloud: segregation_cloud.SegregationCloud,
+    host: segregation_model.MarkedHost,
 ) -> Mapping[str, client.ProviderInventory] | None:
     """What a host offers; None if there is no provider, or not any more."""
     if host.traits is None:

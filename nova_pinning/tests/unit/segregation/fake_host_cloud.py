@@ -22,7 +22,7 @@ def server(name, host_class, host='', **changes):
 
 
 class FakeCloud:
-    """What nova_pinning.segregation.class_change wants, for a few hosts.
+    """A SegregationCloud of a few hosts, as far as class_change asks it.
 
     It is its own Placement.
 
