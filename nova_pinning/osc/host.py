@@ -3,7 +3,7 @@
 
 import argparse
 from collections.abc import Sequence
-import functools
+from concurrent import futures
 
 import rich.console
 
@@ -11,15 +11,20 @@ from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display
 from nova_pinning import errors
+from nova_pinning.host import words
 from nova_pinning.model import hostclass
+from nova_pinning.osc import applying
 from nova_pinning.osc import base
 from nova_pinning.osc import show_host
 from nova_pinning.presentation import printing
 from nova_pinning.segregation import class_change
 from nova_pinning.segregation import segregation_model
+from nova_pinning.segregation import site_apply
 from nova_pinning import spelling
 
 _CLASSES = (*map(str, hostclass.HostClass), show_host.NONE)
+#: Hosts that are looked at at a time.
+_SIDE_BY_SIDE = 8
 
 
 class ListHosts(base.CloudLister):
@@ -99,7 +104,42 @@ class ShowHost(base.CloudShowOne):
                   for server in cloud.servers(host.name)))
 
 
-class SetHost(base.CloudCommand):
+class ChangeHosts(base.CloudCommand):
+    """A command that turns hosts to a class."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('--force', action='store_true',
+                            help='turn hosts also while servers of the other '
+                                 'class are on them')
+        common_options.add_format(parser, 'text', 'json')
+
+    def crowds(
+        self, changes: Sequence[class_change.ClassChange],
+    ) -> show_host.Crowds:
+        """What keeps hosts as they are, unless they are forced."""
+        def strangers(
+            change: class_change.ClassChange,
+        ) -> tuple[str, Sequence[segregation_model.HostedServer]]:
+            return change.host.provider, class_change.strangers(
+                self.host_cloud, change.host, change.host_class)
+
+        pool = futures.ThreadPoolExecutor(_SIDE_BY_SIDE, 'hosts')
+        try:
+            return dict(applying.with_progress(
+                pool.map(strangers, changes), len(changes),
+                'looking for servers'))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def finish(self, results: Sequence[site_apply.Result], form: str) -> int:
+        """Tell how it went in all; returns the exit status."""
+        if form == 'text' and len(results) != 1:
+            print(show_host.totals(results))
+        return (base_command.OK if all(result.is_fine for result in results)
+                else base_command.FINDINGS)
+
+
+class SetHost(ChangeHosts):
     """Turn hosts to a class, or to none.
 
     Sets the trait of each host's resource provider, and takes the host out of
@@ -127,28 +167,34 @@ class SetHost(base.CloudCommand):
         parser.add_argument('--no-trait', action='store_true',
                             help='leave traits as they are, where '
                             'provider.yaml or other tools set them')
-        parser.add_argument('--force', action='store_true',
-                            help='also while servers of the other class run '
-                            'on them')
         parser.add_argument('--dry-run', action='store_true',
                             help='only show what would change; status 1 if '
                             'anything would')
-        common_options.add_format(parser, 'text', 'json')
+        super().add_arguments(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        host_class = _class(parsed_args.host_class)
+        host_class = (None if parsed_args.host_class == show_host.NONE
+                      else hostclass.HostClass(parsed_args.host_class))
         hosts = class_change.find_hosts(parsed_args.hosts,
                                         self.host_cloud.hosts())
-        aggregate = None
+        aggregates = {}
         if parsed_args.aggregate is not None:
             aggregate = self._aggregate(parsed_args.aggregate)
             class_change.check_aggregate(aggregate, host_class)
-        changes = [class_change.plan_change(host, host_class, aggregate,
+            aggregates[aggregate.name] = aggregate
+        changes = [class_change.plan_change(host, host_class, aggregates,
                                             keeps_traits=parsed_args.no_trait)
                    for host in hosts]
         if parsed_args.dry_run:
             return self._dry_run(changes, parsed_args)
-        return self._apply(changes, parsed_args)
+        return self.finish(self.carry_out(
+            (class_change.apply(self.host_cloud, change, aggregates,
+                                is_forced=parsed_args.force)
+             for change in changes),
+            len(changes), 'hosts', parsed_args.format,
+            lambda result: show_host.show_result(
+                result, base_command.console(), has_steps=True),
+            show_host.result_as_dict), parsed_args.format)
 
     def _aggregate(self, name: str) -> segregation_model.HostAggregate:
         known = {
@@ -162,35 +208,18 @@ class SetHost(base.CloudCommand):
 
     def _dry_run(self, changes: Sequence[class_change.ClassChange],
                  parsed_args: argparse.Namespace) -> int:
-        crowds = [
-            class_change.strangers(self.host_cloud, change.host,
-                                   change.host_class) for change in changes]
+        crowds = self.crowds(changes)
+        needed = sum(change.is_needed for change in changes)
         if parsed_args.format == 'json':
             self.print_document(changes=[
-                show_host.change_as_dict(change) | {
-                    'strangers': list(map(show_host.server_as_dict, crowd))}
-                for change, crowd in zip(changes, crowds, strict=True)])
+                show_host.change_as_dict(change, crowds)
+                for change in changes])
         else:
-            for change, crowd in zip(changes, crowds, strict=True):
-                show_host.show_change(change, crowd, base_command.console(),
-                                      parsed_args.force)
-        is_done = (parsed_args.force or not any(crowds)) and not any(
-            change.is_needed or change.kept for change in changes)
-        return base_command.OK if is_done else base_command.FINDINGS
-
-    def _apply(self, changes: Sequence[class_change.ClassChange],
-               parsed_args: argparse.Namespace) -> int:
-        results = self.carry_out(
-            map(functools.partial(
-                class_change.apply, self.host_cloud,
-                is_forced=parsed_args.force), changes),
-            len(changes), 'hosts', parsed_args.format,
-            lambda result: show_host.show_result(
-                result, base_command.console()), show_host.result_as_dict)
-        if parsed_args.format == 'text' and len(results) > 1:
-            print(show_host.totals(results))
-        return show_host.exit_status(results)
-
-
-def _class(name: str) -> hostclass.HostClass | None:
-    return None if name == show_host.NONE else hostclass.HostClass(name)
+            console = base_command.console()
+            show_host.show_changes(changes, crowds, console,
+                                   parsed_args.force)
+            printing.say(f'{needed} of {words.count(len(changes), "host")} to '
+                         'change', console)
+        is_left = (needed or any(change.kept for change in changes)
+                   or any(crowds.values()) and not parsed_args.force)
+        return base_command.FINDINGS if is_left else base_command.OK

@@ -13,7 +13,6 @@ from typing import Any
 import rich.console
 import rich.text
 
-from nova_pinning.cli import base_command
 from nova_pinning.host import words
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
@@ -23,6 +22,7 @@ from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
 from nova_pinning.segregation import class_change
 from nova_pinning.segregation import segregation_model
+from nova_pinning.segregation import site_apply
 
 #: How a host of no class is called on the command line.
 NONE = 'none'
@@ -33,6 +33,10 @@ _SOURCES = {
     segregation_model.MarkSource.TRAIT: 'trait',
     segregation_model.MarkSource.AGGREGATE: 'aggregates',
     segregation_model.MarkSource.ISOLATION: 'isolation'}
+
+#: Servers of the other class, by the UUID of the provider of the host that
+#: they are on.
+Crowds = Mapping[str, Sequence[segregation_model.HostedServer]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -168,7 +172,7 @@ def show_detail(detail: HostDetail, console: rich.console.Console) -> None:
         for number, text in enumerate(texts)], console)
     for line in _advice(detail):
         console.print(line, soft_wrap=True)
-    show_servers(detail.strangers, console)
+    _show_servers(detail.strangers, console)
 
 
 def _rows(detail: HostDetail) -> Iterator[tuple[str, Sequence[str]]]:
@@ -228,7 +232,7 @@ def _advice(detail: HostDetail) -> Iterator[str]:
         yield 'These servers belong elsewhere:'
 
 
-def show_servers(servers: Iterable[segregation_model.HostedServer],
+def _show_servers(servers: Iterable[segregation_model.HostedServer],
                  console: rich.console.Console) -> None:
     """Print a line for each server, indented."""
     column = typed_table.Column
@@ -241,64 +245,83 @@ def show_servers(servers: Iterable[segregation_model.HostedServer],
 # What is changed.
 
 
-def show_change(planned: class_change.ClassChange,
-                strangers: Sequence[segregation_model.HostedServer],
-                console: rich.console.Console,
-                is_forced: bool = False) -> None:
-    """Print what would change on a host.
+def show_changes(changes: Iterable[class_change.ClassChange], crowds: Crowds,
+                 console: rich.console.Console, is_forced: bool) -> None:
+    """Print what would change, a block for hosts that change alike.
 
-    :param strangers: servers of the other class on it
-    :param is_forced: whether it would be turned all the same
+    :param is_forced: whether hosts are turned all the same
     """
-    told = class_name(planned.host_class)
-    if planned.is_needed:
-        console.print(rich.text.Text(
-            f'{planned.host.name}: to be {told}', 'bold'))
-        flavor_changes.show_steps(steps(planned), console)
-    elif not planned.kept:
-        console.print(f'{planned.host.name}: {told} already')
-    _show_kept(planned, console)
-    if strangers:
-        what = ''
-        if planned.is_needed:
-            what = (', which would stay there' if is_forced
-                    else ', so it would be left as it is')
-        console.print(f'  {crowd(strangers)}{what}', soft_wrap=True)
-        show_servers(strangers, console)
+    blocks: dict[tuple[Any, ...], list[str]] = {}
+    for change in changes:
+        if change.is_needed:
+            blocks.setdefault(
+                (change.group, change.host_class, *_steps(change)),
+                []).append(change.host.name)
+    for (group, host_class, *taken), names in blocks.items():
+        head = f'{_class_text(host_class)}: {", ".join(names)}'
+        print_change(console, f'{group}: {head}' if group else head, taken)
+    for change in changes:
+        _show_kept(change, console)
+        servers = crowds.get(change.host.provider)
+        if servers:
+            what = '' if not change.is_needed else (
+                ' would be turned all the same' if is_forced
+                else ' would be left as it is')
+            print_change(
+                console, f'{change.host.name}{what}: {_crowd(servers)}')
+            _show_servers(servers, console)
+
+
+def print_change(console: rich.console.Console, head: str,
+                 taken: Iterable[tuple[str, str]] = ()) -> None:
+    """Print what is changed, and the steps that takes."""
+    for line in printing.wrap(head, console.width, '', '  '):
+        printing.title(line, console)
+    flavor_changes.show_steps(taken, console)
 
 
 def show_result(result: class_change.ChangeResult,
-                console: rich.console.Console) -> None:
-    """Print what became of a host."""
-    name = result.change.host.name
-    told = class_name(result.change.host_class)
+                console: rich.console.Console, has_steps: bool) -> None:
+    """Print what became of a host.
+
+    :param has_steps: with the steps that were taken
+    """
+    told = _class_text(result.change.host_class)
     match result.status:
         case class_change.ChangeStatus.DONE:
-            console.print(rich.text.Text(f'{name}: now {told}', 'green'))
-            flavor_changes.show_steps(steps(result.change), console)
-        case class_change.ChangeStatus.UNCHANGED if not result.change.kept:
-            console.print(f'{name}: {told} already')
+            line = f'now {told}'
+        case class_change.ChangeStatus.UNCHANGED:
+            line = f'{told} already'
         case class_change.ChangeStatus.REFUSED:
-            console.print(rich.text.Text(
-                f'{name}: left as it is; move these servers first, or give '
-                '--force', 'bold red'), soft_wrap=True)
+            line = ('left as it is; move these servers first, or give '
+                    '--force')
         case class_change.ChangeStatus.FAILED:
-            console.print(rich.text.Text(
-                f'{name}: failed: {result.message}', 'bold red'),
-                soft_wrap=True)
+            line = f'failed: {result.message}'
+    style = {class_change.ChangeStatus.DONE: 'green',
+             class_change.ChangeStatus.UNCHANGED: ''}.get(
+                 result.status, 'bold red')
+    if result.status is not class_change.ChangeStatus.UNCHANGED or (
+            not result.change.kept):
+        console.print(rich.text.Text(
+            f'{result.change.host.name}: {line}', style), soft_wrap=True)
+    if has_steps and result.status is class_change.ChangeStatus.DONE:
+        flavor_changes.show_steps(_steps(result.change), console)
     _show_kept(result.change, console)
-    if result.strangers:
-        console.print(f'  {crowd(result.strangers)}', soft_wrap=True)
-        show_servers(result.strangers, console)
-    if result.left:
-        console.print(f'  {crowd(result.left)}, left there', soft_wrap=True)
-        show_servers(result.left, console)
+    for servers, left in (result.strangers, ''), (result.left, ', left there'):
+        if servers:
+            console.print(f'  {_crowd(servers)}{left}', soft_wrap=True)
+            _show_servers(servers, console)
 
 
-def crowd(servers: Sequence[segregation_model.HostedServer]) -> str:
+def _crowd(servers: Sequence[segregation_model.HostedServer]) -> str:
     """'2 shared servers on it'."""
     return words.count(
         len(servers), f'{servers[0].host_class} server') + ' on it'
+
+
+def _class_text(host_class: hostclass.HostClass | None) -> str:
+    """A class in a sentence."""
+    return str(host_class or 'no class')
 
 
 def _show_kept(planned: class_change.ClassChange,
@@ -310,59 +333,52 @@ def _show_kept(planned: class_change.ClassChange,
             'else', 'bold red'), soft_wrap=True)
 
 
-def steps(turn: class_change.ClassChange,
-          joins: Iterable[str] = ()) -> list[tuple[str, str]]:
-    """What is taken off a host and put on it, each with '-' or '+'.
-
-    :param joins: names of further aggregates that it is put into
-    """
-    names = [*(aggregate.name for aggregate in turn.joins), *joins]
+def _steps(turn: class_change.ClassChange) -> list[tuple[str, str]]:
+    """What is taken off a host and put on it, each with '-' or '+'."""
     return [
         *(('-', f'trait {trait}') for trait in sorted(turn.remove)),
         *(('+', f'trait {trait}') for trait in sorted(turn.add)),
         *(('-', f'aggregate {left.name}') for left in turn.leaves),
-        *(('+', f'aggregate {name}') for name in names)]
+        *(('+', f'aggregate {name}') for name in turn.joins)]
 
 
-def totals(results: Sequence[class_change.ChangeResult]) -> str:
-    """One line: how many hosts were turned and so on."""
+def totals(results: Sequence[site_apply.Result]) -> str:
+    """One line: how many hosts and aggregates were changed and so on."""
     counts = [(sum(result.status is status for result in results), told)
               for status, told in (
                   (class_change.ChangeStatus.DONE, 'done'),
                   (class_change.ChangeStatus.UNCHANGED, 'unchanged'),
                   (class_change.ChangeStatus.REFUSED, 'left as they are'),
                   (class_change.ChangeStatus.FAILED, 'failed'))]
-    return ', '.join(f'{count} {told}' for count, told in counts if count)
+    return ', '.join(f'{count} {told}' for count, told in counts
+                     if count) or 'nothing to do'
 
 
-def change_as_dict(planned: class_change.ClassChange) -> dict[str, Any]:
-    """A change for JSON."""
+def change_as_dict(planned: class_change.ClassChange,
+                   crowds: Crowds) -> dict[str, Any]:
+    """A change for JSON, with the servers that keep the host as it is."""
+    return _change_as_dict(planned) | {'strangers': list(map(
+        server_as_dict, crowds.get(planned.host.provider, ())))}
+
+
+def _change_as_dict(planned: class_change.ClassChange) -> dict[str, Any]:
     return {
         'host': planned.host.name,
         'node': planned.host.node,
+        'provider': planned.host.provider,
+        'group': planned.group,
         'class': planned.host_class,
         'add_traits': sorted(planned.add),
         'remove_traits': sorted(planned.remove),
-        'join_aggregates': [join.name for join in planned.joins],
+        'join_aggregates': list(planned.joins),
         'leave_aggregates': [leave.name for leave in planned.leaves],
         'kept_traits': sorted(planned.kept)}
 
 
 def result_as_dict(result: class_change.ChangeResult) -> dict[str, Any]:
     """A change and what became of it, for JSON."""
-    return change_as_dict(result.change) | outcome_as_dict(result)
-
-
-def outcome_as_dict(result: class_change.ChangeResult) -> dict[str, Any]:
-    """What became of a change, for JSON."""
-    return {
+    return _change_as_dict(result.change) | {
         'status': str(result.status),
         'message': result.message,
         'strangers': list(map(server_as_dict, result.strangers)),
         'left': list(map(server_as_dict, result.left))}
-
-
-def exit_status(results: Iterable[class_change.ChangeResult]) -> int:
-    """0 if nothing is left to do."""
-    return (base_command.OK if all(result.is_fine for result in results)
-            else base_command.FINDINGS)

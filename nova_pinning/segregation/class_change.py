@@ -22,6 +22,7 @@ servers.
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import contextlib
 import dataclasses
 import enum
@@ -50,18 +51,20 @@ class ClassChange:
     :param host_class: as it is to be; None for no class
     :param add: traits that its provider lacks
     :param remove: traits that its provider must not have
-    :param joins: aggregates to put it into
+    :param joins: names of aggregates to put it into
     :param leaves: aggregates that say something else
     :param kept: traits that say something else, and are to be left
+    :param group: of a site file that names it, the first if several do
     """
 
     host: segregation_model.MarkedHost
     host_class: hostclass.HostClass | None
     add: frozenset[str] = frozenset()
     remove: frozenset[str] = frozenset()
-    joins: tuple[segregation_model.HostAggregate, ...] = ()
+    joins: tuple[str, ...] = ()
     leaves: tuple[segregation_model.HostAggregate, ...] = ()
     kept: frozenset[str] = frozenset()
+    group: str = ''
 
     @property
     def is_needed(self) -> bool:
@@ -107,13 +110,12 @@ class ChangeResult:
 
 def plan_change(host: segregation_model.MarkedHost,
                 host_class: hostclass.HostClass | None,
-                aggregate: segregation_model.HostAggregate | None = None,
-                *,
+                joins: Iterable[str] = (), *,
                 keeps_traits: bool = False) -> ClassChange:
     """What it takes to turn a host to a class.
 
     :param host_class: None to take away all that names a class
-    :param aggregate: to put it into as well
+    :param joins: names of aggregates to put it into as well
     :param keeps_traits: leave its traits as they are
     """
     has = host.traits or frozenset()
@@ -121,10 +123,10 @@ def plan_change(host: segregation_model.MarkedHost,
     kept = frozenset[str]()
     if keeps_traits:
         kept, add, remove = remove & has, kept, kept
-    is_to_join = aggregate is not None and host.name not in aggregate.hosts
+    own = {aggregate.name for aggregate in host.aggregates}
     return ClassChange(
         host, host_class, add - has, remove & has,
-        (aggregate,) if aggregate and is_to_join else (),
+        tuple(name for name in dict.fromkeys(joins) if name not in own),
         tuple(aggregate for aggregate in host.aggregates
               if segregation_model.speaks_against(aggregate, host_class)),
         kept)
@@ -262,10 +264,12 @@ def with_settled_class(
                     else hostclass.HostClass.SHARED))
 
 
-def apply(cloud: segregation_cloud.SegregationCloud, change: ClassChange, *,
+def apply(cloud: segregation_cloud.SegregationCloud, change: ClassChange,
+          aggregates: Mapping[str, segregation_model.HostAggregate], *,
           is_forced: bool = False) -> ChangeResult:
     """Turn a host to a class; see above for the order.
 
+    :param aggregates: those that the host joins, by name
     :param is_forced: also while servers of the other class are on it; those
         that are there before are then left, and none of the strangers
     :returns: what became of it; errors of the cloud are told in there too
@@ -279,7 +283,7 @@ def apply(cloud: segregation_cloud.SegregationCloud, change: ClassChange, *,
         if before and not is_forced:
             return ChangeResult(change, ChangeStatus.REFUSED, before)
         try:
-            _take_steps(cloud, change)
+            _take_steps(cloud, change, aggregates)
         except errors.CloudError as error:
             return ChangeResult(change, ChangeStatus.FAILED,
                                 _came(cloud, change.host), str(error))
@@ -303,8 +307,10 @@ def _came(cloud: segregation_cloud.SegregationCloud,
     return ()
 
 
-def _take_steps(cloud: segregation_cloud.SegregationCloud,
-                change: ClassChange) -> None:
+def _take_steps(
+    cloud: segregation_cloud.SegregationCloud, change: ClassChange,
+    aggregates: Mapping[str, segregation_model.HostAggregate],
+) -> None:
     """Take all steps, or none as far as that is up to us.
 
     :raises errors.CloudError: if one failed, and says what could not be
@@ -314,7 +320,7 @@ def _take_steps(cloud: segregation_cloud.SegregationCloud,
     try:
         # A step that failed may have been taken all the same, so it is taken
         # back as well.
-        for step, step_back in _steps(cloud, change):
+        for step, step_back in _steps(cloud, change, aggregates):
             undo.callback(step_back)
             step()
     except (errors.CloudError, KeyboardInterrupt) as error:
@@ -328,8 +334,10 @@ def _take_steps(cloud: segregation_cloud.SegregationCloud,
         raise
 
 
-def _steps(cloud: segregation_cloud.SegregationCloud, change: ClassChange,
-           ) -> Iterator[tuple[Callable[[], object], Callable[[], object]]]:
+def _steps(
+    cloud: segregation_cloud.SegregationCloud, change: ClassChange,
+    aggregates: Mapping[str, segregation_model.HostAggregate],
+) -> Iterator[tuple[Callable[[], object], Callable[[], object]]]:
     """What is to be done, each with what takes it back."""
     host = change.host
     if change.add or change.remove:
@@ -343,7 +351,7 @@ def _steps(cloud: segregation_cloud.SegregationCloud, change: ClassChange,
         yield (functools.partial(change_traits, *placement_traits.class_traits(
                    change.host_class)),
                functools.partial(change_traits, change.remove, change.add))
-    for aggregate in change.joins:
+    for aggregate in map(aggregates.__getitem__, change.joins):
         yield (functools.partial(cloud.add_host, aggregate, host.name),
                functools.partial(cloud.remove_host, aggregate, host.name))
     for aggregate in change.leaves:

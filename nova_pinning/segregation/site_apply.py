@@ -42,23 +42,7 @@ class AggregateResult:
         return self.status is class_change.ChangeStatus.DONE
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HostResult:
-    """What became of a host.
-
-    :param result: of the last that was done about it
-    """
-
-    change: site_plan.HostChange
-    result: class_change.ChangeResult
-
-    @property
-    def is_fine(self) -> bool:
-        """Whether nothing is left for anybody to do."""
-        return self.result.is_fine
-
-
-Result = AggregateResult | HostResult
+Result = AggregateResult | class_change.ChangeResult
 
 
 def apply(made: site_plan.SitePlan, cloud: segregation_cloud.SegregationCloud,
@@ -94,36 +78,35 @@ class _Applier:
                 yield self._aggregate(aggregate)
         late = []
         for host in self._made.host_changes:
-            done = self._turn(host, host.turn, self._is_forced)
+            done = self._turn(host, self._is_forced)
             is_done = done.status in (class_change.ChangeStatus.DONE,
                                       class_change.ChangeStatus.UNCHANGED)
             if is_done and not self._ready.keys() >= set(host.joins):
-                late.append((host, done))
+                late.append(done)
             else:
-                yield HostResult(host, done)
+                yield done
         for aggregate in aggregates:
             if aggregate.has_hosts:
                 yield self._aggregate(aggregate)
-        for host, done in late:
-            yield HostResult(host, self._join(host, done))
+        yield from map(self._join, late)
 
-    def _turn(self, change: site_plan.HostChange,
-              turn: class_change.ClassChange,
+    def _turn(self, change: class_change.ClassChange,
               is_forced: bool) -> class_change.ChangeResult:
         """Turn a host, and put it into the aggregates that are ready."""
-        turn = dataclasses.replace(turn, joins=tuple(
-            self._ready[name] for name in change.joins
-            if name in self._ready))
-        result = class_change.apply(self._cloud, turn, is_forced=is_forced)
+        result = class_change.apply(
+            self._cloud, dataclasses.replace(change, joins=tuple(
+                name for name in change.joins if name in self._ready)),
+            self._ready, is_forced=is_forced)
         if result.status is class_change.ChangeStatus.FAILED:
             # Raises if it is not about this host at all.
             self._cloud.aggregates()
-        return result
+        return dataclasses.replace(result, change=change)
 
-    def _join(self, change: site_plan.HostChange,
-              done: class_change.ChangeResult) -> class_change.ChangeResult:
+    def _join(
+        self, done: class_change.ChangeResult,
+    ) -> class_change.ChangeResult:
         """Put a host into the aggregates that were not ready before."""
-        turn = class_change.ClassChange(change.host, change.turn.host_class)
+        change = done.change
         missing = [name for name in change.joins if name not in self._ready]
         if missing:
             return dataclasses.replace(
@@ -131,14 +114,16 @@ class _Applier:
                 message=f'aggregate {missing[0]} is not ready for it')
         # Who came while it was turned is told, and no reason to stop here.
         is_turned = done.status is class_change.ChangeStatus.DONE
-        joined = self._turn(change, turn, self._is_forced or is_turned)
+        joined = self._turn(
+            class_change.ClassChange(change.host, change.host_class,
+                                     joins=change.joins),
+            self._is_forced or is_turned)
         strangers = {
             server.id: server
             for server in (*done.strangers, *joined.strangers)}
         return dataclasses.replace(
             joined, strangers=tuple(strangers.values()), left=done.left,
-            change=dataclasses.replace(
-                done.change, joins=joined.change.joins))
+            change=change)
 
     def _aggregate(self, change: site_plan.AggregateChange) -> Result:
         try:

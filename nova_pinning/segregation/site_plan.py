@@ -38,30 +38,6 @@ class CloudState:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class HostChange:
-    """What is to become of a host.
-
-    :param turn: its traits, and the aggregates that it leaves
-    :param joins: names of the aggregates that it joins
-    :param group: that names it, the first if several do
-    """
-
-    turn: class_change.ClassChange
-    joins: tuple[str, ...]
-    group: str
-
-    @property
-    def host(self) -> segregation_model.MarkedHost:
-        """The host as it is."""
-        return self.turn.host
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether anything is to be done."""
-        return self.turn.is_needed or bool(self.joins)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class AggregateChange:
     """What is to become of an aggregate in which hosts are kept.
 
@@ -93,12 +69,12 @@ class SitePlan:
     :param warnings: what in the file has no effect, a sentence each
     """
 
-    hosts: tuple[HostChange, ...]
+    hosts: tuple[class_change.ClassChange, ...]
     aggregates: tuple[AggregateChange, ...]
     warnings: tuple[str, ...]
 
     @property
-    def host_changes(self) -> tuple[HostChange, ...]:
+    def host_changes(self) -> tuple[class_change.ClassChange, ...]:
         """What is to be done about hosts."""
         return tuple(host for host in self.hosts if host.is_needed)
 
@@ -109,7 +85,9 @@ class SitePlan:
             aggregate for aggregate in self.aggregates if aggregate.is_needed)
 
     @property
-    def changes(self) -> tuple[HostChange | AggregateChange, ...]:
+    def changes(
+        self,
+    ) -> tuple[class_change.ClassChange | AggregateChange, ...]:
         """All that is to be done."""
         return *self.aggregate_changes, *self.host_changes
 
@@ -281,16 +259,12 @@ class _Planner:
         host_class: hostclass.HostClass | None,
         group: str,
         joins: Iterable[str],
-    ) -> HostChange:
-        turn = class_change.plan_change(host, host_class)
-        own = {aggregate.name for aggregate in host.aggregates}
-        return HostChange(
+    ) -> class_change.ClassChange:
+        return dataclasses.replace(
+            class_change.plan_change(host, host_class, joins), group=group,
             # Also those that are yet to say for which class they are.
-            dataclasses.replace(turn, leaves=tuple(
-                aggregate for aggregate in host.aggregates
-                if self._is_for_another(aggregate, host_class))),
-            tuple(name for name in dict.fromkeys(joins) if name not in own),
-            group)
+            leaves=tuple(aggregate for aggregate in host.aggregates
+                         if self._is_for_another(aggregate, host_class)))
 
     def _is_for_another(self, aggregate: segregation_model.HostAggregate,
                         host_class: hostclass.HostClass | None) -> bool:
@@ -299,7 +273,8 @@ class _Planner:
                 or segregation_model.speaks_against(aggregate, host_class))
 
     def _aggregate_change(self, kept: site_file.KeptAggregate,
-                          hosts: Iterable[HostChange]) -> AggregateChange:
+                          hosts: Iterable[class_change.ClassChange],
+                          ) -> AggregateChange:
         live = self._aggregates.get(kept.name)
         if live is None:
             return AggregateChange(kept, None, kept.metadata)

@@ -252,8 +252,8 @@ class TestCommands(CommandTestCase):
         output, _error = self.set('dedicated', '--dry-run', 'one',
                                   '--aggregate', 'fast', status=1)
         self.assertEqual(
-            f'one: to be dedicated\n  + trait '
-            f'{placement_traits.DEDICATED}\n  + aggregate fast\n', output)
+            f'dedicated: one\n  + trait {placement_traits.DEDICATED}\n'
+            '  + aggregate fast\n1 of 1 host to change\n', output)
         self.assertEqual(before, self.sources())
 
         output, error = self.run_command(
@@ -302,7 +302,7 @@ class TestCommands(CommandTestCase):
         self.assertIn('1 done, 1 left as they are', output)
         self.assertEqual(before['one'], self.sources()['one'])
         output, _error = self.set('shared', '--dry-run', 'one', status=1)
-        self.assertIn('1 dedicated server on it, so it would be left as it is',
+        self.assertIn('one would be left as it is: 1 dedicated server on it',
                       output)
 
         output, _error = self.set('shared', 'one', '--force')
@@ -387,8 +387,8 @@ class TestWhileItIsUsed(CommandTestCase):
     def turn(self, host_class=DEDICATED):
         nova = self.cloud()
         [host] = class_change.find_hosts(['one'], nova.hosts())
-        return class_change.apply(nova,
-                                  class_change.plan_change(host, host_class))
+        return class_change.apply(
+            nova, class_change.plan_change(host, host_class), {})
 
     def test_a_server_that_arrives_meanwhile(self):
         self.nova.create_aggregate('s', ['one'], {'pinning:class': 'shared'})
@@ -517,11 +517,12 @@ class TestEveryRequest(CommandTestCase):
     def turn(self):
         nova = self.cloud()
         [host] = class_change.find_hosts(['one'], nova.hosts())
-        [aggregate] = [
-            aggregate for aggregate in nova.aggregates()
-            if aggregate.name == 'd']
+        aggregates = {aggregate.name: aggregate
+                      for aggregate in nova.aggregates()
+                      if aggregate.name == 'd'}
         return class_change.apply(
-            nova, class_change.plan_change(host, DEDICATED, aggregate))
+            nova, class_change.plan_change(host, DEDICATED, aggregates),
+            aggregates)
 
     def turn_back(self):
         self.api.restart()

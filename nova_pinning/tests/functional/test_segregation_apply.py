@@ -138,8 +138,8 @@ class TestCommand(ApplyTestCase):
         self.assertEqual(before, self.state())
 
         output, error = self.run_apply('--yes')
-        self.assertIn('d-2: dedicated\n', output)
-        self.assertIn('5 of 5 done', output)
+        self.assertIn('d-2: now dedicated\n', output)
+        self.assertIn('5 done', output)
         self.check_end()
 
         self.api.restart()
@@ -184,7 +184,8 @@ class TestCommand(ApplyTestCase):
         self.assertIn('d-2 would be left as it is: 1 shared server', output)
         self.assertIn(found.id, output)
         output, _error = self.run_apply('--yes', status=1)
-        self.assertIn('d-2: left as it is, 1 shared server on it', output)
+        self.assertIn('d-2: left as it is; move these servers first', output)
+        self.assertIn('  1 shared server on it\n', output)
         self.assertIn(found.id, output)
         self.assertEqual({placement_traits.SHARED}, self.traits('d-2'))
         self.assertEqual({'floating'}, self.aggregates('d-2'))

@@ -210,7 +210,8 @@ that when it starts
         self.assertEqual(('refused', ['s1']), (
             refused['status'], [one['id'] for one in refused['strangers']]))
         self.assertEqual({
-            'host': 'none', 'node': 'none', 'class': 'dedicated',
+            'host': 'none', 'node': 'none', 'provider': 'rp-none',
+            'group': '', 'class': 'dedicated',
             'add_traits': [placement_traits.DEDICATED], 'remove_traits': [],
             'join_aggregates': [], 'leave_aggregates': [], 'status': 'done',
             'message': '', 'strangers': [], 'left': [],
@@ -222,16 +223,16 @@ that when it starts
                                           'none', '--aggregate', 'dedicated')
         self.assertEqual(1, status)
         self.assertEqual(f"""\
-d: dedicated already
-s: to be dedicated
+dedicated: s
   - trait {placement_traits.SHARED}
   + trait {placement_traits.DEDICATED}
   + aggregate dedicated
-  1 shared server on it, so it would be left as it is
-    s1  s1  shared
-none: to be dedicated
+dedicated: none
   + trait {placement_traits.DEDICATED}
   + aggregate dedicated
+s would be left as it is: 1 shared server on it
+    s1  s1  shared
+2 of 3 hosts to change
 """, '\n'.join(line.rstrip() for line in output.splitlines()) + '\n')
         status, output, _error = self.set('dedicated', '--dry-run', 's',
                                           '-f', 'json')
@@ -239,14 +240,14 @@ none: to be dedicated
         self.assertEqual(['s1'], [one['id'] for one in found['strangers']])
         self.assertEqual(before, json.dumps(self.nova.state, default=sorted))
         status, output, _error = self.set('dedicated', '--dry-run', 'd')
-        self.assertEqual((0, 'd: dedicated already\n'), (status, output))
-        self.assertIn('  1 shared server on it, which would stay there\n',
+        self.assertEqual((0, '0 of 1 host to change\n'), (status, output))
+        self.assertIn('s would be turned all the same: 1 shared server on it\n',
                       self.set('dedicated', '--dry-run', '--force', 's')[1])
 
     def test_dry_run_of_nothing_but_strangers(self):
         self.nova.move('s1', 'd')
         status, output, _error = self.set('dedicated', '--dry-run', 'd')
-        self.assertEqual((1, 'd: dedicated already\n  1 shared server on it'),
+        self.assertEqual((1, 'd: 1 shared server on it'),
                          (status, output.partition('\n    ')[0]))
 
     def test_without_the_trait(self):
@@ -255,12 +256,13 @@ none: to be dedicated
         self.assertEqual(['add_host'], self.nova.changes)
 
     def test_a_trait_that_is_kept_and_says_something_else(self):
-        for arguments in ((), ('--dry-run',)):
+        for arguments, more in (((), ''),
+                                (('--dry-run',), '0 of 1 host to change\n')):
             status, output, _error = self.set(
                 'dedicated', 'both', '--no-trait', *arguments)
             self.assertEqual(
                 (1, f'both: its trait {placement_traits.SHARED} still says '
-                 'something else\n'), (status, output))
+                 f'something else\n{more}'), (status, output))
         self.assertEqual([], self.nova.changes)
 
     def test_force(self):

@@ -101,15 +101,17 @@ cmp-3 would be left as it is: 1 shared server on it
         self.assertEqual([], self.host_cloud.changes)
         status, output, _error = self.run_apply(answer='y\n')
         self.assertEqual(1, status)
-        for line in ('create aggregate pinned: done', 'cmp-7: dedicated',
-                     'cmp-3: left as it is, 1 shared server on it; move '
-                     'it first, or give --force', 'old: no class',
-                     '13 of 14 done'):
+        for line in ('create aggregate pinned: done', 'cmp-7: now dedicated',
+                     'cmp-3: left as it is; move these servers first, or '
+                     'give --force\n  1 shared server on it\n'
+                     '    web  web  shared', 'old: now no class',
+                     '13 done, 1 left as they are'):
             self.assertIn(f'\n{line}\n', output)
         status, output, _error = self.run_apply('--force', answer='y\n')
         self.assertEqual(0, status)
         self.assertNotIn('would be left', output)
-        self.assertIn('1 of 1 done', output)
+        self.assertIn('cmp-3: now dedicated\n  1 shared server on it, left '
+                      'there\n    web  web  shared\n', output)
         status, output, _error = self.run_apply()
         self.assertEqual((0, 'nothing to do'),
                          (status, output.splitlines()[-1]))

@@ -43,11 +43,11 @@ def turn(cloud, host_class, aggregate=None, name='h', is_forced=False,
          **options):
     """Plan and apply, as a run of the command does."""
     [host] = class_change.find_hosts([name], cloud.hosts())
-    joined = next((one for one in cloud.aggregates()
-                   if one.name == aggregate), None)
+    joined = {one.name: one for one in cloud.aggregates()
+              if one.name == aggregate}
     return class_change.apply(
         cloud, class_change.plan_change(host, host_class, joined, **options),
-        is_forced=is_forced)
+        joined, is_forced=is_forced)
 
 
 def members(cloud):
@@ -116,7 +116,7 @@ class TestTurn(oslotest.BaseTestCase):
         planned = class_change.plan_change(host, DEDICATED)
         self.assertEqual(frozenset(), planned.remove)
         cloud.traits['rp-h'].add(placement_traits.SHARED)
-        class_change.apply(cloud, planned)
+        class_change.apply(cloud, planned, {})
         self.assertNotIn(placement_traits.SHARED, cloud.traits['rp-h'])
 
 

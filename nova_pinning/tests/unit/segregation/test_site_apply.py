@@ -52,7 +52,7 @@ def told(results):
     """What became of what, in short."""
     return [(result.change.kept.name, str(result.status))
             if isinstance(result, site_apply.AggregateResult)
-            else (result.change.host.name, str(result.result.status))
+            else (result.change.host.name, str(result.status))
             for result in results]
 
 
@@ -116,7 +116,7 @@ class TestApply(oslotest.BaseTestCase):
             [('pinned', 'done'), ('d1', 'done'), ('d2', 'refused'),
              ('s1', 'refused'), ('o1', 'done')], told(results))
         self.assertEqual(['floats'], [
-            stranger.name for stranger in results[2].result.strangers])
+            stranger.name for stranger in results[2].strangers])
         self.assertFalse(results[2].is_fine)
         for host in ('d2', 's1'):
             self.assertEqual(before[0][host], cloud.snapshot()[0][host])
@@ -140,7 +140,7 @@ class TestApply(oslotest.BaseTestCase):
         results = apply(BOTH, cloud)
         self.assertEqual(('d2', 'done'), told(results)[2])
         self.assertEqual(['late'], [
-            stranger.name for stranger in results[2].result.strangers])
+            stranger.name for stranger in results[2].strangers])
         self.assertFalse(results[2].is_fine)
 
     def test_a_guest_that_comes_before_its_host_joins(self):
@@ -156,7 +156,7 @@ class TestApply(oslotest.BaseTestCase):
         self.assertEqual([('d2', 'done')], told([last]))
         self.assertIn(('add_host', 'pinned', 'd2'), cloud.changes)
         self.assertEqual(['late'], [
-            stranger.name for stranger in last.result.strangers])
+            stranger.name for stranger in last.strangers])
 
     def test_an_aggregate_that_has_hosts(self):
         # It is to say what they are only once they are.
@@ -178,8 +178,7 @@ class TestApply(oslotest.BaseTestCase):
         late = results[-1]
         self.assertEqual(
             ({placement_traits.DEDICATED}, ['pinned']),
-            (set(late.result.change.add),
-             [join.name for join in late.result.change.joins]))
+            (set(late.change.add), list(late.change.joins)))
 
     def test_an_aggregate_whose_hosts_cannot_be_turned(self):
         cloud = site_cloud.SiteCloud(
@@ -194,7 +193,7 @@ class TestApply(oslotest.BaseTestCase):
         by_name = dict(zip((name for name, _ in told(results)), results))
         self.assertEqual('d1 in it is not dedicated',
                          by_name['pinned'].message)
-        self.assertIn('pinned is not ready', by_name['d2'].result.message)
+        self.assertIn('pinned is not ready', by_name['d2'].message)
         self.assertEqual(({'d1'}, {}), cloud.snapshot()[1]['pinned'])
 
     def test_an_aggregate_that_somebody_takes_meanwhile(self):
@@ -226,8 +225,7 @@ class TestApply(oslotest.BaseTestCase):
             self.assertNotEqual([], failed)
             for one in failed:
                 self.assertIn(
-                    one.message if isinstance(one, site_apply.AggregateResult)
-                    else one.result.message,
+                    one.message,
                     ('because', 'aggregate pinned is not ready for it'))
             cloud.faults = {}
             apply(BOTH, cloud)
@@ -336,8 +334,8 @@ class TestAnySite(oslotest.BaseTestCase):
         after = make_plan(site, cloud)
         # What is left to do is what was said to be.
         left = {result.change.host.name for result in results
-                if isinstance(result, site_apply.HostResult)
-                and result.result.status is not class_change.ChangeStatus.DONE}
+                if isinstance(result, class_change.ChangeResult)
+                and result.status is not class_change.ChangeStatus.DONE}
         self.assertEqual(
             left, {change.host.name for change in after.host_changes})
         self.assertEqual(
@@ -348,7 +346,7 @@ class TestAnySite(oslotest.BaseTestCase):
         if is_forced:
             self.assertEqual((), after.changes)
             for host in after.hosts:
-                self.assertEqual({host.turn.host_class} - {None}, {
+                self.assertEqual({host.host_class} - {None}, {
                     mark.host_class
                     for mark in segregation_model.marks(host.host)})
         # Once more changes nothing.
@@ -393,7 +391,7 @@ class TestAnySite(oslotest.BaseTestCase):
     def test_nothing_is_opened_on_the_way(self, case):
         site, cloud = case
         made = make_plan(site, cloud)
-        wanted = {host.host.name: host.turn.host_class for host in made.hosts}
+        wanted = {host.host.name: host.host_class for host in made.hosts}
         known = {name: set() for name in wanted}
         left = {host.name: told_of(host) for host in cloud.hosts()
                 if host.name not in wanted}

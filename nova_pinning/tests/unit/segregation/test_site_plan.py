@@ -41,7 +41,7 @@ def state(hosts=('h1', 'h2'), aggregates=(), by_trait=()):
 
 def classes(made):
     """The class of each host that gets one, and its group."""
-    return {host.host.name: (str(host.turn.host_class), host.group)
+    return {host.host.name: (str(host.host_class), host.group)
             for host in made.hosts}
 
 
@@ -185,7 +185,7 @@ class TestWhatChanges(oslotest.BaseTestCase):
         made = self.plan(f'{{class: {host_class}, hosts: [h1]}}',
                          hosts={'h1': frozenset(has)})
         [one] = made.hosts
-        self.assertEqual((add, remove), (one.turn.add, one.turn.remove))
+        self.assertEqual((add, remove), (one.add, one.remove))
         self.assertEqual(bool(add or remove), one.is_needed)
         self.assertEqual((one,) if one.is_needed else (), made.changes)
 
@@ -200,7 +200,7 @@ class TestWhatChanges(oslotest.BaseTestCase):
                          aggregates=aggregates)
         [one] = made.hosts
         self.assertEqual(['old', 'nonsense', 'isolated'],
-                         [aggregate.name for aggregate in one.turn.leaves])
+                         [aggregate.name for aggregate in one.leaves])
 
     def test_an_aggregate_that_is_to_be_for_others(self):
         site = parse("""{
@@ -211,7 +211,7 @@ class TestWhatChanges(oslotest.BaseTestCase):
         self.assertEqual([['x'], []], [list(host.joins)
                                        for host in made.hosts])
         self.assertEqual([[], ['x']], [
-            [aggregate.name for aggregate in host.turn.leaves]
+            [aggregate.name for aggregate in host.leaves]
             for host in made.hosts])
 
     @ddt.data(
@@ -271,4 +271,4 @@ class TestWhatChanges(oslotest.BaseTestCase):
     def test_a_host_without_a_provider(self):
         made = self.plan('{class: dedicated, hosts: [h1]}',
                          hosts={'h1': None})
-        self.assertEqual({D}, made.hosts[0].turn.add)
+        self.assertEqual({D}, made.hosts[0].add)
