@@ -5,40 +5,24 @@ One microversion of the compute API is used whatever the cloud offers, so
 that answers always have the same shape: 2.86 (Ussuri), the first in which
 nova checks extra specs. Listings come with extra specs since 2.61.
 
-Errors are sorted by what helps: errors.UnsettledError where the flavor has to
-be looked at again, errors.RefusedError where nova will not do it, and
-errors.CloudError where nothing will work. Two cases never get out of here:
-requests that nova's rate limit turned away (429) are sent again when it says
-so, and reading is repeated, since it changes nothing.
+Reading is repeated, since it changes nothing.
 """
 
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
 import contextlib
 import dataclasses
-import logging
-import time
+import functools
 from typing import Any
-import urllib.parse
-
-from keystoneauth1 import exceptions as ksa_exceptions
-from openstack import exceptions as sdk_exceptions
 
 from nova_pinning import errors
+from nova_pinning.flavors import cloud_requests
 from nova_pinning.flavors import flavor_model
 from nova_pinning.placement import client
-
-LOG = logging.getLogger(__name__)
+from nova_pinning.placement import provider_reader
 
 MICROVERSION = '2.86'
-
-#: How long to wait before a request is sent again, in seconds.
-WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0)
-
-#: The longest that a Retry-After header is believed.
-_LONGEST_WAIT_S = 60.0
 
 #: How often a listing is begun again because its pages changed under it.
 _LISTINGS = 5
@@ -48,13 +32,8 @@ _LISTINGS = 5
 _UNDER_WAY = ('pre-migrating', 'migrating', 'post-migrating', 'finished',
               'confirming', 'reverting')
 
-#: Errors that may be over when a request is sent again.
-_PASSING = (ksa_exceptions.RetriableConnectionFailure,
-            ksa_exceptions.UnknownConnectionError,
-            ksa_exceptions.DiscoveryFailure, ksa_exceptions.HttpServerError)
-
-_TOO_MANY = (413, 429)
-_NOT_NOW = (409, 500, 502, 503, 504)
+#: Answers to a GET after which it is sent again.
+_NOT_NOW = (409, *provider_reader.NOT_NOW)
 
 
 class FlavorCloud:
@@ -62,16 +41,17 @@ class FlavorCloud:
 
     :param connection: an openstack.connection.Connection
     :param name: how to call the cloud in messages
-    :param waits_s: how long to wait before each further try of a request
     """
 
-    def __init__(self, connection: Any, name: str, *,
-                 waits_s: Sequence[float] = WAITS_S,
-                 sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, connection: Any, name: str) -> None:
         self.name = name
         self._connection = connection
-        self._waits_s = waits_s
-        self._sleep = sleep
+
+    @functools.cached_property
+    def _compute(self) -> Any:
+        # This asks which versions there are.
+        with cloud_requests.translated():
+            return self._connection.compute
 
     def microversion(self) -> int | None:
         """The highest version of its compute API, N of 2.N.
@@ -79,10 +59,8 @@ class FlavorCloud:
         :returns: None if it does not say
         :raises errors.CloudError: if it does not answer
         """
-        try:
-            found = self._connection.compute.get_endpoint_data()
-        except ksa_exceptions.ClientException as error:
-            raise errors.CloudError(str(error)) from error
+        with cloud_requests.translated():
+            found = self._compute.get_endpoint_data()
         newest = found.max_microversion if found else None
         return newest[1] if newest and newest[0] == 2 else None
 
@@ -114,8 +92,8 @@ class FlavorCloud:
     def _listing(self, path: str, what: str,
                  query: Mapping[str, str]) -> list[dict[str, Any]]:
         for _listing in range(_LISTINGS):
-            # If not, the last one of a page was deleted before the next.
-            with contextlib.suppress(errors.UnsettledError):
+            # If not, the last one of a page was deleted before the next (400).
+            with contextlib.suppress(errors.RefusedError):
                 return list(self._pages(path, what, query))
         raise errors.CloudError(f'the list of {what} changes faster than it '
                                 'can be read')
@@ -219,12 +197,12 @@ class FlavorCloud:
         if newest['migration_type'] != 'resize':
             return False
         try:
-            placement = client.PlacementClient(self._connection.placement)
+            with cloud_requests.translated():
+                placement = client.PlacementClient(self._connection.placement)
             memory_mib = [
                 placement.allocation(consumer).get('MEMORY_MB')
                 for consumer in (newest['uuid'], server_id)]
-        except (errors.CloudError, sdk_exceptions.SDKException,
-                ksa_exceptions.ClientException):
+        except errors.CloudError:
             return True
         return (None in memory_mib or flavor.memory_mib in memory_mib
                 or any(key.startswith('resources')
@@ -257,7 +235,8 @@ class FlavorCloud:
     def unset_extra_spec(self, flavor_id: str, key: str) -> None:
         """Take an extra spec away."""
         self._write('DELETE',
-                    f'{_path(flavor_id)}/os-extra_specs/{_quoted(key)}')
+                    f'{_path(flavor_id)}/os-extra_specs/'
+                    f'{cloud_requests.quoted(key)}')
 
     def set_description(self, flavor_id: str, description: str) -> None:
         """Change the description."""
@@ -282,54 +261,16 @@ class FlavorCloud:
 
         :raises errors.UnsettledError: if what it names is not there
         """
-        trouble = ''
-        for wait_s in (*self._waits_s, None):
-            try:
-                response = self._request('GET', path, params=query)
-                if response.status_code in (400, 404):
-                    raise errors.UnsettledError(_said(response))
-                _check(response)
-                return response.json()
-            except _AgainError as error:
-                trouble = str(error)
-            except ValueError:
-                trouble = f'the answer to GET {path} is not JSON'
-            if wait_s is not None:
-                LOG.warning('cloud %s: %s; trying again in %g s', self.name,
-                            trouble, wait_s)
-                self._sleep(wait_s)
-        raise errors.CloudError(f'{trouble}, {len(self._waits_s) + 1} times')
+        return cloud_requests.got(
+            self._compute, path, params=query,
+            microversion=MICROVERSION,
+            connect_retries=provider_reader.RETRIES,
+            status_code_retries=provider_reader.RETRIES,
+            retriable_status_codes=_NOT_NOW)
 
     def _write(self, method: str, path: str, body: Any = None) -> None:
-        try:
-            response = self._request(method, path, json=body)
-            if response.status_code in (404, 409):
-                raise errors.UnsettledError(_said(response))
-            _check(response)
-        except _AgainError as error:
-            raise errors.UnsettledError(str(error)) from error
-
-    def _request(self, method: str, path: str, **content: Any) -> Any:
-        """Send a request until nova's rate limit lets it through."""
-        for wait_s in (*self._waits_s, None):
-            try:
-                # The first one also finds out where the API is.
-                response = self._connection.compute.request(
-                    path, method, microversion=MICROVERSION, raise_exc=False,
-                    # All waiting is done here.
-                    connect_retries=0, status_code_retries=0, **content)
-            except ksa_exceptions.ClientException as error:
-                # Keystone's answers too, when a new token is needed.
-                raise (_AgainError if isinstance(error, _PASSING)
-                       else errors.CloudError)(str(error)) from error
-            if response.status_code not in _TOO_MANY or wait_s is None:
-                return response
-            self._sleep(_retry_after_s(response, wait_s))
-        raise AssertionError('unreachable')
-
-
-class _AgainError(Exception):
-    """A request that may succeed when it is sent again."""
+        cloud_requests.send_once(self._compute, method, path, body,
+                                 microversion=MICROVERSION)
 
 
 def _server(shown: Mapping[str, Any]) -> str:
@@ -338,47 +279,4 @@ def _server(shown: Mapping[str, Any]) -> str:
 
 
 def _path(flavor_id: str) -> str:
-    return f'/flavors/{_quoted(flavor_id)}'
-
-
-def _quoted(part: str) -> str:
-    return urllib.parse.quote(part, safe='')
-
-
-def _check(response: Any) -> None:
-    status = response.status_code
-    if status < 400:
-        return
-    said = _said(response)
-    if status in _TOO_MANY or status in _NOT_NOW:
-        raise _AgainError(said)
-    if status == 406:
-        raise errors.CloudError(
-            f"the cloud's compute API does not know version {MICROVERSION} "
-            '(Ussuri, 2020)')
-    if status in (401, 403):
-        raise errors.CloudError(said)
-    raise errors.RefusedError(said)
-
-
-def _said(response: Any) -> str:
-    """What nova says, and to which request."""
-    request = response.request
-    try:
-        # {'badRequest': {'code': 400, 'message': ...}}
-        message = next(iter(response.json().values()))['message']
-    except (AttributeError, LookupError, StopIteration, TypeError,
-            ValueError):
-        message = response.reason
-    message = ' '.join(str(message).split()).rstrip('.')
-    path = urllib.parse.urlsplit(request.url).path
-    return f'{request.method} {path}: {response.status_code} {message}'
-
-
-def _retry_after_s(response: Any, otherwise_s: float) -> float:
-    # The header may also hold a date, which neither nova nor the usual
-    # proxies send.
-    value = response.headers.get('Retry-After', '')
-    if value.isascii() and value.isdigit():
-        return min(float(value), _LONGEST_WAIT_S)
-    return otherwise_s
+    return f'/flavors/{cloud_requests.quoted(flavor_id)}'

@@ -13,13 +13,12 @@ from collections.abc import Sequence
 import dataclasses
 import math
 from typing import Any
-import urllib.parse
 
 from openstack.compute.v2 import hypervisor as sdk_hypervisor
-from openstack import exceptions as sdk_exceptions
 
 from nova_pinning import cpuset
 from nova_pinning import errors
+from nova_pinning.flavors import cloud_requests
 from nova_pinning.fleet import cpu_models
 from nova_pinning.fleet import provider_trees
 from nova_pinning.fleet import snapshot
@@ -117,7 +116,7 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
 
     def hypervisors(self) -> tuple[ListedHypervisor, ...]:
         """All compute nodes but bare metal ones, by name."""
-        with segregation_cloud.translated():
+        with cloud_requests.translated():
             # Nova has ceased to tell; it still does who asks as of old.
             cpu_infos = {
                 old.id: old.cpu_info for old in sdk_hypervisor.Hypervisor.list(
@@ -137,12 +136,10 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
         """Page by page; openstacksdk knows of no pages here."""
         offset = 0
         while True:
-            with segregation_cloud.translated():
-                response = self._compute.get(
-                    '/os-server-groups', params={
-                        'all_projects': 'true', 'offset': offset})
-                sdk_exceptions.raise_from_response(response)
-                page = response.json()['server_groups']
+            page = cloud_requests.got(
+                self._compute, '/os-server-groups', params={
+                    'all_projects': 'true', 'offset': offset},
+            )['server_groups']
             if not page:
                 return
             yield from page
@@ -150,7 +147,7 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
 
     def zones(self) -> dict[str, str]:
         """The availability zone of each host."""
-        with segregation_cloud.translated():
+        with cloud_requests.translated():
             return {host: zone.name for zone
                     in self._compute.availability_zones(details=True)
                     for host in zone.hosts or ()}
@@ -170,13 +167,12 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
 
         :param server: its id
         """
-        with segregation_cloud.translated():
-            response = self._compute.get(
-                f'/servers/{urllib.parse.quote(server, safe="")}/topology')
-            if response.status_code == 404:
-                return None
-            sdk_exceptions.raise_from_response(response)
-            topology: Mapping[str, Any] = response.json()
+        try:
+            topology: Mapping[str, Any] = cloud_requests.got(
+                self._compute,
+                f'/servers/{cloud_requests.quoted(server)}/topology')
+        except errors.UnsettledError:
+            return None
         if any('host_node' not in node or 'cpu_pinning' not in node
                for node in topology['nodes']):
             raise errors.CloudError(

@@ -187,14 +187,15 @@ class SetHost(ChangeHosts):
                    for host in hosts]
         if parsed_args.dry_run:
             return self._dry_run(changes, parsed_args)
-        return self.finish(self.carry_out(
+        results = self.carry_out(
             (class_change.apply(self.host_cloud, change, aggregates,
                                 is_forced=parsed_args.force)
              for change in changes),
             len(changes), 'hosts', parsed_args.format,
             lambda result: show_host.show_result(
                 result, base_command.console(), has_steps=True),
-            show_host.result_as_dict), parsed_args.format)
+            show_host.result_as_dict)
+        return self.finish(results, parsed_args.format)
 
     def _aggregate(self, name: str) -> segregation_model.HostAggregate:
         known = {

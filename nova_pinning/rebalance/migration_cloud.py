@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What moving guests needs of a cloud's compute API.
 
-Reading is repeated, as for an import. What changes something is sent once,
-unless nova's rate limit turned it away (429): how a request ended whose answer
-is an error, or never came, can only be told by looking at the guest.
+Reading is repeated, as for an import. What changes something is sent once: how
+a request ended whose answer is an error, or never came, can only be told by
+looking at the guest.
 """
 
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
-import urllib.parse
-
-from keystoneauth1 import exceptions as ksa_exceptions
-from openstack import exceptions as sdk_exceptions
 
 from nova_pinning import errors
+from nova_pinning.flavors import cloud_requests
 from nova_pinning.importers import compute_api
-from nova_pinning.placement import provider_reader
-from nova_pinning.segregation import segregation_cloud
 
 #: Statuses of migrations that nova will not do anything more about.
 _OVER = frozenset({'cancelled', 'completed', 'confirmed', 'done', 'error',
@@ -129,12 +124,10 @@ class MigrationCloud(compute_api.ComputeCloud):
     def look(self, server: str) -> GuestLook | None:
         """A guest as it is, None if there is no such guest any more."""
         migrations = self.migrations(server_id=server)
-        with segregation_cloud.translated():
-            response = self._compute.get(f'/servers/{_quoted(server)}')
-            if response.status_code == 404:
-                return None
-            sdk_exceptions.raise_from_response(response)
-            shown = response.json()['server']
+        try:
+            shown = cloud_requests.got(self._compute, _path(server))['server']
+        except errors.UnsettledError:
+            return None
         if 'flavor' not in shown:
             raise errors.CloudError(
                 f'the cell of server {server} does not answer')
@@ -153,7 +146,7 @@ class MigrationCloud(compute_api.ComputeCloud):
 
     def compute_services(self) -> Mapping[str, ServiceState]:
         """All of them, by the name of the host."""
-        with segregation_cloud.translated():
+        with cloud_requests.translated():
             return {
                 shown.host: ServiceState(
                     '' if shown.status == 'enabled'
@@ -166,7 +159,7 @@ class MigrationCloud(compute_api.ComputeCloud):
 
         :param query: server_id, or host, which is either of the two
         """
-        with segregation_cloud.translated():
+        with cloud_requests.translated():
             return tuple(
                 GuestMigration(
                     id=int(shown.id), server=shown.server_id,
@@ -191,9 +184,8 @@ class MigrationCloud(compute_api.ComputeCloud):
 
     def copied(self, server: str) -> CopiedBytes | None:
         """How far a guest's live migration is, None if that is not told."""
-        with segregation_cloud.translated():
-            found = self._got(
-                f'/servers/{_quoted(server)}/migrations')['migrations']
+        found = cloud_requests.got(
+            self._compute, f'{_path(server)}/migrations')['migrations']
         for shown in found:
             if shown.get('memory_processed_bytes') is not None:
                 return CopiedBytes(*(
@@ -207,17 +199,18 @@ class MigrationCloud(compute_api.ComputeCloud):
 
         That is in the guest's actions; only administrators see the events.
         """
-        path = f'/servers/{_quoted(server)}/os-instance-actions'
+        path = f'{_path(server)}/os-instance-actions'
         try:
-            with segregation_cloud.translated():
-                action = next((
-                    action for action in self._got(path)['instanceActions']
-                    if action['action'] in _ACTIONS), None)
-                if action is None:
-                    return ''
-                events = self._got(
-                    f'{path}/{_quoted(action["request_id"])}',
-                )['instanceAction'].get('events') or ()
+            action = next((
+                action for action in cloud_requests.got(
+                    self._compute, path)['instanceActions']
+                if action['action'] in _ACTIONS), None)
+            if action is None:
+                return ''
+            request = cloud_requests.quoted(action['request_id'])
+            events = cloud_requests.got(
+                self._compute, f'{path}/{request}',
+            )['instanceAction'].get('events') or ()
         except errors.CloudError:
             return ''
         for event in reversed(sorted(
@@ -254,45 +247,13 @@ class MigrationCloud(compute_api.ComputeCloud):
 
     def abort(self, server: str, migration: int) -> None:
         """End a live migration; the guest stays where it is."""
-        self._change('DELETE', f'/servers/{_quoted(server)}/migrations/'
-                     f'{migration}')
+        cloud_requests.send_once(self._compute, 'DELETE',
+                                 f'{_path(server)}/migrations/{migration}')
 
     def _act(self, server: str, action: dict[str, Any]) -> None:
-        self._change('POST', f'/servers/{_quoted(server)}/action', action)
-
-    def _change(self, method: str, path: str, body: Any = None) -> None:
-        """Send a request once.
-
-        :raises errors.UnsettledError: if nobody knows whether nova does it
-        :raises errors.RefusedError: if nova will not do it
-        """
-        try:
-            response = self._compute.request(
-                path, method, json=body, connect_retries=0,
-                status_code_retries=provider_reader.RETRIES,
-                retriable_status_codes=(429,))
-        except (sdk_exceptions.SDKException,
-                ksa_exceptions.ConnectionError) as error:
-            raise errors.UnsettledError(str(error)) from error
-        except ksa_exceptions.ClientException as error:
-            raise errors.CloudError(str(error)) from error
-        status = response.status_code
-        try:
-            with segregation_cloud.translated():
-                sdk_exceptions.raise_from_response(response)
-        except errors.UnsettledError:
-            raise
-        except errors.CloudError as error:
-            if status == 429 or status >= 500:
-                raise errors.UnsettledError(str(error)) from error
-            raise
-
-    def _got(self, path: str) -> Any:
-        """The body of the answer to a GET; to be called in translated()."""
-        response = self._compute.get(path)
-        sdk_exceptions.raise_from_response(response)
-        return response.json()
+        cloud_requests.send_once(self._compute, 'POST',
+                                 f'{_path(server)}/action', action)
 
 
-def _quoted(part: str) -> str:
-    return urllib.parse.quote(part, safe='')
+def _path(server: str) -> str:
+    return f'/servers/{cloud_requests.quoted(server)}'

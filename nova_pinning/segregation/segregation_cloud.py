@@ -11,17 +11,14 @@ an aggregate openstacksdk takes the oldest, 2.1, which has all that it needs.
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import contextlib
 from typing import Any
-import urllib.parse
 
-from keystoneauth1 import exceptions as ksa_exceptions
 from openstack.compute.v2 import server as sdk_server
-from openstack import exceptions as sdk_exceptions
 from openstack import resource
 from openstack import utils
 
 from nova_pinning import errors
+from nova_pinning.flavors import cloud_requests
 from nova_pinning.flavors import flavor_cloud
 from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
@@ -41,6 +38,9 @@ _LISTINGS = 5
 #: What nova says of a migration whose server is already said to be elsewhere,
 #: while it will be able to go back, can, or does.
 _REVERTIBLE = ('post-migrating', 'finished', 'reverting')
+
+#: The room instance_bench still has it from here.
+translated = cloud_requests.translated
 
 #: How long to wait for each answer where clouds.yaml (api_timeout) does not
 #: say. Nova takes seconds to list the servers of a host, not minutes.
@@ -67,7 +67,7 @@ class SegregationCloud:
         connection.cache_enabled = False
         if connection.session.timeout is None:
             connection.session.timeout = _TIMEOUT_SECONDS
-        with translated():
+        with cloud_requests.translated():
             self._compute = connection.compute
             self.placement = client.PlacementClient(connection.placement)
             self._compute.connect_retries = provider_reader.RETRIES
@@ -79,7 +79,7 @@ class SegregationCloud:
 
     def aggregates(self) -> tuple[segregation_model.HostAggregate, ...]:
         """All host aggregates, by name."""
-        with translated():
+        with cloud_requests.translated():
             aggregates = [
                 _aggregate(aggregate)
                 for aggregate in self._compute.aggregates()]
@@ -105,7 +105,7 @@ class SegregationCloud:
         return len(self._hypervisors(are_bare_metal=True))
 
     def _hypervisors(self, are_bare_metal: bool = False) -> list[Any]:
-        with translated():
+        with cloud_requests.translated():
             return [node for node in self._compute.hypervisors(details=True)
                     if hostclass.is_bare_metal(node.hypervisor_type)
                     is are_bare_metal]
@@ -143,7 +143,7 @@ class SegregationCloud:
         for _listing in range(_LISTINGS):
             is_begun = False
             try:
-                with translated():
+                with cloud_requests.translated():
                     for server in kind.list(
                             self._compute, all_tenants='1', **query):
                         is_begun = True
@@ -165,11 +165,8 @@ class SegregationCloud:
         :param server: its id
         """
         try:
-            with translated():
-                response = self._compute.get(
-                    f'/servers/{urllib.parse.quote(server, safe="")}')
-                sdk_exceptions.raise_from_response(response)
-                shown = response.json()['server']
+            shown = cloud_requests.got(self._compute, (
+                f'/servers/{cloud_requests.quoted(server)}'))['server']
         except errors.UnsettledError:
             return None
         if 'flavor' not in shown:
@@ -187,7 +184,7 @@ class SegregationCloud:
         :param host: name of the compute service that they left
         :returns: ids of servers, by the UUID of the migration
         """
-        with translated():
+        with cloud_requests.translated():
             return {
                 migration.uuid: migration.server_id
                 for status in _REVERTIBLE
@@ -201,7 +198,7 @@ class SegregationCloud:
         :param server: its id
         :raises errors.UnsettledError: if there is no such server any more
         """
-        with translated():
+        with cloud_requests.translated():
             topology = sdk_server.Server.new(id=server).fetch_topology(
                 self._compute)
         try:
@@ -233,7 +230,7 @@ class SegregationCloud:
         :returns: it, or the one that has the name already
         """
         try:
-            with translated():
+            with cloud_requests.translated():
                 return _aggregate(self._compute.create_aggregate(name=name))
         except errors.UnsettledError:
             for aggregate in self.aggregates():
@@ -244,7 +241,7 @@ class SegregationCloud:
     def set_metadata(self, aggregate: segregation_model.HostAggregate,
                      metadata: Mapping[str, str | None]) -> None:
         """Set some of an aggregate's metadata; None takes a key away."""
-        with translated():
+        with cloud_requests.translated():
             self._compute.set_aggregate_metadata(aggregate.id, dict(metadata))
 
     def add_host(self, aggregate: segregation_model.HostAggregate,
@@ -263,7 +260,7 @@ class SegregationCloud:
               aggregate: segregation_model.HostAggregate, host: str, *,
               is_member: bool) -> None:
         try:
-            with translated():
+            with cloud_requests.translated():
                 action(aggregate.id, host)
         except errors.UnsettledError as error:
             # It is as it should be already (409 or 404), or nova has a reason
@@ -348,36 +345,3 @@ def _microversion(compute: Any) -> str:
 
 def _number(microversion: str) -> tuple[int, ...]:
     return tuple(map(int, microversion.split('.')))
-
-
-@contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """Raise errors of openstacksdk and keystoneauth1 as our own."""
-    try:
-        yield
-    except (sdk_exceptions.NotFoundException,
-            sdk_exceptions.ConflictException) as error:
-        raise errors.UnsettledError(_said(error)) from error
-    except sdk_exceptions.BadRequestException as error:
-        raise errors.RefusedError(_said(error)) from error
-    except sdk_exceptions.HttpException as error:
-        raise errors.CloudError(_said(error)) from error
-    except (sdk_exceptions.SDKException,
-            ksa_exceptions.ClientException) as error:
-        raise errors.CloudError(str(error)) from error
-    except ValueError as error:
-        raise errors.CloudError('an answer is not JSON') from error
-
-
-def _said(error: sdk_exceptions.HttpException) -> str:
-    """What the cloud says, and to which request."""
-    if error.response is None:
-        return str(error)
-    request = error.response.request
-    path = urllib.parse.urlsplit(request.url).path
-    details = ' '.join(str(error.details or error.response.reason).split())
-    said = (f'{request.method} {path}: {error.response.status_code} '
-            f'{details.rstrip(".")}')
-    if error.response.status_code == 403:
-        said += '; an administrator may'
-    return said

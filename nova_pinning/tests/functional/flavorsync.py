@@ -9,14 +9,13 @@ from nova_pinning.tests.functional import commands
 
 class SyncTestCase(commands.CommandTestCase):
 
-    def connect(self, waits_s=flavor_cloud.WAITS_S):
+    def connect(self):
         """The cloud as a new run of a command sees it."""
         connection = openstack.connect(
             auth_type='none', endpoint=self.api.url, load_yaml_config=False,
             load_envvars=False)
         self.addCleanup(connection.close)
-        return flavor_cloud.FlavorCloud(connection, 'test', waits_s=waits_s,
-                                        sleep=lambda seconds: None)
+        return flavor_cloud.FlavorCloud(connection, 'test')
 
     def state(self):
         """All that nova shows of its flavors, by name."""

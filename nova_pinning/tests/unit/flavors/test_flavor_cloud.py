@@ -2,9 +2,12 @@
 """What is said to nova, and what is made of its answers."""
 
 import dataclasses
+import time
+from unittest import mock
 import urllib.parse
 
 import ddt
+import fixtures
 from keystoneauth1 import exceptions as ksa_exceptions
 import openstack
 from oslotest import base as oslotest
@@ -48,11 +51,13 @@ class CloudTestCase(oslotest.BaseTestCase):
         self.nova.get(URL, json=VERSIONS)
         self.nova.get(f'{URL}/', json=VERSIONS)
         self.waits = []
+        self.useFixture(fixtures.MockPatch(
+            'keystoneauth1.session.time',
+            mock.Mock(wraps=time, sleep=self.waits.append)))
         self.connection = openstack.connect(
             auth_type='none', endpoint=URL, load_yaml_config=False,
             load_envvars=False)
-        self.cloud = flavor_cloud.FlavorCloud(self.connection, 'here',
-                                              sleep=self.waits.append)
+        self.cloud = flavor_cloud.FlavorCloud(self.connection, 'here')
 
     def sent(self):
         """The requests, without the search for the API's version."""
@@ -167,39 +172,37 @@ class TestFlavors(CloudTestCase):
         self.assertIn('reader', str(error))
 
     @ddt.data({'status_code': 500}, {'status_code': 503},
-              {'status_code': 429}, {'text': '<html>', 'status_code': 200},
+              {'status_code': 429}, {'status_code': 409},
               {'exc': requests.exceptions.ConnectionError},
-              {'exc': requests.exceptions.ChunkedEncodingError},
-              {'exc': ksa_exceptions.ServiceUnavailable},
               {'exc': requests.exceptions.ConnectTimeout})
     def test_reading_is_repeated(self, trouble):
         url = f'{URL}/flavors/detail'
         self.nova.get(url, [trouble, {'json': {'flavors': []}}])
         self.assertEqual((), self.list())
-        self.assertEqual([1.0], self.waits)
+        self.assertEqual([0.5], self.waits)
 
         self.waits.clear()
         self.nova.get(url, [trouble])
         error = self.assertRaises(errors.CloudError, self.list)
         self.assertNotIsInstance(error, errors.UnsettledError)
-        self.assertIn('6 times', str(error))
+        self.assertEqual([0.5, 1.0, 2.0, 4.0], self.waits)
 
     @ddt.data({'status_code': 401}, {'status_code': 403},
               {'status_code': 406}, {'status_code': 418},
+              {'text': '<html>', 'status_code': 200},
               {'exc': requests.exceptions.SSLError},
+              {'exc': ksa_exceptions.ServiceUnavailable},
               {'exc': ksa_exceptions.Unauthorized})
     def test_what_does_not_help_to_repeat(self, trouble):
         self.nova.get(f'{URL}/flavors/detail', [trouble])
         self.assertRaises(errors.CloudError, self.list)
         self.assertEqual([], self.waits)
 
-    def test_the_search_for_the_api_is_repeated(self):
-        for url in (URL, f'{URL}/'):
-            self.nova.get(url, [{'status_code': 503}, {'json': VERSIONS}])
-        # Without an answer there, openstacksdk looks at the root.
-        self.nova.get('http://nova.example/', status_code=503)
-        self.nova.get(f'{URL}/flavors/detail', json={'flavors': []})
-        self.assertEqual((), self.list())
+    def test_no_answer_from_the_start(self):
+        for url in (URL, f'{URL}/', 'http://nova.example/'):
+            self.nova.get(url, exc=requests.ConnectionError)
+        self.assertRaises(errors.CloudError, self.list)
+        self.assertRaises(errors.CloudError, self.cloud.delete, 'a')
 
     def test_one(self):
         self.nova.get(f'{URL}/flavors/id-m1', json={'flavor': shown(
@@ -364,8 +367,10 @@ class TestChanges(CloudTestCase):
     def test_refused(self):
         error = self.assertRaises(
             errors.RefusedError, self.change,
-            {'status_code': 400, 'json': {'badRequest': {
-                'code': 400, 'message': "Invalid\n  'hw:x' spec."}}})
+            {'status_code': 400,
+             'headers': {'Content-Type': 'application/json'},
+             'json': {'badRequest': {
+                 'code': 400, 'message': "Invalid\n  'hw:x' spec."}}})
         self.assertEqual(
             "PUT /v2.1/flavors/1: 400 Invalid 'hw:x' spec", str(error))
 
@@ -374,7 +379,7 @@ class TestChanges(CloudTestCase):
         error = self.assertRaises(
             errors.RefusedError, self.change,
             {'status_code': 400, 'text': text, 'reason': 'Bad Request'})
-        self.assertEqual('PUT /v2.1/flavors/1: 400 Bad Request', str(error))
+        self.assertIn('PUT /v2.1/flavors/1: 400', str(error))
 
     @ddt.data({'status_code': 401}, {'status_code': 403},
               {'status_code': 406}, {'exc': ksa_exceptions.Unauthorized})
@@ -382,17 +387,12 @@ class TestChanges(CloudTestCase):
         error = self.assertRaises(errors.CloudError, self.change, trouble)
         self.assertIs(errors.CloudError, type(error))
 
-    @ddt.data(('3', 3.0), ('0', 0.0), ('100000', 60.0), ('', 1.0),
-              ('-1', 1.0), ('1e9', 1.0),
-              ('Fri, 31 Dec 1999 23:59:59 GMT', 1.0))
-    @ddt.unpack
-    def test_rate_limit(self, retry_after, wait_s):
-        self.change({'status_code': 429,
-                     'headers': {'Retry-After': retry_after}}, {'json': {}})
-        self.assertEqual([wait_s], self.waits)
+    def test_rate_limit(self):
+        self.change({'status_code': 429}, {'json': {}})
+        self.assertEqual([0.5], self.waits)
         self.assertEqual(2, len(self.sent()))
 
     def test_rate_limit_that_never_lets_through(self):
         self.assertRaises(errors.UnsettledError, self.change,
                           {'status_code': 413})
-        self.assertEqual(list(flavor_cloud.WAITS_S), self.waits)
+        self.assertEqual(4, len(self.waits))

@@ -241,7 +241,7 @@ s would be left as it is: 1 shared server on it
         self.assertEqual(before, json.dumps(self.nova.state, default=sorted))
         status, output, _error = self.set('dedicated', '--dry-run', 'd')
         self.assertEqual((0, '0 of 1 host to change\n'), (status, output))
-        self.assertIn('s would be turned all the same: 1 shared server on it\n',
+        self.assertIn('s would be turned all the same: 1 shared server on it',
                       self.set('dedicated', '--dry-run', '--force', 's')[1])
 
     def test_dry_run_of_nothing_but_strangers(self):
