@@ -17,7 +17,6 @@ from typing import Any
 from openstack.compute.v2 import hypervisor as sdk_hypervisor
 
 from nova_pinning import cpuset
-from nova_pinning import errors
 from nova_pinning.flavors import cloud_requests
 from nova_pinning.fleet import cpu_models
 from nova_pinning.fleet import provider_trees
@@ -38,7 +37,7 @@ from nova_pinning import units
 _TOPOLOGY_KEYS = ('hw:', 'hw_cpu_', 'hw_numa_', 'hw_mem_', 'hw_emulator_',
                   'resources')
 #: What is kept of a server; nova shows three times as much.
-_SHOWN = ('name', 'status', 'flavor', 'image', 'OS-EXT-SRV-ATTR:host',
+_SHOWN = ('id', 'name', 'status', 'flavor', 'image', 'OS-EXT-SRV-ATTR:host',
           'OS-EXT-STS:task_state', 'OS-EXT-STS:vm_state',
           'OS-SRV-USG:launched_at', 'tenant_id', 'metadata', 'tags',
           'pinned_availability_zone')
@@ -66,14 +65,6 @@ class ListedHypervisor:
     disabled_reason: str
     version: int | None = None
     cpu_info: Any = None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ListedServerGroup:
-    """A server group, and the ids of the servers in it."""
-
-    group: snapshot.FleetServerGroup
-    members: frozenset[str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,22 +118,20 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
         return tuple(sorted(
             hypervisors, key=lambda hypervisor: hypervisor.name))
 
-    def server_groups(self) -> tuple[ListedServerGroup, ...]:
-        """The server groups of all projects."""
-        return tuple(_server_group(shown) for shown in self._server_groups()
-                     if shown['policy'] in _POLICIES)
+    def server_groups(self) -> Iterator[
+            tuple[snapshot.FleetServerGroup, frozenset[str]]]:
+        """The server groups of all projects, with the ids of their servers.
 
-    def _server_groups(self) -> Iterator[Mapping[str, Any]]:
-        """Page by page; openstacksdk knows of no pages here."""
+        Page by page; openstacksdk knows of no pages here.
+        """
         offset = 0
-        while True:
-            page = cloud_requests.got(
+        while page := cloud_requests.got(
                 self._compute, '/os-server-groups', params={
                     'all_projects': 'true', 'offset': offset},
-            )['server_groups']
-            if not page:
-                return
-            yield from page
+                )['server_groups']:
+            for shown in page:
+                if shown['policy'] in _POLICIES:
+                    yield _server_group(shown), frozenset(shown['members'])
             offset += len(page)
 
     def zones(self) -> dict[str, str]:
@@ -159,51 +148,16 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
         """
         servers = tuple(self._listed(_Listing, {'host': host} if host else {}))
         for server in servers:
-            _check_shown(server)
+            segregation_cloud.check_shown(server.shown)
         return tuple(server for server in servers if server.host)
 
-    def topology(self, server: str) -> Mapping[str, Any] | None:
-        """Where a server's NUMA cells are; None if it is gone.
 
-        :param server: its id
-        """
-        try:
-            topology: Mapping[str, Any] = cloud_requests.got(
-                self._compute,
-                f'/servers/{cloud_requests.quoted(server)}/topology')
-        except errors.UnsettledError:
-            return None
-        if any('host_node' not in node or 'cpu_pinning' not in node
-               for node in topology['nodes']):
-            raise errors.CloudError(
-                'the cloud does not show to this user which host CPUs a '
-                'server is pinned to (policy '
-                'compute:server:topology:host:index)')
-        return topology
-
-
-def _check_shown(server: ListedServer) -> None:
-    shown = server.shown
-    if 'flavor' not in shown:
-        raise errors.CloudError(
-            f'the cell of server {server.id} does not answer')
-    if 'OS-EXT-SRV-ATTR:host' not in shown:
-        raise errors.CloudError(
-            'the cloud does not show to this user which hosts servers are on '
-            '(policy os_compute_api:os-extended-server-attributes)')
-    if 'extra_specs' not in shown['flavor']:
-        raise errors.CloudError(
-            'the cloud does not show to this user the extra specs of the '
-            'flavors of servers (policy '
-            'os_compute_api:os-flavor-extra-specs:index)')
-
-
-def _server_group(shown: Mapping[str, Any]) -> ListedServerGroup:
-    return ListedServerGroup(snapshot.FleetServerGroup(
+def _server_group(shown: Mapping[str, Any]) -> snapshot.FleetServerGroup:
+    return snapshot.FleetServerGroup(
         id=shown['id'], policy=snapshot.GroupPolicy(shown['policy']),
         name=shown['name'] or '',
         max_per_host=int((shown.get('rules') or {}).get(
-            'max_server_per_host', 1))), frozenset(shown['members']))
+            'max_server_per_host', 1)))
 
 
 def _hypervisor(shown: Any,

@@ -60,9 +60,9 @@ def read(
     aggregates = cloud.aggregates()
     flavors = cloud.flavors()
     notes: list[str] = []
-    server_groups = cloud.server_groups()
-    groups = {member: listed.group.id
-              for listed in server_groups for member in listed.members}
+    server_groups = dict(cloud.server_groups())
+    groups = {member: group.id for group, members in server_groups.items()
+              for member in members}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         try:
             hypervisors = _single(cloud.hypervisors(), notes)
@@ -88,7 +88,7 @@ def read(
     return snapshot.Fleet(
         hosts=hosts, guests=guests, flavors=flavors,
         aggregates=tuple(map(compute_api.fleet_aggregate, aggregates)),
-        server_groups=tuple(listed.group for listed in server_groups),
+        server_groups=tuple(server_groups),
         rules=_rules(cloud.zones(), aggregates),
         taken_at=f'{now:%Y-%m-%dT%H:%M:%SZ}',
         source=f'cloud {cloud.name}'), tuple(notes)

@@ -233,7 +233,7 @@ def _advice(detail: HostDetail) -> Iterator[str]:
 
 
 def _show_servers(servers: Iterable[segregation_model.HostedServer],
-                 console: rich.console.Console) -> None:
+                  console: rich.console.Console) -> None:
     """Print a line for each server, indented."""
     column = typed_table.Column
     typed_table.Table((

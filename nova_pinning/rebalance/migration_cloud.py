@@ -13,6 +13,7 @@ from typing import Any
 from nova_pinning import errors
 from nova_pinning.flavors import cloud_requests
 from nova_pinning.importers import compute_api
+from nova_pinning.segregation import segregation_cloud
 
 #: Statuses of migrations that nova will not do anything more about.
 _OVER = frozenset({'cancelled', 'completed', 'confirmed', 'done', 'error',
@@ -128,13 +129,7 @@ class MigrationCloud(compute_api.ComputeCloud):
             shown = cloud_requests.got(self._compute, _path(server))['server']
         except errors.UnsettledError:
             return None
-        if 'flavor' not in shown:
-            raise errors.CloudError(
-                f'the cell of server {server} does not answer')
-        if 'OS-EXT-SRV-ATTR:host' not in shown:
-            raise errors.CloudError(
-                'the cloud does not show to this user which hosts servers are '
-                'on (policy os_compute_api:os-extended-server-attributes)')
+        segregation_cloud.check_shown(shown)
         if shown['status'] in ('DELETED', 'SOFT_DELETED'):
             return None
         return GuestLook(

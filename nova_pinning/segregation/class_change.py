@@ -253,11 +253,11 @@ def with_settled_class(
     """
     if server.is_certain or server.host_class is None:
         return server
-    try:
-        is_pinned = cloud.has_pinned_cpus(server.id)
-    except errors.UnsettledError:
+    topology = cloud.topology(server.id)
+    if topology is None:
         # It has gone.
         return server
+    is_pinned = any(node['cpu_pinning'] for node in topology['nodes'])
     return dataclasses.replace(
         server, is_certain=True,
         host_class=(hostclass.HostClass.DEDICATED if is_pinned

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
-from openstack.compute.v2 import server as sdk_server
 from openstack import resource
 from openstack import utils
 
@@ -169,10 +168,9 @@ class SegregationCloud:
                 f'/servers/{cloud_requests.quoted(server)}'))['server']
         except errors.UnsettledError:
             return None
-        if 'flavor' not in shown:
-            # A caller that asks for one server must not take it for harmless.
-            raise errors.CloudError(
-                f'the cell of server {server} does not answer')
+        # A caller that asks for one server must not take one whose cell does
+        # not answer for harmless.
+        check_shown(shown)
         return _server(shown)
 
     def revertible(self, host: str) -> Mapping[str, str]:
@@ -192,23 +190,24 @@ class SegregationCloud:
                                                           status=status)
                 if migration.source_compute == host}
 
-    def has_pinned_cpus(self, server: str) -> bool:
-        """Whether any vCPU of a server is pinned to a host CPU.
+    def topology(self, server: str) -> Mapping[str, Any] | None:
+        """Where a server's NUMA cells are; None if it is gone.
 
         :param server: its id
-        :raises errors.UnsettledError: if there is no such server any more
         """
-        with cloud_requests.translated():
-            topology = sdk_server.Server.new(id=server).fetch_topology(
-                self._compute)
         try:
-            return any([cell['cpu_pinning']  # Missing in any, it is missing.
-                        for cell in topology['nodes']])
-        except (KeyError, TypeError) as error:
+            topology: Mapping[str, Any] = cloud_requests.got(
+                self._compute,
+                f'/servers/{cloud_requests.quoted(server)}/topology')
+        except errors.UnsettledError:
+            return None
+        if any('host_node' not in node or 'cpu_pinning' not in node
+               for node in topology['nodes']):
             raise errors.CloudError(
                 'the cloud does not show to this user which host CPUs a '
                 'server is pinned to (policy '
-                'compute:server:topology:host:index)') from error
+                'compute:server:topology:host:index)')
+        return topology
 
     def flavors(self) -> tuple[flavor_model.Flavor, ...]:
         """All flavors, without the projects of private ones."""
@@ -291,6 +290,27 @@ class ServerListing(resource.Resource):  # type: ignore[misc]
         return _server(shown)
 
 
+def check_shown(server: Mapping[str, Any]) -> None:
+    """Make sure that a server is shown with its host and its flavor.
+
+    :param server: as nova shows it
+    :raises errors.CloudError: if its cell does not answer, or the user may
+        not see them
+    """
+    if 'flavor' not in server:
+        raise errors.CloudError(
+            f'the cell of server {server["id"]} does not answer')
+    if 'OS-EXT-SRV-ATTR:host' not in server:
+        raise errors.CloudError(
+            'the cloud does not show to this user which hosts servers are on '
+            '(policy os_compute_api:os-extended-server-attributes)')
+    if 'extra_specs' not in server['flavor']:
+        raise errors.CloudError(
+            'the cloud does not show to this user the extra specs of the '
+            'flavors of servers (policy '
+            'os_compute_api:os-flavor-extra-specs:index)')
+
+
 def _server(shown: Mapping[str, Any]) -> segregation_model.HostedServer:
     if 'flavor' not in shown:
         # Its cell does not answer. Nothing else is shown of it.
@@ -298,16 +318,8 @@ def _server(shown: Mapping[str, Any]) -> segregation_model.HostedServer:
             id=shown['id'], name='', project=shown.get('tenant_id', ''),
             host='', flavor='', host_class=None, is_certain=False,
             status=shown.get('status', ''))
-    if 'OS-EXT-SRV-ATTR:host' not in shown:
-        raise errors.CloudError(
-            'the cloud does not show to this user which hosts servers are on '
-            '(policy os_compute_api:os-extended-server-attributes)')
+    check_shown(shown)
     flavor = shown['flavor']
-    if 'extra_specs' not in flavor:
-        raise errors.CloudError(
-            'the cloud does not show to this user the extra specs of the '
-            'flavors of servers (policy '
-            'os_compute_api:os-flavor-extra-specs:index)')
     # '' for a server that boots from a volume.
     image = shown.get('image') or {}
     host_class, is_certain = segregation_model.server_class(

@@ -95,10 +95,10 @@ class TestCloud(marked_cloud.SegregationTestCase):
             {server.name for server in self.host_cloud.servers('one')})
         self.assertEqual(
             {'pinned': True, 'plain': False, 'by-image': True},
-            {name: self.host_cloud.has_pinned_cpus(one.id)
+            {name: any(node['cpu_pinning'] for node
+                       in self.host_cloud.topology(one.id)['nodes'])
              for name, one in found.items()})
-        self.assertRaises(errors.UnsettledError,
-                          self.host_cloud.has_pinned_cpus, 'gone')
+        self.assertIsNone(self.host_cloud.topology('gone'))
 
     def test_a_page_whose_last_server_goes(self):
         plain = self.nova.create_flavor('plain', 1, 512)

@@ -181,8 +181,9 @@ class FakeCloud:
         yield from [server for server in self.all_servers
                     if not host or server.host == host]
 
-    def has_pinned_cpus(self, server):
-        self.called('has_pinned_cpus', server)
+    def topology(self, server):
+        self.called('topology', server)
         if not any(own.id == server for own in self.all_servers):
-            raise errors.UnsettledError('404')
-        return server in self.pinned
+            return None
+        return {'nodes': [{'cpu_pinning': {'0': 1}}]
+                if server in self.pinned else []}

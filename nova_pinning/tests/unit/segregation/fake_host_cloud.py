@@ -117,11 +117,12 @@ class FakeCloud:
         return {uuid: server for uuid, (source, server)
                 in self._migrations.items() if source == host}
 
-    def has_pinned_cpus(self, server):
-        self._called('has_pinned_cpus', server)
+    def topology(self, server):
+        self._called('topology', server)
         if server not in self.all_servers:
-            raise errors.UnsettledError('gone')
-        return server in self._pinned
+            return None
+        return {'nodes': [{'cpu_pinning': {'0': 1}}]
+                if server in self._pinned else []}
 
     def add_host(self, aggregate, host):
         self._called('add_host', aggregate.name, host)

@@ -67,7 +67,7 @@ class TestAudit(unit_base.TestCase):
         cloud = small_cloud()
         audit(cloud)
         self.assertEqual(1, cloud.count('hosts'))
-        self.assertEqual(0, cloud.count('has_pinned_cpus'))
+        self.assertEqual(0, cloud.count('topology'))
 
     def test_second_look_is_at_what_was_found(self):
         cloud = small_cloud()
@@ -124,7 +124,7 @@ class TestAudit(unit_base.TestCase):
             audit_cloud.server('b', 'h1', SHARED, is_certain=False),
             audit_cloud.server('c', 'h0', SHARED)])
         self.assertEqual({'S101': 1}, codes(audit(cloud)))
-        self.assertEqual(0, cloud.count('has_pinned_cpus'))
+        self.assertEqual(0, cloud.count('topology'))
 
     def test_what_keeps_a_server(self):
         """A pinned server that this nova does not live-migrate."""
@@ -245,7 +245,7 @@ class TestChanges(unit_base.TestCase):
 class TestFailures(unit_base.TestCase):
 
     @ddt.data('hosts', 'aggregates', 'flavors', 'members', 'servers',
-              'inventories', 'has_pinned_cpus')
+              'inventories', 'topology')
     def test_errors_of_the_cloud(self, method):
         cloud = small_cloud(
             servers=[audit_cloud.server('x', 'h0', SHARED, is_certain=False)],

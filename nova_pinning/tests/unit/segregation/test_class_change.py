@@ -164,7 +164,7 @@ class TestStrangers(oslotest.BaseTestCase):
         cloud = shared_cloud(
             servers=[fake_host_cloud.server('s', SHARED, 'h')])
         turn(cloud, DEDICATED)
-        self.assertNotIn('has_pinned_cpus', [call[0] for call in cloud.calls])
+        self.assertNotIn('topology', [call[0] for call in cloud.calls])
 
     def test_not_certain_and_gone(self):
         cloud = shared_cloud()
@@ -233,7 +233,7 @@ class TestStrangers(oslotest.BaseTestCase):
         cloud = shared_cloud(servers=[
             fake_host_cloud.server('s', None, 'h', is_certain=False)])
         self.assertTrue(turn(cloud, DEDICATED).is_fine)
-        self.assertNotIn('has_pinned_cpus', [call[0] for call in cloud.calls])
+        self.assertNotIn('topology', [call[0] for call in cloud.calls])
 
     def test_migrations_are_only_looked_for_if_there_may_be_any(self):
         cloud = shared_cloud(

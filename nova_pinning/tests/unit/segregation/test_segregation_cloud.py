@@ -115,7 +115,7 @@ class TestMicroversion(CloudTestCase):
         list(nova.servers())
         nova.hosts()
         nova.server('s')
-        nova.has_pinned_cpus('s')
+        nova.topology('s')
         nova.create_aggregate('a')
         found = self.sent() + self.sent('POST')
         self.assertEqual(6, len(found))
@@ -319,29 +319,29 @@ class TestRevertible(CloudTestCase):
 
 
 @ddt.ddt
-class TestPinnedCpus(CloudTestCase):
+class TestTopology(CloudTestCase):
 
     def ask(self, **answer):
         self.http.get(f'{URL}/servers/s/topology', **answer)
-        return self.cloud().has_pinned_cpus('s')
+        return self.cloud().topology('s')
 
-    @ddt.data(([], False), ([{}], False), ([{}, {'0': 3}], True))
-    @ddt.unpack
-    def test_pinning(self, cells, expected):
-        self.assertIs(expected, self.ask(json={'nodes': [
-            {'cpu_pinning': pins, 'vcpu_set': [0]} for pins in cells]}))
+    @ddt.data([], [{}], [{}, {'0': 3}])
+    def test_pinning(self, cells):
+        shown = {'nodes': [{'host_node': 0, 'cpu_pinning': pins}
+                           for pins in cells]}
+        self.assertEqual(shown, self.ask(json=shown))
 
-    def test_what_the_user_may_not_see(self):
+    @ddt.data({'host_node': 0}, {'cpu_pinning': {}})
+    def test_what_the_user_may_not_see(self, node):
         error = self.assertRaises(errors.CloudError, self.ask, json={
-            'nodes': [{'vcpu_set': [0]}]})
+            'nodes': [node]})
         self.assertIn('policy compute:server:topology:host:index', str(error))
 
     def test_not_json(self):
         self.assertRaises(errors.CloudError, self.ask, text='x')
 
     def test_gone(self):
-        self.assertRaises(errors.UnsettledError, self.ask,
-                          **refusal('itemNotFound', 404, 'Gone'))
+        self.assertIsNone(self.ask(**refusal('itemNotFound', 404, 'Gone')))
 
 
 class TestHosts(CloudTestCase):
