@@ -2,8 +2,8 @@
 """A host with guests on it, and what they have of it."""
 
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning.admission import devices
@@ -146,15 +146,17 @@ def engine_host(
 def allocations(
     guest: resident_guest.ResidentGuest,
     inventories: Mapping[str, inventory.Inventory],
-) -> Iterator[tuple[int, Iterable[tuple[str, int]]]]:
+) -> Sequence[tuple[int, Iterable[tuple[str, int]]]]:
     """What Placement counts a guest with, by the index of the provider.
 
     :param inventories: of the host's own provider
     """
-    yield 0, {**inventory.allocation(
+    of_root = inventory.allocation(
         guest.vcpus, guest.memory_mib, guest.disk_gib, guest.topology,
-        on_pcpus=inventory.PCPU in inventories), **guest.resources}.items()
-    yield from guest.allocations
+        on_pcpus=inventory.PCPU in inventories)
+    if guest.resources:
+        of_root |= guest.resources
+    return [(0, of_root.items()), *guest.allocations]
 
 
 def _taken_cpus(host: offered_host.OfferedHost,

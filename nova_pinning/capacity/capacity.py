@@ -224,10 +224,12 @@ class FlavorSum:
         for guests, number in (
                 (self._fits, counted.fits), (self._certain, counted.certain),
                 (self._most, counted.most or 0)):
-            guests[counted.draws] += sign * number
-            if not guests[counted.draws]:
-                # What was free once says nothing of what is.
-                del guests[counted.draws]
+            if number:
+                guests[counted.draws] = left = (
+                    guests[counted.draws] + sign * number)
+                if not left:
+                    # What was free once says nothing of what is.
+                    del guests[counted.draws]
         for cause, missing in counted.missing.items():
             self._missing[cause] += sign * missing
         for doubt in counted.doubts:

@@ -166,17 +166,17 @@ class Counter:
 
     def count(self, host: like_hosts.CountedHost) -> HostCount:
         """How many go on the host, exactly if nothing stands against it."""
-        counted = self._alone(host)
+        doubts = self._gate(host).doubts
+        counted = (self._uncertain(host, doubts) if doubts
+                   else self._count(host))
         if counted.fits and host.occupancy.host.children:
             return counted._replace(draws=tuple(shared_pools.draws(
                 self.request, host.occupancy)))
         return counted
 
-    def _alone(self, host: like_hosts.CountedHost) -> HostCount:
-        """How many, if no other host takes of what it shares."""
-        doubts = self._gate(host).doubts
-        if not doubts:
-            return self._count(host)
+    def _uncertain(self, host: like_hosts.CountedHost,
+                   doubts: tuple[outcome.Doubt, ...]) -> HostCount:
+        """How many go on a host of which not all is known."""
         counted = self._bound(host)
         # Where none fits, no less can.
         if not counted.fits:

@@ -113,27 +113,33 @@ def resource_requests(
 
     :param vcpus: all of them
     """
-    queries = [{VCPU: vcpus}]
-    if topology is not None and topology.is_pinned:
-        pinned = sum(demand.dedicated for demand in topology.demands)
-        emulator = sum(demand.emulator for demand in topology.demands)
-        queries.insert(0, {PCPU: pinned + emulator, VCPU: vcpus - pinned})
-        if topology.cpu_policy is model.CpuPolicy.MIXED:
-            queries.pop()
     return tuple(
         {name: amount for name, amount in {
             **cpus, MEMORY_MB: memory_mib, DISK_GB: disk_gib}.items()
-         if amount} for cpus in queries)
+         if amount} for cpus in _of_cpus(vcpus, topology))
+
+
+def _of_cpus(vcpus: int,
+             topology: model.Guest | None) -> list[dict[str, int]]:
+    """The part of each query that is about CPUs."""
+    queries = [{VCPU: vcpus}]
+    if topology is not None and topology.is_pinned:
+        pinned = sum([demand.dedicated for demand in topology.demands])
+        emulator = sum([demand.emulator for demand in topology.demands])
+        queries.insert(0, {PCPU: pinned + emulator, VCPU: vcpus - pinned})
+        if topology.cpu_policy is model.CpuPolicy.MIXED:
+            queries.pop()
+    return queries
 
 
 def allocation(
     vcpus: int, memory_mib: int, disk_gib: int, topology: model.Guest | None,
     *, on_pcpus: bool,
-) -> Mapping[str, int]:
+) -> dict[str, int]:
     """What a guest on a host is counted with, for all of COUNTED.
 
     :param on_pcpus: whether the host has an inventory of PCPU; guests come
         to others by the query with VCPU in its place
     """
-    requests = resource_requests(vcpus, memory_mib, disk_gib, topology)
-    return dict.fromkeys(COUNTED, 0) | requests[0 if on_pcpus else -1]
+    return {VCPU: 0, PCPU: 0, MEMORY_MB: memory_mib, DISK_GB: disk_gib,
+            **_of_cpus(vcpus, topology)[0 if on_pcpus else -1]}
