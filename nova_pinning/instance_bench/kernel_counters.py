@@ -215,12 +215,14 @@ def perf(cpus: cpuset.CpuSet) -> Iterator[dict[str, float]]:
         in most virtual machines
     """
     found: dict[str, float] = {}
-    if not has_cpu_counters():
+    if shutil.which('perf') is None:
         yield found
         return
     with subprocess.Popen(
-            _perf('--cpu', str(cpus)), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            ['perf', 'stat', '--field-separator', ',', '--event',
+             ','.join(_EVENTS), '--cpu', str(cpus)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True,
             start_new_session=True) as process:
         try:
             yield found
@@ -233,20 +235,6 @@ def perf(cpus: cpuset.CpuSet) -> Iterator[dict[str, float]]:
                 process.kill()
                 said = ''
             found |= read_perf(said)
-
-
-@functools.cache
-def has_cpu_counters() -> bool:
-    """Whether perf is installed and counts anything; looked at once."""
-    if shutil.which('perf') is None:
-        return False
-    try:
-        done = subprocess.run(
-            _perf('true'), stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=_PERF_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return not done.returncode and bool(read_perf(done.stderr))
 
 
 def read_perf(said: str) -> dict[str, float]:
@@ -268,8 +256,3 @@ def read_perf(said: str) -> dict[str, float]:
     if misses is not None:
         found['llc_misses'] = float(misses)
     return found
-
-
-def _perf(*arguments: str) -> list[str]:
-    return ['perf', 'stat', '--field-separator', ',', '--event',
-            ','.join(_EVENTS), *arguments]
