@@ -279,7 +279,7 @@ class TestRun(TestCase):
 
     @ddt.data(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     def test_interrupted(self, number):
-        measured = bench_progress.ProgressLines.measured
+        measured = bench_progress.RunProgress.measured
         if signal.getsignal(number) is signal.SIG_IGN:
             # As under nohup; the command leaves it so.
             self.addCleanup(signal.signal, number, signal.SIG_IGN)
@@ -291,7 +291,7 @@ class TestRun(TestCase):
             os.kill(os.getpid(), number)
 
         with fixtures.MonkeyPatch(
-                'nova_pinning.cli.bench_progress.ProgressLines.measured',
+                'nova_pinning.cli.bench_progress.RunProgress.measured',
                 interrupt):
             done = self.run_bench()
         self.assertEqual(130, done.status)
@@ -317,7 +317,7 @@ class TestRun(TestCase):
             closed.append(instance.name)
 
         with (mock.patch.object(bench_fakes.Instance, 'close', watched),
-              mock.patch.object(bench_progress.ProgressLines, 'measured',
+              mock.patch.object(bench_progress.RunProgress, 'measured',
                                 measured)):
             done = self.run_bench()
         self.assertEqual(130, done.status)
