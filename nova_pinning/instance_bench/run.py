@@ -121,7 +121,8 @@ class ExperimentRunner:
         requests: Sequence[Sequence[platform_interface.InstanceRequest]],
         platforms: _Platforms, log: '_Log',
     ) -> RunTotals:
-        estimate = schedule.TimeEstimate()
+        # Units come in any order: what was done is soon a sample of them all.
+        took = expected = 0.0
         measured = failed = 0
 
         def add(line: bench_model.Measurement
@@ -134,13 +135,16 @@ class ExperimentRunner:
 
         for index, (unit, own) in enumerate(zip(units, requests)):
             log.is_new = True
-            self.watcher.begin(unit, estimate.seconds(*units[index:]))
+            self.watcher.begin(unit, sum(
+                one.seconds for one in units[index:]) * (
+                    took / expected if expected else 1.0))
             started, begun = self.edges.now(), self.edges.monotonic()
             try:
                 session.CaseSession(
-                    unit, prepared.experiment, prepared.layout, own,
-                    platforms, self.edges, self.deadline_seconds,
-                    self.watcher.step).measure(add)
+                    unit=unit, experiment=prepared.experiment,
+                    layout=prepared.layout, requests=own, platforms=platforms,
+                    edges=self.edges, deadline_seconds=self.deadline_seconds,
+                    step=self.watcher.step).measure(add)
             except line_log.LogWriteError:
                 raise
             except (bench_errors.BenchError, errors.InputError,
@@ -152,7 +156,8 @@ class ExperimentRunner:
                 log.add(failure)
                 self.watcher.failed(failure)
             else:
-                estimate.learn(unit, self.edges.monotonic() - begun)
+                took += self.edges.monotonic() - begun
+                expected += unit.seconds
         return RunTotals(measured=measured, failed=failed)
 
 

@@ -69,24 +69,6 @@ def units(
     return tuple(left)
 
 
-class TimeEstimate:
-    """How long is left; learns how much longer units take than was expected.
-
-    They come in any order, so what was done is soon a sample of all of them.
-    """
-
-    def __init__(self) -> None:
-        self._took = self._expected = 0.0
-
-    def learn(self, unit: CaseRound, seconds: float) -> None:
-        self._took += seconds
-        self._expected += unit.seconds
-
-    def seconds(self, *left: CaseRound) -> float:
-        ratio = self._took / self._expected if self._expected else 1.0
-        return ratio * sum(unit.seconds for unit in left)
-
-
 def _seconds(before: bench_model.Results, case: bench_model.Case,
              repetitions: int) -> float:
     experiment = before.experiment

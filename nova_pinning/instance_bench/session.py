@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import functools
 import itertools
 import shlex
-from typing import Protocol
 
 from nova_pinning import cpuset
 from nova_pinning.host import words
@@ -51,8 +51,8 @@ tail -c {most} {said} >&2
 exit 1"""
 
 
-class CheckedPeer(Protocol):
-    def check(self) -> None: ...
+#: Sees that what runs beside a command still does; raises WorkloadError.
+Check = Callable[[], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Edges:
     sleep: Callable[[float], None]
     load: Callable[[], float]
     peer: Callable[[str, cpuset.CpuSet],
-                   contextlib.AbstractContextManager[CheckedPeer]]
+                   contextlib.AbstractContextManager[Check]]
     bind: Callable[[cpuset.CpuSet], contextlib.AbstractContextManager[None]]
     observe: Callable[[cpuset.CpuSet],
                       contextlib.AbstractContextManager[Mapping[str, float]]]
@@ -133,6 +133,7 @@ def requests(case: bench_model.Case, layout: cpu_layout.CpuLayout,
         for tenant in case.tenants for number in range(tenant.count))
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSession:
     """A case being measured.
 
@@ -141,26 +142,14 @@ class CaseSession:
     :param step: told what is being done, in words
     """
 
-    def __init__(
-        self, unit: schedule.CaseRound, experiment: bench_model.Experiment,
-        layout: cpu_layout.CpuLayout,
-        requests: Sequence[platform_interface.InstanceRequest],
-        platforms: Mapping[bench_model.PlatformName,
-                           platform_interface.Platform],
-        edges: Edges, deadline_seconds: float, step: Callable[[str], None],
-    ) -> None:
-        self._unit = unit
-        self._experiment = experiment
-        self._layout = layout
-        self._requests = requests
-        self._spare = cpu_layout.spare(layout, [
-            request.instance_cpus for request in requests
-            if request.instance_cpus is not None])
-        self._platforms = platforms
-        self._edges = edges
-        self._deadline_seconds = deadline_seconds
-        self._step = step
-        self._troubles: list[BaseException] = []
+    unit: schedule.CaseRound
+    experiment: bench_model.Experiment
+    layout: cpu_layout.CpuLayout
+    requests: Sequence[platform_interface.InstanceRequest]
+    platforms: Mapping[bench_model.PlatformName, platform_interface.Platform]
+    edges: Edges
+    deadline_seconds: float
+    step: Callable[[str], None]
 
     def measure(self, add: Callable[[bench_model.Measurement
                                      | bench_model.ClockCheck], None]) -> None:
@@ -171,70 +160,61 @@ class CaseSession:
         :raises bench_errors.BenchError: if it cannot be measured, or to its
             end; what platforms raise otherwise is not caught
         """
+        troubles: list[Exception] = []
         with contextlib.ExitStack() as stack:
-            members = self._launch(stack)
+            members = self._launch(stack, troubles)
             measured = [member for member in members
                         if member.tenant.role is bench_model.Role.MEASURED]
-            neighbours = [member for member in members
-                          if member.tenant.role is bench_model.Role.NEIGHBOUR]
-            self._step('preparing')
+            self.step('preparing')
             self._prepare(members)
-            peers = self._peers(members, stack)
-            loops = self._start_neighbours(neighbours)
-            if peers or loops:
-                self._edges.sleep(self._experiment.settle_seconds)
-
-            def check() -> None:
-                for peer in peers:
-                    peer.check()
-                _check_loops(loops)
-
-            check()
+            checks = [*self._peers(members, stack),
+                      *self._start_neighbours(members)]
+            if checks:
+                self.edges.sleep(self.experiment.settle_seconds)
+            _check_all(checks)
             first = clocks = _clocks(measured)
-            for number in range(1, self._experiment.warm_ups + 1):
-                self._step(f'warm-up {number}')
+            for number in range(1, self.experiment.warm_ups + 1):
+                self.step(f'warm-up {number}')
                 self._run_all([_Command(member, member.fill(
                     member.workload.command)) for member in measured])
-                check()
+                _check_all(checks)
                 clocks = _clocks(measured)
-            for repetition in self._unit.repetitions:
-                self._step(f'repetition {repetition}')
+            for repetition in self.unit.repetitions:
+                self.step(f'repetition {repetition}')
                 measurement, clocks = self._repetition(
                     repetition, measured, members, clocks)
                 # One without its neighbours is not what was asked for.
-                check()
+                _check_all(checks)
                 add(measurement)
             for member, before, after in zip(measured, first, clocks):
                 add(bench_model.ClockCheck(
-                    factors=self._unit.case.factors, round=self._unit.round,
+                    factors=self.unit.case.factors, round=self.unit.round,
                     instance=member.instance.name, first=before, last=after))
-        if self._troubles:
+        if troubles:
             raise bench_errors.InstanceError(
-                f'instances could not be ended cleanly: {self._troubles[0]}',
+                f'instances could not be ended cleanly: {troubles[0]}',
                 'see what is left of them')
 
-    def _launch(self, stack: contextlib.ExitStack) -> list[_Member]:
-        """Start all instances, platform by platform."""
+    def _launch(self, stack: contextlib.ExitStack,
+                troubles: list[Exception]) -> list[_Member]:
+        """Start all instances, platform by platform.
+
+        :param troubles: is told of those that cannot be ended, which must not
+            keep others from it
+        """
         members = []
-        for name in sorted(self._unit.platforms):
-            own = [request for request in self._requests
+        for name in sorted(self.unit.platforms):
+            own = [request for request in self.requests
                    if request.tenant.platform is name]
-            self._step(f'starting {words.count(len(own), "instance")} on '
-                       f'{name}')
-            instances = self._platforms[name].launch(own)
+            self.step(f'starting {words.count(len(own), "instance")} on '
+                      f'{name}')
+            instances = self.platforms[name].launch(own)
             for instance in instances:
-                stack.callback(self._ending, instance.close)
+                stack.callback(_end, instance, troubles)
             members += [
                 _Member(instance, request.tenant, request.workload)
                 for instance, request in zip(instances, own)]
         return members
-
-    def _ending(self, end: Callable[[], None]) -> None:
-        """End something; that this fails must not keep others from it."""
-        try:
-            end()
-        except (bench_errors.BenchError, OSError) as error:
-            self._troubles.append(error)
 
     def _prepare(self, members: Sequence[_Member]) -> None:
         """Run the commands that go first, in all instances at once."""
@@ -244,27 +224,27 @@ class CaseSession:
                            in zip(members, commands) if text])
 
     def _peers(self, members: Sequence[_Member],
-               stack: contextlib.ExitStack) -> list[CheckedPeer]:
+               stack: contextlib.ExitStack) -> list[Check]:
         """One for each command; several instances may share one."""
         commands = dict.fromkeys(
             member.fill(member.workload.peer) for member in members
             if member.workload.peer)
-        return [stack.enter_context(self._edges.peer(
-            text, self._spare or self._layout.cpus)) for text in commands]
+        return [stack.enter_context(self.edges.peer(
+            text, self._spare or self.layout.cpus)) for text in commands]
 
-    def _start_neighbours(
-        self, neighbours: Sequence[_Member],
-    ) -> list[tuple[str, platform_interface.RunningJob]]:
-        loops = []
-        for neighbour in neighbours:
-            self._step('starting the load of neighbours')
-            job = neighbour.instance.start(
-                _LOOP.format(
-                    command=neighbour.fill(neighbour.workload.command),
+    def _start_neighbours(self, members: Sequence[_Member]) -> list[Check]:
+        """Start the load of those that are not measured."""
+        checks: list[Check] = []
+        for member in members:
+            if member.tenant.role is bench_model.Role.NEIGHBOUR:
+                self.step('starting the load of neighbours')
+                job = member.instance.start(_LOOP.format(
+                    command=member.fill(member.workload.command),
                     most=_MOST_SAID,
-                    said=shlex.quote(f'{neighbour.instance.work}/neighbour')))
-            loops.append((neighbour.instance.name, job))
-        return loops
+                    said=shlex.quote(f'{member.instance.work}/neighbour')))
+                checks.append(functools.partial(
+                    _check_loop, member.instance.name, job))
+        return checks
 
     def _repetition(
         self, number: int, measured: Sequence[_Member],
@@ -275,9 +255,9 @@ class CaseSession:
 
         :param clocks: handshakes before it
         """
-        started, load = self._edges.now(), self._edges.load()
+        started, load = self.edges.now(), self.edges.load()
         before = [member.instance.counters() for member in measured]
-        with self._edges.observe(self._cpus()) as host_counters:
+        with self.edges.observe(self._cpus) as host_counters:
             outcomes, watch = self._run_all(
                 self._timed(measured, clocks), members)
         after = [member.instance.counters() for member in measured]
@@ -288,7 +268,7 @@ class CaseSession:
             _difference(*pair) for pair in zip(before, after)])
         names = [member.instance.name for member in members]
         return bench_model.Measurement(
-            factors=self._unit.case.factors, round=self._unit.round,
+            factors=self.unit.case.factors, round=self.unit.round,
             repetition=number, started=started, load=load, readings=readings,
             affinities=watch.affinities,
             counters={**host_counters, **watch.counters},
@@ -300,13 +280,22 @@ class CaseSession:
     def _peer_flags(self, members: Sequence[_Member]) -> Iterator[str]:
         if not self._spare and any(member.workload.peer for member in members):
             yield (f'the peer on the host may have run on CPUs '
-                   f'{self._layout.cpus}, which are those of instances')
+                   f'{self.layout.cpus}, which are those of instances')
 
+    @property
+    def _spare(self) -> cpuset.CpuSet:
+        """CPUs of the host that instances leave."""
+        return cpu_layout.spare(self.layout, self._places)
+
+    @property
     def _cpus(self) -> cpuset.CpuSet:
         """Those of the host that instances run on."""
-        return cpuset.union(
-            request.instance_cpus.cpus for request in self._requests
-            if request.instance_cpus is not None)
+        return cpuset.union(place.cpus for place in self._places)
+
+    @property
+    def _places(self) -> list[platform_interface.InstanceCpus]:
+        return [request.instance_cpus for request in self.requests
+                if request.instance_cpus is not None]
 
     def _timed(
         self, measured: Sequence[_Member],
@@ -315,10 +304,10 @@ class CaseSession:
         """What each instance is to run; several begin at the same time."""
         seconds = start = 0.0
         if len(measured) > 1:
-            start = self._edges.now() + sum(
+            start = self.edges.now() + sum(
                 _LEAD_SECONDS + 4 * clock.uncertainty for clock in clocks)
-            if not self._experiment.is_race:
-                seconds = self._experiment.window_seconds
+            if not self.experiment.is_race:
+                seconds = self.experiment.window_seconds
         return [_Command(member, text, timed_runs.script(
             text, seconds=seconds, start=start + clock.offset))
             for member, clock in zip(measured, clocks)
@@ -331,23 +320,24 @@ class CaseSession:
         counters: Sequence[Mapping[str, float]],
     ) -> tuple[bench_model.Reading, ...]:
         """:raises bench_errors.WorkloadError: if a figure or time lacks"""
-        instances = []
+        every = {}
         for member, outcome, clock in zip(measured, outcomes, clocks):
             with _naming(member):
-                instances.append(timed_runs.InstanceRuns(
-                    name=member.instance.name, runs=timed_runs.by_controller(
-                        timed_runs.parse(outcome.stdout), clock)))
-        counted = timed_runs.counted(instances, self._experiment.is_race)
+                every[member.instance.name] = timed_runs.by_controller(
+                    timed_runs.parse(outcome.stdout), clock)
+        counted = timed_runs.counted(every, self.experiment.is_race)
         readings = []
-        for member, instance, runs, own in zip(
-                measured, instances, counted, counters):
+        for member, own in zip(measured, counters):
+            name = member.instance.name
             with _naming(member):
-                figures = timed_runs.mean_figures(member.workload, runs)
+                figures = timed_runs.mean_figures(member.workload,
+                                                  counted[name])
             readings.append(bench_model.Reading(
-                tenant=member.tenant.name, instance=instance.name,
+                tenant=member.tenant.name, instance=name,
                 command=member.fill(member.workload.command),
-                figures=figures, started=instance.started,
-                ended=instance.ended, runs=len(runs), counters=own))
+                figures=figures, started=every[name][0].started,
+                ended=every[name][-1].ended, runs=len(counted[name]),
+                counters=own))
         return tuple(readings)
 
     def _run_all(
@@ -363,15 +353,15 @@ class CaseSession:
                 jobs.append(one.member.instance.start(one.script or one.text))
             # What it has started by now is as it was without this.
             if self._spare:
-                stack.enter_context(self._edges.bind(self._spare))
-            watch = _Watch(self._edges, watched, self._cpus())
+                stack.enter_context(self.edges.bind(self._spare))
+            watch = _Watch(self.edges, watched, self._cpus)
             return self._wait(commands, jobs, watch), watch
 
     def _wait(
         self, commands: Sequence[_Command],
         jobs: Sequence[platform_interface.RunningJob], watch: '_Watch',
     ) -> list[platform_interface.CommandOutcome]:
-        edges = self._edges
+        edges = self.edges
         begun = edges.monotonic()
         ended: dict[int, platform_interface.CommandOutcome] = {}
         while True:
@@ -386,12 +376,12 @@ class CaseSession:
                 return [ended[index] for index in range(len(jobs))]
             now = edges.monotonic()
             passed = now - begun
-            if passed > self._deadline_seconds:
+            if passed > self.deadline_seconds:
                 late = next(index for index in range(len(jobs))
                             if index not in ended)
                 raise bench_errors.WorkloadError(
                     f'{commands[late]} has not ended after '
-                    f'{self._deadline_seconds:g} s',
+                    f'{self.deadline_seconds:g} s',
                     'give it less to do, or more time with --deadline')
             watch.look()
             pause = min(max(passed * _LOOK_PART, _LEAST_LOOK_SECONDS),
@@ -531,15 +521,26 @@ def _check_status(command: _Command,
             f'{_said(outcome)}')
 
 
-def _check_loops(
-        loops: Sequence[tuple[str, platform_interface.RunningJob]]) -> None:
-    """See that the load of all neighbours still runs."""
-    for name, job in loops:
-        outcome = job.poll()
-        if outcome is not None:
-            raise bench_errors.WorkloadError(
-                f'the load of neighbour {name} has ended, status '
-                f'{outcome.status}: {_said(outcome)}')
+def _check_all(checks: Sequence[Check]) -> None:
+    for check in checks:
+        check()
+
+
+def _check_loop(name: str, job: platform_interface.RunningJob) -> None:
+    """See that the load of a neighbour still runs."""
+    outcome = job.poll()
+    if outcome is not None:
+        raise bench_errors.WorkloadError(
+            f'the load of neighbour {name} has ended, status '
+            f'{outcome.status}: {_said(outcome)}')
+
+
+def _end(instance: platform_interface.Instance,
+         troubles: list[Exception]) -> None:
+    try:
+        instance.close()
+    except (bench_errors.BenchError, OSError) as error:
+        troubles.append(error)
 
 
 def _said(outcome: platform_interface.CommandOutcome) -> str:

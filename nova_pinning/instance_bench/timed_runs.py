@@ -105,29 +105,6 @@ class ClockLine:
         return first, last
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceRuns:
-    """All runs in one instance, in order; at least one."""
-
-    name: str
-    runs: tuple[TimedRun, ...]
-
-    @property
-    def started(self) -> float:
-        return self.runs[0].started
-
-    @property
-    def ended(self) -> float:
-        return self.runs[-1].ended
-
-    def within(self, begin: float, end: float) -> tuple[TimedRun, ...]:
-        """Runs that lie in a time."""
-        return tuple(
-            run for run in self.runs
-            if max(begin - run.started, 0.0) + max(run.ended - end, 0.0)
-            <= MOST_OUTSIDE * run.seconds)
-
-
 def script(command: str, *, seconds: float = 0.0, start: float = 0.0) -> str:
     """What the shell is to run so that runs are timed.
 
@@ -182,25 +159,30 @@ def without_times(stdout: str) -> str:
                    for piece in stdout.split(MARK)).strip()
 
 
-def counted(instances: Sequence[InstanceRuns],
-            is_race: bool) -> tuple[tuple[TimedRun, ...], ...]:
+def counted(every: Mapping[str, Sequence[TimedRun]],
+            is_race: bool) -> Mapping[str, Sequence[TimedRun]]:
     """The runs of each instance that count.
 
+    :param every: all runs in each instance, in order, by its name
     :param is_race: that it is the times that all take which are of interest,
         though some have ended before others
     :raises bench_errors.WorkloadError: if an instance has none
     """
     if is_race:
-        return tuple(instance.runs for instance in instances)
-    begin = max(instance.started for instance in instances)
-    end = min(instance.ended for instance in instances)
-    chosen = tuple(instance.within(begin, end) for instance in instances)
-    for instance, runs in zip(instances, chosen):
-        if not runs:
+        return every
+    begin = max(runs[0].started for runs in every.values())
+    end = min(runs[-1].ended for runs in every.values())
+    chosen = {}
+    for name, runs in every.items():
+        chosen[name] = [
+            run for run in runs
+            if max(begin - run.started, 0.0) + max(run.ended - end, 0.0)
+            <= MOST_OUTSIDE * run.seconds]
+        if not chosen[name]:
             raise bench_errors.WorkloadError(
-                f'{instance.name}: no run of its command lies within the '
+                f'{name}: no run of its command lies within the '
                 f'{max(end - begin, 0.0):.1f} s in which all instances ran; '
-                f'one takes {instance.runs[0].seconds:.1f} s',
+                f'one takes {runs[0].seconds:.1f} s',
                 'give it a longer --window, or the workload less to do')
     return chosen
 

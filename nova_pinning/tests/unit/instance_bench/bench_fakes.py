@@ -135,7 +135,7 @@ class World:
         self.step('peer')
         self.alive.add(('peer', command))
         try:
-            yield self
+            yield self.check
         finally:
             self.alive.discard(('peer', command))
 

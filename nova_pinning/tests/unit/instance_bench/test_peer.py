@@ -24,16 +24,16 @@ class TestPeer(unit_base.TestCase):
         self.useFixture(fixtures.EnvironmentVariable('FIFO', str(fifo)))
         os.mkfifo(fifo)
         with peer.running('exec 4>"$FIFO"; sleep 1000 & sleep 1000',
-                          bench_fakes.cpus('0')) as server:
+                          bench_fakes.cpus('0')) as check:
             file = fifo.open()
-            server.check()
+            check()
         with file:
             self.assertEqual('', file.read())
 
     def test_ends_early(self):
         with peer.running('echo the port is taken; exit 3',
-                          bench_fakes.cpus('0')) as server:
-            server._process.wait()
-            error = self.assertRaises(bench_errors.WorkloadError, server.check)
+                          bench_fakes.cpus('0')) as check:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+            error = self.assertRaises(bench_errors.WorkloadError, check)
         self.assertIn('status 3: the port is taken; its command is echo',
                       str(error))

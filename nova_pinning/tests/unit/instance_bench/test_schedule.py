@@ -67,19 +67,3 @@ class TestSchedule(unit_base.TestCase):
             {'one': 2 + 100, 'short': 2 + 10, 'beside others': 2 + 5 + 100,
              'two': 2 + 100 + 9 * 20},
             {unit.case.name: unit.seconds for unit in found})
-
-    def test_estimates_learn(self):
-        def unit(platform, seconds):
-            return schedule.CaseRound(
-                case=case('x', tenant(platform=platform)), round=1,
-                repetitions=(1,), seconds=seconds)
-
-        bare, guest = (unit(bench_model.PlatformName.BARE_METAL, 10),
-                       unit(bench_model.PlatformName.GUEST, 20))
-        estimate = schedule.TimeEstimate()
-        self.assertEqual(30, estimate.seconds(bare, guest))
-        estimate.learn(bare, 20)
-        self.assertEqual(60, estimate.seconds(bare, guest))
-        estimate.learn(guest, 100)
-        self.assertEqual(120, estimate.seconds(bare, guest))
-        self.assertEqual(0, estimate.seconds())

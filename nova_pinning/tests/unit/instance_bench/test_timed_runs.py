@@ -17,9 +17,16 @@ from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
 
 
-def runs(*times, name='one'):
-    return timed_runs.InstanceRuns(name=name, runs=tuple(
-        timed_runs.TimedRun(began, ended, '') for began, ended in times))
+def runs(*times):
+    return tuple(
+        timed_runs.TimedRun(began, ended, '') for began, ended in times)
+
+
+def counted(*instances, is_race=False):
+    """Of instances that are called 0, 1, and so on."""
+    found = timed_runs.counted({
+        str(number): own for number, own in enumerate(instances)}, is_race)
+    return list(found.values())
 
 
 def reading(time, offset, uncertainty):
@@ -153,8 +160,8 @@ class TestCounted(unit_base.TestCase):
 
     def test_while_all_run(self):
         one = runs((0, 4), (4, 8), (8, 12))
-        other = runs((1, 3), (3, 5), (5, 7), (7, 9), (9, 11), name='other')
-        found = timed_runs.counted((one, other), is_race=False)
+        other = runs((1, 3), (3, 5), (5, 7), (7, 9), (9, 11))
+        found = counted(one, other)
         # From 1, when the other has begun, to 11, when it is done.
         self.assertEqual([[4], [1, 3, 5, 7, 9]],
                          [[run.started for run in own] for own in found])
@@ -166,19 +173,18 @@ class TestCounted(unit_base.TestCase):
     @ddt.unpack
     def test_all_count(self, other, count):
         one = runs((0, 4), (4, 8))
-        self.assertEqual([2, count], [
-            len(own) for own in timed_runs.counted((one, other), False)])
+        self.assertEqual([2, count],
+                         [len(own) for own in counted(one, other)])
 
     def test_all_of_a_race(self):
-        found = timed_runs.counted((runs((0, 3)), runs((0, 5))), is_race=True)
+        found = counted(runs((0, 3)), runs((0, 5)), is_race=True)
         self.assertEqual([3, 5], [own[0].seconds for own in found])
 
     def test_none_that_counts(self):
-        one, other = runs((0, 9)), runs((1, 2), (2, 3), name='other')
         error = self.assertRaises(
-            bench_errors.WorkloadError, timed_runs.counted, (one, other),
-            False)
-        self.assertIn('one: no run of its command lies within the 2.0 s',
+            bench_errors.WorkloadError, counted, runs((0, 9)),
+            runs((1, 2), (2, 3)))
+        self.assertIn('0: no run of its command lies within the 2.0 s',
                       str(error))
         self.assertIn('--window', error.advice)
 
@@ -190,22 +196,22 @@ class TestCounted(unit_base.TestCase):
     def test_what_counts(self, drawn):
         """Each counted run has all others at work, up to a hundredth."""
         instances = []
-        for number, (first, lengths) in enumerate(drawn):
+        for first, lengths in drawn:
             times, at = [], float(first)
             for length in lengths:
                 times.append((at, at + length))
                 at += length
-            instances.append(runs(*times, name=str(number)))
+            instances.append(runs(*times))
         try:
-            found = timed_runs.counted(instances, False)
+            found = counted(*instances)
         except bench_errors.WorkloadError:
             found = ()
         for own in found:
             self.assertTrue(own)
             for run in own:
                 for other in instances:
-                    alone = (max(other.started - run.started, 0)
-                             + max(run.ended - other.ended, 0))
+                    alone = (max(other[0].started - run.started, 0)
+                             + max(run.ended - other[-1].ended, 0))
                     self.assertLessEqual(alone, 0.011 * run.seconds)
 
 
