@@ -177,6 +177,25 @@ def instance_cpus(
         for _number in range(tenant.count)) for tenant in tenants}
 
 
+def requests(case: bench_model.Case, layout: CpuLayout,
+             workloads: Mapping[str, bench_model.Workload],
+             ) -> tuple[platform_interface.InstanceRequest, ...]:
+    """The instances of a case.
+
+    :raises bench_errors.BenchError: if there is no room for them
+    """
+    cpus_of = instance_cpus(layout, [
+        tenant for tenant in case.tenants
+        if tenant.platform is not bench_model.PlatformName.NOVA])
+    return tuple(
+        platform_interface.InstanceRequest(
+            name=f'{tenant.name}-{number}', tenant=tenant,
+            instance_cpus=(cpus_of[tenant.name][number]
+                           if tenant.name in cpus_of else None),
+            workload=workloads[tenant.workload])
+        for tenant in case.tenants for number in range(tenant.count))
+
+
 def spare(layout: CpuLayout,
           places: Iterable[platform_interface.InstanceCpus]) -> cpuset.CpuSet:
     """Where what is not measured may run without disturbing instances.

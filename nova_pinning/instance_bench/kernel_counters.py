@@ -80,6 +80,13 @@ def add(first: Mapping[str, float],
             for name in {**first, **second}}
 
 
+def difference(before: Mapping[str, float],
+               after: Mapping[str, float]) -> dict[str, float]:
+    """How much counters went up; what ended unseen is not in them."""
+    return {name: max(value - before[name], 0.0)
+            for name, value in after.items() if name in before}
+
+
 def of_thread(tree: machine_files.Tree, path: str) -> dict[str, float]:
     """What one thread has counted; empty if it has ended.
 
@@ -201,9 +208,7 @@ def observed(tree: machine_files.Tree,
     before = steal(tree.text('/proc/stat') or '', cpus)
     with perf(cpus) as found:
         yield found
-    after = steal(tree.text('/proc/stat') or '', cpus)
-    for name in before.keys() & after:
-        found[name] = after[name] - before[name]
+    found |= difference(before, steal(tree.text('/proc/stat') or '', cpus))
 
 
 @contextlib.contextmanager

@@ -19,30 +19,28 @@ def bound(cpus: cpuset.CpuSet) -> Iterator[None]:
 
     So are programs that are started meanwhile. That it cannot be done is no
     reason not to measure.
+
+    :param cpus: none to leave them where they are
     """
     before: dict[int, cpuset.CpuSet] = {}
     own = os.sched_getaffinity(0)
     try:
-        _bind(cpus, before)
+        try:
+            for thread in _threads() if cpus else ():
+                with contextlib.suppress(ProcessLookupError):
+                    might = cpuset.CpuSet(os.sched_getaffinity(thread))
+                    before[thread] = might
+                    # Somebody may have bound it already, to fewer.
+                    os.sched_setaffinity(thread, might & cpus or cpus)
+        except OSError as error:
+            LOG.debug('What looks at instances cannot be bound to CPUs %s: '
+                      '%s', cpus, error.strerror)
         yield
     finally:
         for thread in _threads():
             with contextlib.suppress(OSError):
                 # One that was started meanwhile is as this one is.
                 os.sched_setaffinity(thread, before.get(thread, own))
-
-
-def _bind(cpus: cpuset.CpuSet, before: dict[int, cpuset.CpuSet]) -> None:
-    """:param before: is told where threads might run"""
-    try:
-        for thread in _threads():
-            with contextlib.suppress(ProcessLookupError):
-                before[thread] = cpuset.CpuSet(os.sched_getaffinity(thread))
-                # Somebody may have bound it already, to fewer.
-                os.sched_setaffinity(thread, before[thread] & cpus or cpus)
-    except OSError as error:
-        LOG.debug('What looks at instances cannot be bound to CPUs %s: %s',
-                  cpus, error.strerror)
 
 
 def _threads() -> list[int]:

@@ -17,6 +17,7 @@ from nova_pinning.document import line_log
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench import results_file
@@ -79,8 +80,8 @@ class ExperimentRunner:
         if not units:
             return RunTotals(measured=0, failed=0)
         names = sorted(frozenset().union(*(unit.platforms for unit in units)))
-        requests = [session.requests(unit.case, prepared.layout,
-                                     prepared.workloads) for unit in units]
+        requests = [cpu_layout.requests(unit.case, prepared.layout,
+                                        prepared.workloads) for unit in units]
         try:
             with contextlib.ExitStack() as stack:
                 platforms = self._enter(names, stack)

@@ -16,6 +16,7 @@ from nova_pinning.host import words
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import cpu_layout
+from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench import schedule
 from nova_pinning.instance_bench import timed_runs
@@ -37,8 +38,6 @@ _UTILISATION_SECONDS = 0.5
 #: How much longer than it takes threads are not looked at: with many
 #: instances it takes a tenth of a second and more.
 _COUNT_REST = 50
-#: What part of the time clocks may gain or lose without a word.
-_MOST_GAINED = 0.01
 # What starting a command takes beside what the way there and back does.
 _LEAD_SECONDS = 0.02
 _MOST_SAID = 500
@@ -49,7 +48,6 @@ _LOOP = """while (
 ) >/dev/null 2>{said}; do :; done
 tail -c {most} {said} >&2
 exit 1"""
-
 
 #: Sees that what runs beside a command still does; raises WorkloadError.
 Check = Callable[[], None]
@@ -64,7 +62,7 @@ class Edges:
     :param load: of the host, one minute's
     :param peer: runs a command of the shell on CPUs of the host
     :param bind: has the controller, which looks at instances, run on CPUs of
-        the host and on no others
+        the host and on no others; on any if there are none
     :param observe: watches CPUs of the host; what it gives is, when it is
         left, what they counted, by the names of
         :data:`bench_model.HOST_COUNTERS`
@@ -112,25 +110,6 @@ class _Command:
 
     def __str__(self) -> str:
         return f'{self.member.instance.name}: {self.text!r}'
-
-
-def requests(case: bench_model.Case, layout: cpu_layout.CpuLayout,
-             workloads: Mapping[str, bench_model.Workload],
-             ) -> tuple[platform_interface.InstanceRequest, ...]:
-    """The instances of a case.
-
-    :raises bench_errors.BenchError: if there is no room for them
-    """
-    cpus_of = cpu_layout.instance_cpus(layout, [
-        tenant for tenant in case.tenants
-        if tenant.platform is not bench_model.PlatformName.NOVA])
-    return tuple(
-        platform_interface.InstanceRequest(
-            name=f'{tenant.name}-{number}', tenant=tenant,
-            instance_cpus=(cpus_of[tenant.name][number]
-                           if tenant.name in cpus_of else None),
-            workload=workloads[tenant.workload])
-        for tenant in case.tenants for number in range(tenant.count))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,17 +244,17 @@ class CaseSession:
         lines = [timed_runs.ClockLine(*pair)
                  for pair in zip(clocks, clocks_after)]
         readings = self._readings(measured, outcomes, lines, [
-            _difference(*pair) for pair in zip(before, after)])
-        names = [member.instance.name for member in members]
+            kernel_counters.difference(*pair)
+            for pair in zip(before, after)])
         return bench_model.Measurement(
             factors=self.unit.case.factors, round=self.unit.round,
             repetition=number, started=started, load=load, readings=readings,
             affinities=watch.affinities,
             counters={**host_counters, **watch.counters},
             utilisation=tuple(watch.utilisation), flags=(
-                *_flags(watch.affinities, names),
-                *self._peer_flags(members),
-                *_clock_flags(measured, lines))), clocks_after
+                *watch.flags(), *self._peer_flags(members),
+                *(f'{member.instance.name}: {line.doubt}' for member, line
+                  in zip(measured, lines) if line.doubt))), clocks_after
 
     def _peer_flags(self, members: Sequence[_Member]) -> Iterator[str]:
         if not self._spare and any(member.workload.peer for member in members):
@@ -347,13 +326,10 @@ class CaseSession:
 
         :param watched: what is looked at meanwhile
         """
-        with contextlib.ExitStack() as stack:
-            jobs = []
-            for one in commands:
-                jobs.append(one.member.instance.start(one.script or one.text))
-            # What it has started by now is as it was without this.
-            if self._spare:
-                stack.enter_context(self.edges.bind(self._spare))
+        jobs = [one.member.instance.start(one.script or one.text)
+                for one in commands]
+        # What it has started by now is as it was without this.
+        with self.edges.bind(self._spare):
             watch = _Watch(self.edges, watched, self._cpus)
             return self._wait(commands, jobs, watch), watch
 
@@ -363,24 +339,25 @@ class CaseSession:
     ) -> list[platform_interface.CommandOutcome]:
         edges = self.edges
         begun = edges.monotonic()
-        ended: dict[int, platform_interface.CommandOutcome] = {}
+        outcomes: list[platform_interface.CommandOutcome | None] = [
+            None for _job in jobs]
         while True:
             looked = edges.monotonic()
-            for index, job in enumerate(jobs):
-                if index not in ended:
-                    outcome = job.poll()
-                    if outcome is not None:
-                        _check_status(commands[index], outcome)
-                        ended[index] = outcome
+            outcomes = [outcome or job.poll()
+                        for outcome, job in zip(outcomes, jobs)]
+            ended = [outcome for outcome in outcomes if outcome]
+            for one, outcome in zip(commands, outcomes):
+                if outcome and outcome.status:
+                    raise bench_errors.WorkloadError(
+                        f'{one} ended with status {outcome.status}: '
+                        f'{_said(outcome)}')
             if len(ended) == len(jobs):
-                return [ended[index] for index in range(len(jobs))]
+                return ended
             now = edges.monotonic()
             passed = now - begun
             if passed > self.deadline_seconds:
-                late = next(index for index in range(len(jobs))
-                            if index not in ended)
                 raise bench_errors.WorkloadError(
-                    f'{commands[late]} has not ended after '
+                    f'{commands[outcomes.index(None)]} has not ended after '
                     f'{self.deadline_seconds:g} s',
                     'give it less to do, or more time with --deadline')
             watch.look()
@@ -414,6 +391,18 @@ class _Watch:
     def affinities(self) -> tuple[bench_model.Affinity, ...]:
         """As several looks have found them: the widest of each."""
         return tuple(self._affinities.values())
+
+    def flags(self) -> Iterator[str]:
+        """What makes a measurement doubtful."""
+        for affinity in self.affinities:
+            if not affinity.is_in_force:
+                yield (f'{affinity.thread} might run on CPUs {affinity.seen} '
+                       f'and not on {affinity.asked} only')
+        known = {name.partition(': ')[0] for name in self._affinities}
+        for member in self._members:
+            if member.instance.name not in known:
+                yield (f'{member.instance.name}: where it ran could not be '
+                       'seen')
 
     @property
     def counters(self) -> dict[str, float]:
@@ -469,38 +458,8 @@ class _Watch:
                 seen=affinity.seen | before.seen if before else affinity.seen)
 
 
-def _flags(affinities: Sequence[bench_model.Affinity],
-           instances: Sequence[str]) -> Iterator[str]:
-    """What makes a measurement doubtful."""
-    for affinity in affinities:
-        if not affinity.is_in_force:
-            yield (f'{affinity.thread} might run on CPUs {affinity.seen} and '
-                   f'not on {affinity.asked} only')
-    known = {affinity.thread.partition(': ')[0] for affinity in affinities}
-    for name in instances:
-        if name not in known:
-            yield f'{name}: where it ran could not be seen'
-
-
 def _clocks(members: Sequence[_Member]) -> list[bench_model.ClockReading]:
     return [member.instance.clock() for member in members]
-
-
-def _clock_flags(measured: Sequence[_Member],
-                 lines: Sequence[timed_runs.ClockLine]) -> Iterator[str]:
-    """Clocks that went so wrong that how they did it matters."""
-    for member, line in zip(measured, lines):
-        if abs(line.gained_seconds) > _MOST_GAINED * line.seconds:
-            yield (f'{member.instance.name}: its clock gained '
-                   f'{line.gained_seconds:.1f} s in {line.seconds:.1f} s; its '
-                   'times are right if it did so evenly')
-
-
-def _difference(before: Mapping[str, float],
-                after: Mapping[str, float]) -> dict[str, float]:
-    """How much counters went up; what ended unseen is not in them."""
-    return {name: max(value - before[name], 0.0)
-            for name, value in after.items() if name in before}
 
 
 @contextlib.contextmanager
@@ -511,14 +470,6 @@ def _naming(member: _Member) -> Iterator[None]:
     except bench_errors.WorkloadError as error:
         raise bench_errors.WorkloadError(
             f'{member.instance.name}: {error}', error.advice) from None
-
-
-def _check_status(command: _Command,
-                  outcome: platform_interface.CommandOutcome) -> None:
-    if outcome.status:
-        raise bench_errors.WorkloadError(
-            f'{command} ended with status {outcome.status}: '
-            f'{_said(outcome)}')
 
 
 def _check_all(checks: Sequence[Check]) -> None:

@@ -22,6 +22,8 @@ MARK = '\x1e'
 #: The part of a run that may be outside the time in which all instances run,
 #: since no two clocks are read at once.
 MOST_OUTSIDE = 0.01
+# What part of the time clocks may gain or lose without a word.
+_MOST_GAINED = 0.01
 _CLOCK_ADVICE = 'let nothing set clocks while it is measured'
 
 _SCRIPT = r"""mark() {{ printf '\036%s\n' "$(date +%s%N)"; }}
@@ -77,6 +79,15 @@ class ClockLine:
     def seconds(self) -> float:
         """From one handshake to the other, by the controller's clock."""
         return self.last.middle - self.first.middle
+
+    @property
+    def doubt(self) -> str:
+        """That it went so wrong that how it did matters, '' if not."""
+        if abs(self.gained_seconds) <= _MOST_GAINED * self.seconds:
+            return ''
+        return (f'its clock gained {self.gained_seconds:.1f} s in '
+                f'{self.seconds:.1f} s; its times are right if it did so '
+                'evenly')
 
     def outside(self, inside: float) -> float:
         """What the controller's clock showed.

@@ -145,7 +145,7 @@ class World:
     @contextlib.contextmanager
     def bind(self, cpus):
         self.step('bind')
-        self.bound.append(cpus)
+        self.bound += [cpus] if cpus else []
         yield
         self.step('unbind')
 

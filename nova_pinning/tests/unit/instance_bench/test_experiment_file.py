@@ -16,7 +16,6 @@ from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import experiment_file
-from nova_pinning.instance_bench import session
 from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.tests.unit.host.check import fact_samples
 from nova_pinning.tests.unit.instance_bench import bench_fakes
@@ -491,8 +490,8 @@ class TestShipped(unit_base.TestCase):
         for case in found.cases:
             if case.skipped:
                 continue
-            requests = session.requests(case, prepared.layout,
-                                        prepared.workloads)
+            requests = cpu_layout.requests(case, prepared.layout,
+                                           prepared.workloads)
             self._check(case, requests)
 
     def _check(self, case, requests):

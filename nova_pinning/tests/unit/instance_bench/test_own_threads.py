@@ -56,6 +56,11 @@ class BoundTestCase(unit_base.TestCase):
         self.assertIn('CPUs 4095', logs.output[0])
         self.assert_on(self.before, self.other)
 
+    def test_no_cpus(self):
+        with own_threads.bound(cpuset.CpuSet()):
+            self.assert_on(self.before, self.other)
+        self.assert_on(self.before, self.other)
+
     def test_whoever_was_bound_is_no_wider(self):
         os.sched_setaffinity(0, {self.cpu})
         with own_threads.bound(cpuset.CpuSet(self.before)):
