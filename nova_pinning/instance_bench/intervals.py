@@ -25,6 +25,10 @@ CONFIDENCE = 0.95
 _VAGUE = 100
 # Of one value to another, below which they differ by rounding only.
 _ROUNDING = 1e-12
+# Tukey's fences, in quartile distances beyond the quartiles.
+_FENCE = 1.5
+# Values below which quartiles say nothing.
+_LEAST_FENCED = 4
 # Of logarithms; beyond it numbers have no room.
 _MOST_REACH = 700.0
 
@@ -226,3 +230,66 @@ def _reach(samples: Sequence[Sample], statistic: Statistic, is_positive: bool,
     # From the upper end, where nothing is lost to rounding.
     return float(stats.t.isf((1 - confidence) / 2, freedom)
                  ) * math.sqrt(variance)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FigureEstimate:
+    """What a sample says; the unit is the figure's.
+
+    :param interval: of the mean, with 95% confidence
+    :param variation: coefficient of variation, deviation by mean
+    :param outliers: values outside Tukey's fences; they count like all
+        others
+    """
+
+    sample: Sample
+    interval: Interval
+    variation: Interval
+    outliers: tuple[float, ...]
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return self.sample.values
+
+    @property
+    def count(self) -> int:
+        return len(self.sample.values)
+
+    @property
+    def mean(self) -> float:
+        return self.interval.value
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation, nan of a single value."""
+        return self.variation.value * abs(self.mean)
+
+    @property
+    def minimum(self) -> float:
+        return min(self.sample.values)
+
+    @property
+    def maximum(self) -> float:
+        return max(self.sample.values)
+
+
+def estimate(sample: Sample) -> FigureEstimate:
+    """The mean of at least one value, and its spread."""
+    least = min(sample.values)
+    level = interval([sample], mean, is_positive=least > 0)
+    if least == 0:
+        # There are no logarithms of zeros, but nothing is below either.
+        level = dataclasses.replace(level, low=max(level.low, 0.0))
+    return FigureEstimate(
+        sample=sample, interval=level, outliers=outliers(sample.values),
+        variation=interval([sample], variation, is_positive=True))
+
+
+def outliers(values: Sequence[float]) -> tuple[float, ...]:
+    """Values beyond Tukey's fences, in the order in which they came."""
+    if len(values) < _LEAST_FENCED:
+        return ()
+    lower, _median, upper = statistics.quantiles(values, method='inclusive')
+    reach = _FENCE * (upper - lower)
+    return tuple(value for value in values
+                 if not lower - reach <= value <= upper + reach)

@@ -116,14 +116,16 @@ def slowdown_pairs(
     not. Above 1 the floating one is slowed more.
     """
     for floating, pinned in pinning_pairs(summary):
-        rows = [(row, statistics.quiet_row(summary, row))
-                for row in (floating, pinned)]
-        alone = [quiet.estimate.sample for _row, quiet in rows
-                 if quiet is not None]
+        beside = [floating, pinned]
+        alone = [quiet for row in beside
+                 if (quiet := statistics.quiet_row(summary, row)) is not None]
         if len(alone) == 2 and floating.has_neighbours:
-            ratio = statistics.slowdown_ratio(
-                (floating.estimate.sample, pinned.estimate.sample),
-                (alone[0], alone[1]), pinned.figure.better)
+            if pinned.figure.better is bench_model.Better.HIGHER:
+                beside, alone = alone, beside
+            ratio = intervals.interval([
+                row.estimate.sample for pair in zip(beside, alone)
+                for row in pair], intervals.ratio_of_ratios,
+                is_positive=True, is_paired=True)
             yield pinned, floating, ratio.stretched(summary.stretch)
 
 

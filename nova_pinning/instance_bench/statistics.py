@@ -19,12 +19,8 @@ from typing import Any
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
 
-# Tukey's fences, in quartile distances beyond the quartiles.
-_FENCE = 1.5
 #: Tables whose cases differ by the workload.
 COMPARES_WORKLOADS = ('mutex', 'multitask')
-# Values below which quartiles say nothing.
-_LEAST_FENCED = 4
 # Percentiles, and values beyond one that it takes to be more than the largest.
 _PERCENTILE = re.compile(r'p(\d+(?:_\d+)?)')
 _LEAST_BEYOND = 10
@@ -32,72 +28,6 @@ _LEAST_BEYOND = 10
 _SAMPLES = 'samples'
 # Sizes that a line needs, lest it go through all points whatever they are.
 _LEAST_SIZES = 3
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class FigureEstimate:
-    """What a sample says; the unit is the figure's.
-
-    :param interval: of the mean, with 95% confidence
-    :param variation: coefficient of variation, deviation by mean
-    :param outliers: values outside Tukey's fences; they count like all
-        others
-    """
-
-    sample: intervals.Sample
-    interval: intervals.Interval
-    variation: intervals.Interval
-    outliers: tuple[float, ...]
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        return self.sample.values
-
-    @property
-    def count(self) -> int:
-        return len(self.sample.values)
-
-    @property
-    def mean(self) -> float:
-        return self.interval.value
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation, nan of a single value."""
-        return self.variation.value * abs(self.mean)
-
-    @property
-    def minimum(self) -> float:
-        return min(self.sample.values)
-
-    @property
-    def maximum(self) -> float:
-        return max(self.sample.values)
-
-
-def estimate(sample: intervals.Sample) -> FigureEstimate:
-    """The mean of at least one value, and its spread."""
-    least = min(sample.values)
-    mean = intervals.interval([sample], intervals.mean, is_positive=least > 0)
-    if least == 0:
-        # There are no logarithms of zeros, but nothing is below either.
-        mean = dataclasses.replace(mean, low=max(mean.low, 0.0))
-    return FigureEstimate(
-        sample=sample, interval=mean, outliers=outliers(sample.values),
-        variation=intervals.interval([sample], intervals.variation,
-                                     is_positive=True))
-
-
-def outliers(values: Sequence[float]) -> tuple[float, ...]:
-    """Values beyond Tukey's fences, in the order in which they came."""
-    if len(values) < _LEAST_FENCED:
-        return ()
-    import numpy
-
-    lower, upper = map(float, numpy.quantile(values, (0.25, 0.75)))
-    reach = _FENCE * (upper - lower)
-    return tuple(value for value in values
-                 if not lower - reach <= value <= upper + reach)
 
 
 def ratio(sample: intervals.Sample, baseline: intervals.Sample,
@@ -114,25 +44,6 @@ def ratio(sample: intervals.Sample, baseline: intervals.Sample,
         pair.reverse()
     return intervals.interval(pair, intervals.ratio, is_positive=True,
                               confidence=confidence, is_paired=is_paired)
-
-
-def slowdown_ratio(
-        beside: tuple[intervals.Sample, intervals.Sample],
-        alone: tuple[intervals.Sample, intervals.Sample],
-        better: bench_model.Better = bench_model.Better.LOWER,
-) -> intervals.Interval:
-    """What slows one by what slows another: above 1 the first loses more.
-
-    All four samples are of the same rounds.
-
-    :param beside: the one's among neighbours, and the other's
-    :param alone: theirs without
-    """
-    pairs = [beside[0], alone[0], beside[1], alone[1]]
-    if better is bench_model.Better.HIGHER:
-        pairs = [alone[0], beside[0], alone[1], beside[1]]
-    return intervals.interval(pairs, intervals.ratio_of_ratios,
-                              is_positive=True, is_paired=True)
 
 
 def variation_ratio(sample: intervals.Sample,
@@ -161,7 +72,7 @@ class FigureRow:
     case: bench_model.Case
     tenant: bench_model.Tenant
     figure: bench_model.WorkloadFigure
-    estimate: FigureEstimate
+    estimate: intervals.FigureEstimate
     baseline: str = ''
     overhead: intervals.Interval | None = None
     quiet: str = ''
@@ -243,7 +154,7 @@ def summarise(results: bench_model.Results,
                                           _SAMPLES)):
                     rows.append(FigureRow(
                         case=case, tenant=tenant, figure=figure,
-                        estimate=estimate(sample),
+                        estimate=intervals.estimate(sample),
                         flagged=sum(bool(measurement.flags)
                                     for measurement in measurements)))
     return RunSummary(results=results, stretch=stretch, rows=tuple(
@@ -493,7 +404,7 @@ class Finish:
 
     heavy: FigureRow
     light: FigureRow
-    ratio: FigureEstimate
+    ratio: intervals.FigureEstimate
 
     @property
     def case(self) -> bench_model.Case:
@@ -518,7 +429,7 @@ def finishes(summary: RunSummary) -> tuple[Finish, ...]:
             continue
         sample = _paired(measured[heavy.case.key], heavy, light)
         if sample is not None:
-            found = estimate(sample)
+            found = intervals.estimate(sample)
             pairs.append(Finish(
                 heavy=heavy, light=light, ratio=dataclasses.replace(
                     found,

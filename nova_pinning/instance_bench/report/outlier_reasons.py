@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import row_pairs
@@ -42,7 +43,7 @@ def table(summary: statistics.RunSummary) -> run_tables.ReportTable | None:
     """Values beyond Tukey's fences, each with what was unusual."""
     rows = []
     for row, runs in _runs(summary):
-        outliers = set(statistics.outliers([run.value for run in runs]))
+        outliers = set(intervals.outliers([run.value for run in runs]))
         usual = [run for run in runs if run.value not in outliers]
         for run in runs:
             if run.value in outliers:

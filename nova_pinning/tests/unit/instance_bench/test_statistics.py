@@ -28,7 +28,7 @@ def _repetition(number, *values):
 
 
 def _estimate(values):
-    return statistics.estimate(report_scenes.sample(values))
+    return intervals.estimate(report_scenes.sample(values))
 
 
 class EstimateTest(unit_base.TestCase):
@@ -69,7 +69,7 @@ class EstimateTest(unit_base.TestCase):
         self.assertAlmostEqual(oracle.fmean(values), found.mean)
 
     def test_few_values_have_no_outliers(self):
-        self.assertEqual((), statistics.outliers([1, 1, 100]))
+        self.assertEqual((), intervals.outliers([1, 1, 100]))
 
 
 class RatioTest(unit_base.TestCase):
