@@ -135,8 +135,7 @@ def _why_none(about: str, directory: str,
     text = (f'nova-scheduler on {hosts} remembers no refusal of {about}: '
             f'its records go back to {since}')
     if forgotten:
-        text += (f', of which the oldest {forgotten:,} are forgotten '
-                 '([pinning] refusals_kept)')
+        text += f', of which the oldest {forgotten:,} are forgotten'
     return text + '; the scheduler of another controller may know more'
 
 

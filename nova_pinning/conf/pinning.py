@@ -162,15 +162,6 @@ customers do.
 How often those files are written, if anything has changed. Lower it where
 what reads them does so more often.
 """),
-    cfg.IntOpt(
-        'refusals_kept',
-        default=200,
-        min=0,
-        max=100000,
-        help="""
-How many of the requests that found no host each process remembers. Raise it
-where they are asked about later than they are forgotten.
-"""),
 ]
 
 traits_opts = [
@@ -209,19 +200,6 @@ An hour outlasts an upgrade of Placement, and few hosts change their class
 in that time. Lower it if hosts often do; set it to 0 if an outage must never
 stop dedicated guests.
 """),
-    cfg.FloatOpt(
-        'traits_first_wait_seconds',
-        default=5.0,
-        min=0.0,
-        max=30.0,
-        help="""
-How long the first requests of a nova-scheduler process may wait for the first
-read of the traits to end, counted from the very first of them. Afterwards no
-request waits: not even if that read still goes on, or failed.
-
-Raise it if the first requests after a start find the traits not read yet;
-set it to 0 so that no request ever waits.
-"""),
 ]
 
 weigher_opts = [
@@ -258,19 +236,6 @@ default 1; sizes count by their vCPUs). For example::
 
 If unset, the mix is that of the most recent requests. Set it where the sizes
 on sale are known, or several schedulers should decide alike.
-"""),
-    cfg.IntOpt(
-        'fragmentation_recent_requests',
-        default=256,
-        min=1,
-        max=100000,
-        help="""
-How many of the instances asked for lately make up the mix if
-``fragmentation_mix`` is not set. Each counts once, however many are asked for
-in one request and however often it is moved or tried again. Each
-nova-scheduler process counts its own.
-
-Lower it where what customers ask for changes within hours.
 """),
     cfg.FloatOpt(
         'cache_locality_weight_multiplier',

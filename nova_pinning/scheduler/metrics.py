@@ -52,7 +52,7 @@ def _make() -> metrics_recorder.MetricsRecorder:
         from nova_pinning.scheduler import metrics_writer
         return metrics_writer.WritingRecorder(
             options.metrics_directory, options.metrics_interval_seconds,
-            options.refusals_kept, _self_test_passed)
+            _self_test_passed)
     except Exception:
         LOG.exception('Neither metrics nor refusals are kept')
     return metrics_recorder.MetricsRecorder()

@@ -45,6 +45,8 @@ _SIDES = frozenset({'nova', 'ours'})
 _OTHER = 'other'
 #: Kinds of errors that are told apart, so that there is an end to them.
 _MAX_ERROR_KINDS = 100
+#: How many requests that found no host each process remembers.
+REFUSALS_KEPT = 200
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -138,12 +140,10 @@ class WritingRecorder(metrics_recorder.MetricsRecorder):
 
     :param directory: that all processes share
     :param interval_seconds: between two writes
-    :param refusals_kept: how many requests without a host are remembered
     :param self_test_passed: what is known of it so far
     """
 
     def __init__(self, directory: str, interval_seconds: float,
-                 refusals_kept: int,
                  self_test_passed: bool | None = None) -> None:
         self.self_test_passed = self_test_passed
         self._has_complained = False
@@ -176,7 +176,7 @@ class WritingRecorder(metrics_recorder.MetricsRecorder):
         self._held_back = children('hosts_held_back_total')
         self._differed = children('hosts_differed_total')
         self._errors = children('errors_total')
-        self._ring = record.RefusalRing(refusals_kept)
+        self._ring = record.RefusalRing(REFUSALS_KEPT)
         self._writer = metrics_files.ProcessFilesWriter(
             directory, interval_seconds, {
                 metrics_files.PROM: metrics_files.FileContent(

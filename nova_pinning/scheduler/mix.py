@@ -15,7 +15,6 @@ import threading
 
 from oslo_config import cfg
 
-from nova_pinning import conf
 from nova_pinning import fit
 from nova_pinning import model
 
@@ -35,7 +34,8 @@ _MAX_WEIGHT = 1e15
 _KEYS = {'vcpus', 'memory_mib', 'thread_policy', 'page_size_kib', 'cells',
          'weight'}
 
-CONF = conf.CONF
+#: How many of the instances asked for lately make up the mix of recent ones.
+RECENT_INSTANCES = 256
 
 Mix = tuple[tuple[fit.Size, float], ...]
 
@@ -87,7 +87,7 @@ def recent() -> RecentMix:
     global _recent
     with _making:
         if _recent is None:
-            _recent = RecentMix(CONF.pinning.fragmentation_recent_requests)
+            _recent = RecentMix(RECENT_INSTANCES)
         return _recent
 
 

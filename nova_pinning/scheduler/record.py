@@ -124,7 +124,7 @@ class ProcessRecord:
     :param host: where it runs or ran
     :param process: its pid
     :param since: when it began to remember, ISO 8601 in UTC
-    :param limit: how many requests it remembers, ``[pinning] refusals_kept``
+    :param limit: how many requests it remembers
     :param forgotten: how many are forgotten since
     :param refusals: the others, the last one last
     """

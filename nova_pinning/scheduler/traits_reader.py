@@ -6,7 +6,7 @@ schedules reads which providers carry CUSTOM_PINNING_ traits, one query a
 trait however many hosts there are, and all filters and weighers look at what
 it read last. While a request is scheduled nothing is asked of Placement;
 only those that come before the first read has ended wait for it, and none
-longer than ``[pinning] traits_first_wait_seconds`` after the first of them.
+longer than ``FIRST_WAIT_SECONDS`` after the first of them.
 
 Where none ever went well, a request is a reason to try again at once: it got
 as far as a filter because Placement has just answered nova about it.
@@ -37,6 +37,10 @@ from nova_pinning.placement import provider_reader
 
 CONF = conf.CONF
 LOG = logging.getLogger(__name__)
+
+#: How long the first requests of a process may wait for the first read to
+#: end, counted from the very first of them.
+FIRST_WAIT_SECONDS = 5.0
 
 #: How long to wait for an answer where [placement] does not say: a slow
 #: Placement still serves, one that hangs is noticed.
@@ -103,7 +107,10 @@ _NOTHING = TraitsView()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TraitsSettings:
-    """The options of group [pinning] by the same names, without traits_."""
+    """How often traits are read, how old they may be, how long is waited.
+
+    The first two are options of group [pinning], with traits_ in front.
+    """
 
     refresh_seconds: float
     max_age_seconds: float
@@ -354,7 +361,7 @@ def _started() -> TraitsReader | None:
             reader = TraitsReader(connect, TraitsSettings(
                 options.traits_refresh_seconds,
                 options.traits_max_age_seconds,
-                options.traits_first_wait_seconds), listen=_listener)
+                FIRST_WAIT_SECONDS), listen=_listener)
             reader.start()
             _reader = reader
         return _reader

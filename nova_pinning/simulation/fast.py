@@ -109,7 +109,7 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
         #: () for that of the recent requests
         self._configured_mix = mix.configured_mix(options.fragmentation_mix)
         self._looks_at_l3 = looks_at_l3
-        self._recent = mix.RecentMix(options.fragmentation_recent_requests)
+        self._recent = mix.RecentMix(mix.RECENT_INSTANCES)
         #: Sizes that stranded CPUs were ever calculated for, numbered.
         self._sizes: dict[fit.Size, int] = {}
         #: Shares of sizes, these by number.

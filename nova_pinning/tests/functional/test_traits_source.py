@@ -329,7 +329,8 @@ class TestTrouble(TestCase):
         self.assert_log('Traits of hosts can be read from Placement again')
 
     def test_answers_take_long_from_the_start(self):
-        self.configure(traits_first_wait_seconds=0.5)
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_pinning.scheduler.traits_reader.FIRST_WAIT_SECONDS', 0.5))
         self.door.is_open.clear()
 
         self.assert_active([self.boot('dedicated')])
@@ -378,7 +379,7 @@ conf.register_opts(loading.get_auth_plugin_conf_options('admin_token'),
 for name, value in (('auth_type', 'admin_token'), ('token', 'admin'),
                     ('endpoint', sys.argv[1]), ('timeout', 2)):
     conf.set_override(name, value, 'placement')
-conf.set_override('traits_first_wait_seconds', 0.2, 'pinning')
+traits_reader.FIRST_WAIT_SECONDS = 0.2
 start = time.monotonic()
 first = traits_reader.view().stale
 waited = time.monotonic() - start

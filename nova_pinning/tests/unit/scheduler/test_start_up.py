@@ -44,11 +44,9 @@ class TestOptions(unit_base.TestCase):
                 'check_nova_claim = si', 'nova_claim_max_seconds = -1',
                 'prefer_exclusive_l3 = perhaps', 'mode = look',
                 'request_budget_seconds = nan', 'traits_max_age_seconds = 1h',
-                'traits_first_wait_seconds = nan',
                 'fragmentation_weight_multiplier = abc',
                 'fragmentation_weight_multiplier = nan',
-                'cache_locality_weight_multiplier = inf',
-                'fragmentation_recent_requests = 0'):
+                'cache_locality_weight_multiplier = inf'):
             self._read_file(line)
             for kind in _KINDS:
                 error = self.assertRaises(ValueError, kind)

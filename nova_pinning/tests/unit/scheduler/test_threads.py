@@ -17,6 +17,7 @@ import sys
 import threading
 from unittest import mock
 
+import fixtures
 import hypothesis
 from hypothesis import strategies
 
@@ -511,7 +512,8 @@ class TestMix(_TestCase):
         self.assertEqual([5 * THREADS], list(counts.values()))
 
     def test_more_than_are_remembered(self):
-        self.set_option('fragmentation_recent_requests', 7)
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_pinning.scheduler.mix.RECENT_INSTANCES', 7))
         scheduler = _scheduler()
 
         def serve(number):

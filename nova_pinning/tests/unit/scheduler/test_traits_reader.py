@@ -582,9 +582,8 @@ class TestProcess(unit_base.TestCase):
 
     def test_options(self):
         self.set_option('traits_max_age_seconds', 240)
-        self.set_option('traits_first_wait_seconds', 7)
         traits_reader.view()
-        self.assertEqual(traits_reader.TraitsSettings(60, 240, 7),
+        self.assertEqual(traits_reader.TraitsSettings(60, 240, 5.0),
                          traits_reader._reader._settings)
 
     def test_refresh(self):

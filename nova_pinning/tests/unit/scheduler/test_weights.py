@@ -6,6 +6,7 @@ import pathlib
 from unittest import mock
 import uuid
 
+import fixtures
 from nova import objects
 from nova.scheduler import weights as nova_weights
 
@@ -303,7 +304,8 @@ class TestRecentMix(WithoutFreeCpus):
         self.assertEqual(mix.recent().mix(), requests.read(moved).recent_mix)
 
     def test_forgets(self):
-        self.set_option('fragmentation_recent_requests', 2)
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_pinning.scheduler.mix.RECENT_INSTANCES', 2))
         weigher = weights.FragmentationWeigher()
         for spec in (_spec((6, 1)), _spec((2, 1))):
             self._weight(weigher, spec)

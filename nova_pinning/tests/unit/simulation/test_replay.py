@@ -40,8 +40,7 @@ OTHERS = (
                  'thread_policy': 'require'}]}),
     scheduler_configuration.SchedulerConfiguration(
         name='careless', multipliers={'FragmentationWeigher': 5.0},
-        pinning={'fragmentation_recent_requests': 5,
-                 'unknown_host_class': 'refuse',
+        pinning={'unknown_host_class': 'refuse',
                  'nova_claim_max_seconds': 1e-5}),
 )
 CONFIGURATIONS = (*scheduler_configuration.NAMED.values(), *OTHERS)
