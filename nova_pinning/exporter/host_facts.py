@@ -18,24 +18,41 @@ OTHER = 'other'
 
 
 class FleetFact(enum.Enum):
-    """What is summed, with the labels that it has in :data:`FactSums`."""
+    """What is summed, as a metric: its name, its help and its labels.
 
-    #: class of hosts; enabled or disabled
-    HOSTS = enum.auto()
-    #: class of hosts, class of guests
-    GUESTS = enum.auto()
-    #: flavor
-    FLAVOR_GUESTS = enum.auto()
-    #: class of hosts, for these five
-    DEDICATED_CPUS = enum.auto()
-    PINNED_CPUS = enum.auto()
-    SHARED_CPUS = enum.auto()
-    FLOATING_VCPUS = enum.auto()
-    MEMORY_BYTES = enum.auto()
-    GUEST_MEMORY_BYTES = enum.auto()
-    #: class of hosts, page size in KiB
-    PAGE_BYTES = enum.auto()
-    USED_PAGE_BYTES = enum.auto()
+    Labels come in the order that they have in :data:`FactSums`.
+    """
+
+    def __init__(self, metric: str, help_text: str, *labels: str) -> None:
+        self.metric = metric
+        self.help_text = help_text
+        self.labels = labels
+
+    HOSTS = (
+        'hosts', 'Hosts, by class and whether nova-scheduler may choose them',
+        'class', 'state')
+    GUESTS = (
+        'guests', 'Guests, by the class of their host and their own; where '
+        'the two differ the hosts are not kept apart', 'class', 'guest_class')
+    FLAVOR_GUESTS = (
+        'flavor_guests', 'Guests by flavor; other for flavors that are not '
+        'counted', 'flavor')
+    DEDICATED_CPUS = (
+        'dedicated_cpus', 'CPUs that pinned guests can have', 'class')
+    PINNED_CPUS = 'pinned_cpus', 'CPUs that guests are pinned to', 'class'
+    SHARED_CPUS = 'shared_cpus', 'CPUs that floating guests share', 'class'
+    FLOATING_VCPUS = (
+        'floating_vcpus', 'vCPUs of guests that float over shared CPUs',
+        'class')
+    MEMORY_BYTES = (
+        'memory_bytes', 'Memory of hosts in all NUMA cells', 'class')
+    GUEST_MEMORY_BYTES = (
+        'guest_memory_bytes', 'Memory that guests were sold', 'class')
+    PAGE_BYTES = (
+        'page_bytes', 'Memory in pages of a size', 'class', 'page_size_kib')
+    USED_PAGE_BYTES = (
+        'used_page_bytes', 'Memory in pages of a size that guests with page '
+        'size or NUMA cells have', 'class', 'page_size_kib')
 
 
 #: Sums by fact and labels: ``{(FleetFact.HOSTS, 'dedicated', 'enabled'): 4}``
@@ -97,10 +114,9 @@ def zeros(flavors: Collection[str]) -> FactSums:
             facts[FleetFact.HOSTS, name, state] = 0
         for guest_class in hostclass.HostClass:
             facts[FleetFact.GUESTS, name, str(guest_class)] = 0
-        for fact in (FleetFact.DEDICATED_CPUS, FleetFact.PINNED_CPUS,
-                     FleetFact.SHARED_CPUS, FleetFact.FLOATING_VCPUS,
-                     FleetFact.MEMORY_BYTES, FleetFact.GUEST_MEMORY_BYTES):
-            facts[fact, name] = 0
+        for fact in FleetFact:
+            if fact.labels == ('class',):
+                facts[fact, name] = 0
     for flavor in (*flavors, OTHER):
         facts[FleetFact.FLAVOR_GUESTS, flavor] = 0
     return facts

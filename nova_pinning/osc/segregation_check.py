@@ -68,7 +68,7 @@ class CheckSegregation(base.CloudCommand):
                             'from live-migrating them')
         parser.add_argument('--jobs', metavar='N',
                             type=common_options.number(1, _MOST_JOBS),
-                            default=audit_run.JOBS,
+                            default=audited.JOBS,
                             help='requests that are made at once, up to '
                             f'{_MOST_JOBS} (default: %(default)s)')
         checking.add_options(parser)
@@ -78,7 +78,7 @@ class CheckSegregation(base.CloudCommand):
 
     def _check(self, parsed_args: argparse.Namespace) -> report.CheckReport:
         scheduler_arguments = common_options.nova_arguments(parsed_args)
-        settings = audit_run.AuditSettings(
+        settings = audited.AuditSettings(
             hosts=frozenset(parsed_args.names),
             descriptions={
                 host.name: host

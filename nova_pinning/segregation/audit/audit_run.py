@@ -23,8 +23,6 @@ import os_traits
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning import errors
-from nova_pinning.host import host_model
-from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
 from nova_pinning.segregation.audit import aggregates
@@ -39,7 +37,6 @@ from nova_pinning.segregation.audit import servers
 from nova_pinning.segregation import class_change
 from nova_pinning.segregation import segregation_cloud
 from nova_pinning.segregation import segregation_model
-from nova_pinning.upgrade import known_hits
 
 #: All rules, by code, in the order in which what they find is best put right:
 #: flavors require a trait once hosts have it, and servers are moved once it is
@@ -57,8 +54,6 @@ RULES: check_rule.Registry[audited.AuditedCloud] = check_rule.Registry(
         'S7': 'The order of NUMA cells',
         'S8': 'nova-scheduler'})
 
-#: Requests under way at once, unless said.
-JOBS = 8
 # Hosts that are read ahead of the one whose turn it is, for each job.
 _AHEAD = 4
 
@@ -70,32 +65,6 @@ Place = tuple[hostclass.HostClass | None, hostclass.HostClass | None]
 #: Hands on what is done as it is, and may tell people of it; called with the
 #: number of hosts that there are to do.
 Progress = Callable[[Iterator['_SeenHost'], int], Iterator['_SeenHost']]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class AuditSettings:
-    """What an audit goes by besides the cloud.
-
-    :param hosts: names of the compute services that are audited, with their
-        servers; empty for the whole cloud, with its flavors and aggregates
-    :param descriptions: host files by the name of the compute service
-    :param configs: what provider.yaml files say, likewise
-    :param emulator_cpus: VCPUs that a dedicated host may have for emulator
-        threads where no host file tells; None if nobody said
-    :param jobs: requests that may be under way at once
-    :param scheduler: what nova-scheduler's own nova.conf says
-    :param known: the defects of the hosts' nova, which no API tells
-    """
-
-    hosts: frozenset[str] = frozenset()
-    descriptions: Mapping[str, host_model.HostDescription] = (
-        dataclasses.field(default_factory=dict))
-    configs: Mapping[str, tuple[provider_config.ProviderEntry, ...]] = (
-        dataclasses.field(default_factory=dict))
-    emulator_cpus: int | None = None
-    jobs: int = JOBS
-    scheduler: audited.SchedulerOptions = audited.SchedulerOptions()
-    known: known_hits.KnownDefects = known_hits.KnownDefects()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -159,7 +128,7 @@ class _Look:
 
 
 def run_audit(cloud: segregation_cloud.SegregationCloud,
-              settings: AuditSettings = AuditSettings(),
+              settings: audited.AuditSettings = audited.AuditSettings(),
               progress: Progress = lambda done, total: done) -> Audit:
     """Look for all that keeps shared and dedicated from being kept apart.
 
@@ -205,17 +174,16 @@ def _again(first: _Look) -> _Scope:
                   first.view.inventories)
 
 
-def _look(cloud: segregation_cloud.SegregationCloud, settings: AuditSettings,
-          scope: _Scope, progress: Progress) -> _Look:
+def _look(cloud: segregation_cloud.SegregationCloud,
+          settings: audited.AuditSettings, scope: _Scope,
+          progress: Progress) -> _Look:
     """See what there is, and what is wrong with it."""
     aggregates_seen = cloud.aggregates()
     hosts_seen = cloud.hosts()
     class_change.find_hosts(settings.hosts, hosts_seen)
     view = audited.AuditedCloud(
         hosts=hosts_seen, aggregates=aggregates_seen,
-        flavors=cloud.flavors(), descriptions=settings.descriptions,
-        configs=settings.configs, emulator_cpus=settings.emulator_cpus,
-        scheduler=settings.scheduler,
+        flavors=cloud.flavors(), settings=settings,
         known_traits=frozenset(cloud.placement.known_traits(
             os_traits.CUSTOM_NAMESPACE, is_used=False)))
     isolating = [aggregate for aggregate in aggregates_seen
@@ -231,8 +199,7 @@ def _look(cloud: segregation_cloud.SegregationCloud, settings: AuditSettings,
             (aggregate.uuid for aggregate in isolating),
             pool.map(cloud.members, isolating), strict=True))
         for seen in progress(_ahead(
-                pool, functools.partial(
-                    _see, cloud, view, scope, settings.known), read,
+                pool, functools.partial(_see, cloud, view, scope), read,
                 settings.jobs * _AHEAD), len(read)):
             if seen.inventories is not None:
                 inventories_seen[seen.provider] = seen.inventories
@@ -263,7 +230,6 @@ def _ahead(pool: futures.Executor, function: Callable[[_Item], _Result],
 
 def _see(cloud: segregation_cloud.SegregationCloud,
          view: audited.AuditedCloud, scope: _Scope,
-         known: known_hits.KnownDefects,
          host: segregation_model.MarkedHost) -> _SeenHost:
     """Look at one host."""
     host_class = view.classes[host.provider]
@@ -278,7 +244,8 @@ def _see(cloud: segregation_cloud.SegregationCloud,
         if servers.has_to_be_settled(server, host_class, has_pcpu):
             server = class_change.with_settled_class(cloud, server)
         counted[host_class, server.host_class] += 1
-        findings += servers.findings(server, host_class, is_unclear, known)
+        findings += servers.findings(server, host_class, is_unclear,
+                                     view.settings.known)
     return _SeenHost(host.provider, inventories_seen, counted, tuple(findings))
 
 

@@ -14,7 +14,10 @@ from nova_pinning.model import hostclass
 from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation import segregation_model
+from nova_pinning.upgrade import known_hits
 
+#: Requests under way at once, unless said.
+JOBS = 8
 #: VCPUs that dedicated hosts may have where flavors share emulator threads,
 #: unless said.
 EMULATOR_CPUS = 8
@@ -45,6 +48,32 @@ class SchedulerOptions:
     observes: bool = False
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """What an audit goes by besides the cloud.
+
+    :param hosts: names of the compute services that are audited, with their
+        servers; empty for the whole cloud, with its flavors and aggregates
+    :param descriptions: host files by the name of the compute service
+    :param configs: what provider.yaml files say, likewise
+    :param emulator_cpus: VCPUs that a dedicated host may have for emulator
+        threads where no host file tells; None if nobody said
+    :param jobs: requests that may be under way at once
+    :param scheduler: what nova-scheduler's own nova.conf says
+    :param known: the defects of the hosts' nova, which no API tells
+    """
+
+    hosts: frozenset[str] = frozenset()
+    descriptions: Mapping[str, host_model.HostDescription] = (
+        dataclasses.field(default_factory=dict))
+    configs: Mapping[str, tuple[provider_config.ProviderEntry, ...]] = (
+        dataclasses.field(default_factory=dict))
+    emulator_cpus: int | None = None
+    jobs: int = JOBS
+    scheduler: SchedulerOptions = SchedulerOptions()
+    known: known_hits.KnownDefects = known_hits.KnownDefects()
+
+
 # No slots: what is worked out of it is kept.
 @dataclasses.dataclass(frozen=True)
 class AuditedCloud:
@@ -54,14 +83,8 @@ class AuditedCloud:
     :param inventories: by UUID of the provider, of those that were looked at
     :param members: UUIDs of the providers that Placement has in an
         aggregate, by the aggregate's UUID, of those that isolate
-    :param descriptions: host files by the name of the compute service
-    :param configs: what provider.yaml files say, by the name of the compute
-        service
-    :param emulator_cpus: VCPUs that a dedicated host may have for emulator
-        threads where no host file tells; None if nobody said
     :param known_traits: all CUSTOM_ traits that Placement knows, whether any
         provider has them or not
-    :param scheduler: what nova-scheduler's own nova.conf says
     """
 
     hosts: tuple[segregation_model.MarkedHost, ...] = ()
@@ -71,13 +94,8 @@ class AuditedCloud:
         dataclasses.field(default_factory=dict))
     members: Mapping[str, frozenset[str]] = dataclasses.field(
         default_factory=dict)
-    descriptions: Mapping[str, host_model.HostDescription] = (
-        dataclasses.field(default_factory=dict))
-    configs: Mapping[str, tuple[provider_config.ProviderEntry, ...]] = (
-        dataclasses.field(default_factory=dict))
-    emulator_cpus: int | None = None
     known_traits: frozenset[str] = frozenset()
-    scheduler: SchedulerOptions = SchedulerOptions()
+    settings: AuditSettings = AuditSettings()
 
     @functools.cached_property
     def classes(self) -> Mapping[str, hostclass.HostClass | None]:

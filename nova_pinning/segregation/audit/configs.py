@@ -64,7 +64,8 @@ def _declared(
     for host in view.hosts:
         try:
             entry = provider_config.entry_for(
-                view.configs.get(host.name, ()), host.provider, host.node)
+                view.settings.configs.get(host.name, ()), host.provider,
+                host.node)
         except errors.InputError:
             # A rule of its own.
             continue
@@ -152,6 +153,7 @@ def two_entries(view: audited.AuditedCloud) -> check_rule.Violations:
     for host in view.hosts:
         try:
             provider_config.entry_for(
-                view.configs.get(host.name, ()), host.provider, host.node)
+                view.settings.configs.get(host.name, ()), host.provider,
+                host.node)
         except errors.InputError as error:
             yield audited.violation(host, str(error))

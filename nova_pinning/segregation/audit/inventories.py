@@ -95,7 +95,7 @@ def shared_with_pcpu(view: audited.AuditedCloud) -> check_rule.Violations:
 def too_many_vcpus(view: audited.AuditedCloud) -> check_rule.Violations:
     allowed, reason = _emulator_cpus(view)
     for host in _known(view, DEDICATED):
-        description = view.descriptions.get(host.name)
+        description = view.settings.descriptions.get(host.name)
         if description:
             limit = len(engine.shared_cpus(description))
             why = f'its host file sets aside {limit}'
@@ -115,9 +115,9 @@ def _emulator_cpus(view: audited.AuditedCloud) -> tuple[int | None, str]:
 
     None if any number may be right: mixed guests have floating vCPUs too.
     """
-    if view.emulator_cpus is not None:
-        return view.emulator_cpus, (
-            f'--emulator-cpus allows {view.emulator_cpus}')
+    if view.settings.emulator_cpus is not None:
+        return view.settings.emulator_cpus, (
+            f'--emulator-cpus allows {view.settings.emulator_cpus}')
     dedicated = [subject for subject in map(
         checked.CheckedFlavor, view.flavors) if subject.is_pinned]
     if any(subject.cpu_policy is model.CpuPolicy.MIXED

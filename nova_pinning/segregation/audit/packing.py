@@ -51,7 +51,7 @@ def _correction(view: audited.AuditedCloud,
                 aggregate: segregation_model.HostAggregate) -> str:
     """What the hosts' files all say, or else nothing, as it is now."""
     packings = {description.nova.packs_cells
-                for name, description in view.descriptions.items()
+                for name, description in view.settings.descriptions.items()
                 if name in aggregate.hosts} - {None}
     if len(packings) == 1:
         return commands.set_metadata(
@@ -87,7 +87,7 @@ def aggregates_disagree(view: audited.AuditedCloud) -> check_rule.Violations:
            'nova-compute; or have an aggregate say what the host has')
 def not_as_expected(view: audited.AuditedCloud) -> check_rule.Violations:
     for host in view.hosts:
-        description = view.descriptions.get(host.name)
+        description = view.settings.descriptions.get(host.name)
         has = description.nova.packs_cells if description else None
         if has is None:
             continue
@@ -95,8 +95,8 @@ def not_as_expected(view: audited.AuditedCloud) -> check_rule.Violations:
         if len(said) == 1:
             [(expected, names)] = said.items()
             source = f'aggregate {", ".join(names)}'
-        elif view.scheduler.packs_cells is not None:
-            expected = view.scheduler.packs_cells
+        elif view.settings.scheduler.packs_cells is not None:
+            expected = view.settings.scheduler.packs_cells
             source = "nova-scheduler's nova.conf"
         else:
             continue

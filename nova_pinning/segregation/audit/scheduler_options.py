@@ -50,7 +50,7 @@ def read(arguments: Sequence[str]) -> audited.SchedulerOptions:
     advice='write the line in [filter_scheduler] of each nova-scheduler, and '
            'restart it')
 def wrong_order(view: audited.AuditedCloud) -> check_rule.Violations:
-    options = view.scheduler
+    options = view.settings.scheduler
     wrong = filter_order.what_is_wrong(options.enabled_filters)
     if wrong and not options.observes:
         yield check_rule.Violation(

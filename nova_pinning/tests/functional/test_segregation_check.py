@@ -21,6 +21,7 @@ from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation.audit import audit_run
+from nova_pinning.segregation.audit import audited
 from nova_pinning.tests.functional import functional_base
 from nova_pinning.tests.functional import marked_cloud
 
@@ -457,7 +458,7 @@ class TestChangingCloud(CheckTestCase):
                 self.nova.migrate(self.nova.show(server))
             looks.append(total)
 
-        audit = audit_run.run_audit(cloud, audit_run.AuditSettings(), progress)
+        audit = audit_run.run_audit(cloud, audited.AuditSettings(), progress)
 
         self.assertEqual([5, 1], looks)
         self.assertEqual({'S504'},

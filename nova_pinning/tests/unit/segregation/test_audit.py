@@ -47,7 +47,7 @@ def small_cloud(**changes):
 
 
 def audit(cloud, **settings):
-    return audit_run.run_audit(cloud, audit_run.AuditSettings(**settings))
+    return audit_run.run_audit(cloud, audited.AuditSettings(**settings))
 
 
 class TestAudit(unit_base.TestCase):
@@ -313,7 +313,7 @@ class TestLargeCloud(unit_base.TestCase):
                 ahead.append(cloud.count('servers') - done)
                 yield one
 
-        audit_run.run_audit(cloud, audit_run.AuditSettings(jobs=2), progress)
+        audit_run.run_audit(cloud, audited.AuditSettings(jobs=2), progress)
         self.assertEqual(100, len(ahead))
         self.assertLessEqual(max(ahead), 2 * audit_run._AHEAD)
 

@@ -183,7 +183,7 @@ class TestMending(unit_base.TestCase):
     """Commands fix what they are given for, and nothing comes in turn."""
 
     def mendable(self, cloud):
-        audit = audit_run.run_audit(cloud, audit_run.AuditSettings(jobs=1))
+        audit = audit_run.run_audit(cloud, audited.AuditSettings(jobs=1))
         return [finding for finding in audit.findings if finding.remediation]
 
     @unit_base.settings(150)

@@ -33,13 +33,18 @@ def view(*hosts, aggregates=(), flavors=(), offers=None, packs_cells=None,
     cloud = audit_cloud.FakeCloud(hosts, flavors=flavors,
                                   aggregates=aggregates)
     cloud.offers.update(offers or {})
+    settings = {name: changes.pop(name) for name in (
+        'scheduler', 'descriptions', 'configs', 'emulator_cpus')
+        if name in changes}
     return audited.AuditedCloud(
+        settings=audited.AuditSettings(**{
+            'scheduler': audited.SchedulerOptions(packs_cells), **settings}),
         **{'hosts': cloud.hosts(), 'aggregates': tuple(aggregates),
            'flavors': tuple(flavors), 'inventories': cloud.offers,
            'members': {aggregate.uuid: cloud.members(aggregate)
                        for aggregate in aggregates if aggregate.isolated_for},
            'known_traits': frozenset(placement_traits.TRAIT_OF.values()),
-           'scheduler': audited.SchedulerOptions(packs_cells), **changes})
+           **changes})
 
 
 def runs(*names, observes=False):
