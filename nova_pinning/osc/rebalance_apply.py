@@ -3,8 +3,8 @@
 
 import argparse
 from collections.abc import Iterator
-from collections.abc import Sequence
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import os
@@ -30,7 +30,7 @@ from nova_pinning.host import words
 from nova_pinning.osc import applying
 from nova_pinning.osc import fleet_import
 from nova_pinning.presentation import printing
-from nova_pinning.presentation import typed_table
+from nova_pinning.presentation import rebalance_report
 from nova_pinning.rebalance import apply_journal
 from nova_pinning.rebalance import migration_cloud
 from nova_pinning.rebalance import move_run
@@ -347,26 +347,11 @@ class _MoveBars:
 
 def _show(execution: plan_execution.PlanExecution,
           console: rich.console.Console) -> None:
-    typed_table.show(
-        (typed_table.count('move'), 'guest', 'from', 'to', 'how',
-         typed_table.count('memory'), 'after'),
-        [_row(position, execution.plan.moves[position])
-         for position in execution.left], console)
+    table = rebalance_report.moves(execution.plan)
+    dataclasses.replace(table, rows=[
+        row for row in table.rows if row['move'] in execution.left],
+    ).show(console)
     printing.say(_summary(execution), console)
-
-
-def _row(position: int, move: plan_model.PlannedMove) -> Sequence[Any]:
-    return (
-        position, _name(move) + (' (parked)' if move.is_parking else ''),
-        _place(move.source, move_run.fit_cells(move.source_fit)),
-        _place(move.target, move_run.fit_cells(move.target_fit)),
-        str(move.kind), quantities.shown_memory(move.memory_mib),
-        ', '.join(map(str, move.after)))
-
-
-def _place(host: str,
-           cells: tuple[migration_cloud.PlacedCell, ...]) -> str:
-    return f'{host}, {move_run.cells_text(cells)}' if cells else host
 
 
 def _summary(execution: plan_execution.PlanExecution) -> str:

@@ -123,7 +123,7 @@ class TestCommand(RebalanceTestCase):
         output, error = self.run_apply('--dry-run', status=1)
         self.assertEqual([], self.writes())
         self.assertEqual(['plan.json'], os.listdir(self.directory))
-        for words in ('one (parked)', 'a, CPUs 0-1 of cell 0',
+        for words in ('one', 'live  moves on later',
                       '4 moves to make, 4 GiB to copy'):
             self.assertIn(words, output)
         _output, error = self.run_apply(status=2)

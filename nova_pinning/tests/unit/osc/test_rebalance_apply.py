@@ -97,13 +97,13 @@ class TestApply(oslotest.BaseTestCase):
         status, output, error = self.run_apply('--dry-run')
         self.assertEqual((1, ''), (status, error))
         self.assertEqual("""\
-move  guest        from                    to                      how   memory  after
-   0  g1 (parked)  a, CPUs 0-1 of cell 0   c, CPUs 2-3 of cell 0   live   1 GiB
-   1  g2           b, CPUs 0-1 of cell 0   a, CPUs 0-1 of cell 0   cold   1 GiB  0
-   2  g1           c, CPUs 2-3 of cell 0   b, CPUs 0-1 of cell 0   live   1 GiB  1
-   3  g4           d, CPUs 0-1 of cell 0   a, CPUs 2-3 of cell 0   live   1 GiB  1
+   step  guest  vCPUs  memory  from  cell  to  cell  CPUs  how   note
+A     1  g1         2   1 GiB  a     0     c   0     2-3   live  moves on later
+B     2  g2         2   1 GiB  b     0     a   0     0-1   cold
+A     3  g1         2   1 GiB  c     0     b   0     0-1   live
+C     3  g4         2   1 GiB  d     0     a   0     2-3   live
 4 moves to make, 4 GiB to copy
-""".split(), output.split())  # noqa: E501
+""".split(), output.split())
         self.assertEqual([], self.posts())
         self.assertEqual(['plan.json'], os.listdir(
             os.path.dirname(self.path)))
