@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of the documentation that list all rules."""
 
+from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 import re
 import textwrap
@@ -18,12 +20,17 @@ _KEY = re.compile(
     r'[:_][\w:.=*-]*[\w*])|\[pci\] alias|nova\.conf')
 
 
-def page(rules: check_rule.Registry[Any]) -> str:
-    """A section for each rule, under the headings of groups, as reST."""
-    return _NOTE + '\n'.join(_lines(rules)) + '\n'
+def page(rules: check_rule.Registry[Any],
+         fields: Callable[[str], Iterable[str]] = lambda code: ()) -> str:
+    """A section for each rule, under the headings of groups, as reST.
+
+    :param fields: lines that say more of a rule, by its code
+    """
+    return _NOTE + '\n'.join(_lines(rules, fields)) + '\n'
 
 
-def _lines(rules: check_rule.Registry[Any]) -> Iterator[str]:
+def _lines(rules: check_rule.Registry[Any],
+           fields: Callable[[str], Iterable[str]]) -> Iterator[str]:
     group = ''
     for code, described in sorted(rules.items()):
         if code[:2] != group:
@@ -32,6 +39,7 @@ def _lines(rules: check_rule.Registry[Any]) -> Iterator[str]:
         yield from heading(f'{code}: {described.title}', '~')
         yield from paragraph(f'*{described.severity.capitalize()}*: '
                              f'{_code(described.why)}.')
+        yield from fields(code)
         yield from paragraph(f'Remedy: {_code(described.advice)}.')
         if described.in_catalogue:
             yield from paragraph(

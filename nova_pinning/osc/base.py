@@ -74,6 +74,24 @@ class CloudCommand(base_command.DescribedCommand, command.Command):
                     **head, results=list(map(as_dict, done)))
         return done
 
+    def is_agreed(self, parsed_args: argparse.Namespace, what: str,
+                  has_changed: Callable[[], bool]) -> bool:
+        """Whether to go on: asks, unless --yes says so.
+
+        :param has_changed: whether the cloud's ``what`` are no longer as they
+            were shown, when the question may have stood there for long
+        :raises errors.CloudError: if so
+        """
+        if parsed_args.yes:
+            return True
+        if not applying.is_agreed(self.cloud.name, parsed_args.format):
+            return False
+        if has_changed():
+            raise errors.CloudError(
+                f'its {what} have changed since, so nothing was done; run the '
+                'command again')
+        return True
+
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:
             return base_command.run_reporting(super().run, parsed_args)

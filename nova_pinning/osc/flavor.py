@@ -169,15 +169,12 @@ class ApplyFlavors(_SyncCommand):
             print(json.dumps(answer.document(), indent=2))
         if parsed_args.dry_run:
             return _status(changes)
-        if any(change.is_to_do for change in changes) and not parsed_args.yes:
-            if not applying.is_agreed(self.cloud.name, parsed_args.format):
-                return base_command.FINDINGS
-            # The question may have stood there for long. Servers come and
-            # go meanwhile, and are looked for before each change anyway.
-            if self._differing(sold, parsed_args) != differing:
-                raise errors.CloudError(
-                    'its flavors have changed since, so nothing was done; '
-                    'run the command again')
+        # Servers come and go while it is asked, and are looked for before
+        # each change anyway.
+        if any(change.is_to_do for change in changes) and not self.is_agreed(
+                parsed_args, 'flavors',
+                lambda: self._differing(sold, parsed_args) != differing):
+            return base_command.FINDINGS
         return self._apply(changes, sold, parsed_args)
 
     def _apply(self, changes: Sequence[sync.FlavorChange],

@@ -5,7 +5,6 @@ import argparse
 from typing import Any
 
 from nova_pinning.cli import base_command
-from nova_pinning import errors
 from nova_pinning.osc import applying
 from nova_pinning.osc import host
 from nova_pinning.osc import show_host
@@ -57,14 +56,9 @@ class ApplySegregation(host.ChangeHosts):
                           for change in made.host_changes]})
         if parsed_args.dry_run:
             return base_command.FINDINGS if made.changes else base_command.OK
-        if made.changes and not parsed_args.yes:
-            if not applying.is_agreed(self.cloud.name, parsed_args.format):
-                return base_command.FINDINGS
-            # The question may have stood there for long.
-            if self._plan(site) != made:
-                raise errors.CloudError(
-                    'its hosts have changed since, so nothing was done; run '
-                    'the command again')
+        if made.changes and not self.is_agreed(
+                parsed_args, 'hosts', lambda: self._plan(site) != made):
+            return base_command.FINDINGS
         return self.finish(self.carry_out(
             site_apply.apply(made, self.host_cloud,
                              is_forced=parsed_args.force),

@@ -9,6 +9,7 @@ from nova_pinning.model import nova_release
 from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import nova_version
 from nova_pinning.upgrade import register
+from nova_pinning.upgrade import upgrade_check
 
 _NOTE = """\
 .. Generated from nova_pinning/upgrade/register.yaml: this file is written by
@@ -19,8 +20,10 @@ _OPENDEV = 'https://opendev.org/openstack/nova/commit'
 
 
 def page(defects: register.DefectRegister) -> str:
-    """A section for each defect, under the headings of groups, as reST."""
-    return _NOTE + '\n'.join(_lines(defects)) + '\n'
+    """A section for each defect, and each rule of upgrades, as reST."""
+    by_code = {defect.code: defect for defect in defects.defects}
+    return reference.page(upgrade_check.rules(), lambda code: (
+        _fields(by_code[code]) if code in by_code else ()))
 
 
 def moves_table(defects: register.DefectRegister) -> str:
@@ -56,25 +59,6 @@ def _row(cells: Iterable[str]) -> Iterator[str]:
         yield f'   {" " if number else "*"} - {cell}'.rstrip()
 
 
-def _lines(defects: register.DefectRegister) -> Iterator[str]:
-    group = ''
-    for defect in sorted(defects.defects, key=lambda one: one.code):
-        if defect.code[:2] != group:
-            group = defect.code[:2]
-            yield from reference.heading(defects.groups[group], '-')
-        yield from reference.heading(f'{defect.code}: {defect.title}', '~')
-        yield from reference.paragraph(
-            f'*{defect.severity.capitalize()}*: {defect.why}.')
-        yield from _fields(defect)
-        when = 'Before the upgrade' if defect.after else 'Remedy'
-        yield from reference.paragraph(f'{when}: {defect.before}.')
-        if defect.after:
-            yield from reference.paragraph(f'After it: {defect.after}.')
-        if defect.on_the_way_out:
-            yield from reference.paragraph(
-                f'Where the new version is right: {defect.on_the_way_out}.')
-
-
 def _fields(defect: defect_model.Defect) -> Iterator[str]:
     yield ''
     if defect.bug:
@@ -83,8 +67,6 @@ def _fields(defect: defect_model.Defect) -> Iterator[str]:
     yield f':releases that have it: {releases or "older than all known ones"}'
     if defect.since:
         yield f':wrong in: {defect.since_text}'
-    yield f':right in: {defect.fixed_text}'
-    yield f':concerns: {", ".join(defect.operations)}'
     yield f':whose code: {defect.service}'
     if defect.shown_by.test:
         yield f':shown by: a test, ``{defect.shown_by.test}``'
@@ -92,3 +74,5 @@ def _fields(defect: defect_model.Defect) -> Iterator[str]:
         commit = defect.shown_by.commit
         yield (':shown by: the commit that mends it, '
                f'`{commit} <{_OPENDEV}/{commit}>`__')
+    if defect.on_the_way_out:
+        yield f':where the new version is right: {defect.on_the_way_out}'
