@@ -75,8 +75,7 @@ class ExporterService:
                  source: fleet_sources.FleetSource) -> None:
         self._tasks = task_metrics.TaskMetrics()
         self.watch = fleet_watch.FleetWatch(
-            source, fleet_watch.FlavorChoice(
-                tuple(settings.flavors), settings.max_flavors), self._tasks)
+            source, settings.flavors, settings.max_flavors, self._tasks)
         self._settings = settings
         self._ended = threading.Event()
         self._server: web_server.WebServer | None = None

@@ -9,7 +9,7 @@ import datetime
 import fnmatch
 import gc
 import logging
-from typing import NamedTuple
+from typing import Any
 
 from nova_pinning.admission import guest_request
 from nova_pinning.capacity import capacity
@@ -31,41 +31,27 @@ READ, COUNT = 'read', 'count'
 _YOUNG_OBJECTS, _NEVER = 10_000, 2 ** 31 - 1
 
 
-class FlavorChoice(NamedTuple):
-    """Which flavors are counted.
-
-    :param patterns: of names, with *; () for all
-    :param most: how many at most, those of most guests
-    """
-
-    patterns: tuple[str, ...] = ()
-    most: int = 200
-
-
-class _Requests(NamedTuple):
-    """Flavors as nova reads them, and what that depends on."""
-
-    flavors: tuple[flavor_model.Flavor, ...]
-    aliases: Mapping[str, snapshot.PciAlias]
-    in_placement: bool
-    requests: tuple[guest_request.GuestRequest, ...]
-    refused: int
-
-
 class FleetWatch:
     """Reads a fleet and counts it; what is known is there at any time.
 
     :meth:`refresh` is for one thread, all else for any.
+
+    :param patterns: of the names of flavors that are counted, with *; () for
+        all
+    :param most: how many flavors at most, those of most guests
     """
 
     def __init__(self, source: fleet_sources.FleetSource,
-                 choice: FlavorChoice = FlavorChoice(),
+                 patterns: Sequence[str] = (), most: int = 200,
                  tasks: task_metrics.TaskMetrics | None = None) -> None:
         self._source = source
-        self._choice = choice
+        self._patterns = patterns
+        self._most = most
         self._tasks = tasks or task_metrics.TaskMetrics()
         self._tally: fleet_tally.FleetTally | None = None
-        self._requests = _Requests((), {}, False, (), 0)
+        self._requests: tuple[guest_request.GuestRequest, ...] = ()
+        #: What they depend on.
+        self._settings: tuple[Any, ...] = ()
         self._fleet: snapshot.Fleet | None = None
         self._text = ''
         for task in (READ, COUNT):
@@ -109,51 +95,50 @@ class FleetWatch:
     ) -> tuple[guest_request.GuestRequest, ...]:
         """One guest of each flavor that is counted, as nova would place it."""
         chosen = self._chosen(fleet)
-        known = self._requests
         settings = (chosen, fleet.pci_aliases, fleet.rules.pci_in_placement)
-        if (known.flavors, known.aliases, known.in_placement) != settings:
-            known = self._requests = _read_flavors(*settings)
+        if self._settings != settings:
+            self._requests = _read_flavors(*settings)
+            self._settings = settings
         self._tasks.flavors_left_out.set(
-            len(self._matching(fleet)) - len(known.requests))
-        return known.requests
+            len(self._matching(fleet)) - len(self._requests))
+        return self._requests
 
     def _matching(self,
                   fleet: snapshot.Fleet) -> list[flavor_model.Flavor]:
-        patterns = self._choice.patterns
-        return [flavor for flavor in fleet.flavors if not patterns or any(
-            fnmatch.fnmatchcase(flavor.name, pattern)
-            for pattern in patterns)]
+        return [
+            flavor for flavor in fleet.flavors if not self._patterns or any(
+                fnmatch.fnmatchcase(flavor.name, pattern)
+                for pattern in self._patterns)]
 
     def _chosen(self,
                 fleet: snapshot.Fleet) -> tuple[flavor_model.Flavor, ...]:
         matching = self._matching(fleet)
-        if len(matching) > self._choice.most:
+        if len(matching) > self._most:
             guests = capacity.guests_by_flavor(fleet)
             matching = sorted(matching, key=lambda flavor: (
                 -guests.get(flavor.name, 0),
-                flavor.name))[:self._choice.most]
+                flavor.name))[:self._most]
         return tuple(sorted(matching, key=lambda flavor: flavor.name))
 
 
 def _read_flavors(flavors: Sequence[flavor_model.Flavor],
                   aliases: Mapping[str, snapshot.PciAlias],
-                  in_placement: bool) -> _Requests:
+                  in_placement: bool,
+                  ) -> tuple[guest_request.GuestRequest, ...]:
     """What nova makes of flavors; those that it refuses are left out."""
     # Only here, for it takes seconds.
     from nova_pinning.bridge.offline import standalone
     standalone.prepare()
     from nova_pinning.bridge.offline import flavor_request
-    requests, refused = [], 0
+    requests = []
     with flavor_request.batch(in_placement):
         for flavor in flavors:
             try:
                 requests.append(flavor_request.request_for(
                     flavor, {}, aliases))
             except errors.InputError as error:
-                refused += 1
                 LOG.warning('flavor left out: %s', error)
-    return _Requests(tuple(flavors), dict(aliases), in_placement,
-                     capacity.ranked(requests), refused)
+    return capacity.ranked(requests)
 
 
 def _epoch(taken_at: str) -> float | None:

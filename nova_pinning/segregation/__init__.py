@@ -5,11 +5,13 @@
 
     import openstack
     from nova_pinning.model import hostclass
-    from nova_pinning.segregation import change
-    from nova_pinning.segregation import cloud
+    from nova_pinning.segregation import class_change
+    from nova_pinning.segregation import segregation_cloud
 
-    nova = cloud.Cloud(openstack.connect(cloud='north'), 'north')
-    for host in change.find_hosts(['cmp-d-1'], nova.hosts()):
-        wanted = change.plan(host, hostclass.HostClass.DEDICATED)
-        print(change.apply(nova, wanted).status)
+    nova = segregation_cloud.SegregationCloud(
+        openstack.connect(cloud='north'), 'north')
+    for host in class_change.find_hosts(['cmp-d-1'], nova.hosts()):
+        wanted = class_change.plan_change(
+            host, hostclass.HostClass.DEDICATED)
+        print(class_change.apply(nova, wanted, {}).status)
 """

@@ -38,9 +38,6 @@ _LISTINGS = 5
 #: while it will be able to go back, can, or does.
 _REVERTIBLE = ('post-migrating', 'finished', 'reverting')
 
-#: The room instance_bench still has it from here.
-translated = cloud_requests.translated
-
 #: How long to wait for each answer where clouds.yaml (api_timeout) does not
 #: say. Nova takes seconds to list the servers of a host, not minutes.
 _TIMEOUT_SECONDS = 60

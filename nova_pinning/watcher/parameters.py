@@ -2,8 +2,6 @@
 """The parameters of audits: their schemas, and what they ask for."""
 
 from collections.abc import Mapping
-from collections.abc import Sequence
-import dataclasses
 from typing import Any
 
 from nova_pinning.document import quantities
@@ -15,90 +13,76 @@ _WORDS = {'type': 'array', 'uniqueItems': True,
           'items': {'type': 'string', 'pattern': '^[^-]'}}
 _AGE = {'type': 'string', 'pattern': '^[0-9]'}
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter of an audit.
-
-    :param name: by which it is given
-    :param schema: of JSON Schema draft 4, with a description
-    :param is_required: whether an audit cannot be made without
-    """
-
-    name: str
-    schema: Mapping[str, Any]
-    is_required: bool = False
-
-
-COMMON = (
-    Parameter('moves', {
+_COMMON: Mapping[str, Any] = {
+    'moves': {
         'description': 'At most so many moves, or a share of the guests such '
         'as 3%. If not given, as many as gain something.',
         'anyOf': [{'type': 'integer', 'minimum': 1},
                   {'type': 'string', 'pattern': r'^[0-9]+(\.[0-9]+)?%$'}],
-    }),
-    Parameter('memory', {
+    },
+    'memory': {
         'description': 'Copy at most so much memory in all, such as 512GiB.',
-        'type': 'string', 'pattern': '^[0-9]'}),
-    Parameter('live_only', {
+        'type': 'string', 'pattern': '^[0-9]'},
+    'live_only': {
         'description': 'Guests that nova cannot move live stay. If false, '
         'they are moved cold, which stops them for the time.',
-        'type': 'boolean', 'default': True}),
-    Parameter('fixed', {
+        'type': 'boolean', 'default': True},
+    'fixed': {
         'description': 'Guests that stay, by UUID or name.',
-        **_WORDS, 'default': []}),
-    Parameter('tags', {
+        **_WORDS, 'default': []},
+    'tags': {
         'description': 'Guests with one of these server tags stay.',
-        **_WORDS, 'default': []}),
-    Parameter('min_age', {
+        **_WORDS, 'default': []},
+    'min_age': {
         'description': 'Guests that nova built less than so long ago stay, '
-        'such as 7d.', **_AGE}),
-    Parameter('max_age', {
+        'such as 7d.', **_AGE},
+    'max_age': {
         'description': 'Guests that nova built longer ago stay.',
-        **_AGE}),
-    Parameter('exclude', {
+        **_AGE},
+    'exclude': {
         'description': 'Hosts that no guest leaves or comes to.',
-        **_WORDS, 'default': []}),
-    Parameter('seconds', {
+        **_WORDS, 'default': []},
+    'seconds': {
         'description': 'After so many the best plan so far is taken.',
         'type': 'integer', 'minimum': 1, 'maximum': 3600, 'default': 60,
-    }),
-)
+    },
+}
 
-DEFRAGMENTATION = (
-    Parameter('sizes', {
+
+def _schema(required: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    """What Watcher checks the parameters of an audit with.
+
+    :param required: the parameter that an audit cannot be made without
+    :param own: those of one strategy, in JSON Schema draft 4
+    """
+    return {
+        'type': 'object', 'properties': {**own, **_COMMON},
+        'required': [required], 'additionalProperties': False}
+
+
+DEFRAGMENTATION = _schema('sizes', {
+    'sizes': {
         'description': 'Guests to make room for: vCPUs of pinned guests in '
         'one NUMA cell, or flavors, with their weights if there are several, '
         'such as 16 or 16:3,8:1.',
         'anyOf': [{'type': 'integer', 'minimum': 1},
                   {'type': 'string', 'pattern': '^[^-]'}],
-    }, is_required=True),
-    Parameter('until', {
+    },
+    'until': {
         'description': 'Make room for so many guests in all, those that fit '
         'now among them, with as few moves as will do.',
-        'type': 'integer', 'minimum': 1}),
-    *COMMON,
-)
+        'type': 'integer', 'minimum': 1},
+})
 
-DRAIN = (
-    Parameter('hosts', {
+DRAIN = _schema('hosts', {
+    'hosts': {
         'description': 'The hosts to empty, by the names of their compute '
-        'services.', **_WORDS, 'minItems': 1}, is_required=True),
-    Parameter('disable', {
+        'services.', **_WORDS, 'minItems': 1},
+    'disable': {
         'description': 'Disable the compute services of these hosts first, so '
         'that nova-scheduler puts no new guests there.',
-        'type': 'boolean', 'default': True}),
-    *COMMON,
-)
-
-
-def schema(parameters: Sequence[Parameter]) -> dict[str, Any]:
-    """What Watcher checks the parameters of an audit with."""
-    return {
-        'type': 'object',
-        'properties': {one.name: dict(one.schema) for one in parameters},
-        'required': [one.name for one in parameters if one.is_required],
-        'additionalProperties': False}
+        'type': 'boolean', 'default': True},
+})
 
 
 def request_of(

@@ -48,13 +48,13 @@ class RebalanceStrategy(base.BaseStrategy):
     """A strategy whose solution is a plan of nova-pinning rebalance.
 
     :cvar GOAL: of the plan
-    :cvar PARAMETERS: of an audit
+    :cvar PARAMETERS: of an audit, as JSON Schema
     :ivar order: for each action of the solution the positions of those that
         have to end before, for :mod:`nova_pinning.watcher.move_planner`
     """
 
     GOAL: plan_model.PlanGoal
-    PARAMETERS: Sequence[parameters.Parameter]
+    PARAMETERS: dict[str, Any]
 
     def __init__(self, config: Any, osc: Any = None) -> None:
         super().__init__(config, osc)
@@ -74,7 +74,7 @@ class RebalanceStrategy(base.BaseStrategy):
 
     @classmethod
     def get_schema(cls) -> dict[str, Any]:
-        return parameters.schema(cls.PARAMETERS)
+        return cls.PARAMETERS
 
     def pre_execute(self) -> None:
         """Read the fleet."""

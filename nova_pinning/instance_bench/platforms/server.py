@@ -19,6 +19,7 @@ from typing import Any
 from typing import Self
 
 from nova_pinning import errors
+from nova_pinning.flavors import cloud_requests
 from nova_pinning.flavors import flavor_model
 from nova_pinning.host import domain_xml
 from nova_pinning.instance_bench import bench_errors
@@ -29,7 +30,6 @@ from nova_pinning.instance_bench.platforms import flavor_choice
 from nova_pinning.instance_bench.platforms import hypervisor
 from nova_pinning.instance_bench.platforms import server_cloud
 from nova_pinning.instance_bench.platforms import settings
-from nova_pinning.segregation import segregation_cloud
 
 LOG = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def connect(how: settings.PlatformSettings) -> server_cloud.ServerCloud:
     """
     # It takes half a second to import.
     import openstack
-    with segregation_cloud.translated():
+    with cloud_requests.translated():
         connection = openstack.connect(cloud=how.cloud or None)
     return server_cloud.ServerCloud(connection, how.cloud
                                     or 'of the environment')

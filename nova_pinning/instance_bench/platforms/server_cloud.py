@@ -20,12 +20,12 @@ from typing import Any
 from openstack import exceptions as sdk_exceptions
 
 from nova_pinning import errors
+from nova_pinning.flavors import cloud_requests
 from nova_pinning.flavors import flavor_cloud
 from nova_pinning.flavors import flavor_model
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import workspace
-from nova_pinning.segregation import segregation_cloud
 
 PREFIX = 'nova-pinning-bench'
 #: The key of a server's metadata that holds what machine() says.
@@ -76,7 +76,7 @@ class ServerCloud:
     def _asking(self) -> Iterator[None]:
         """Raise what the cloud says as our own."""
         try:
-            with segregation_cloud.translated():
+            with cloud_requests.translated():
                 yield
         except errors.CloudError as error:
             raise bench_errors.InstanceError(
@@ -150,7 +150,7 @@ class ServerCloud:
         failed = []
         for server in servers:
             try:
-                with segregation_cloud.translated():
+                with cloud_requests.translated():
                     compute.delete_server(server.id)
             except errors.CloudError as error:
                 failed.append(f'{server.name}: {error}')

@@ -27,7 +27,7 @@ def no_such_class(view: audited.AuditedCloud) -> check_rule.Violations:
                 f'{aggregate.name}')
         except hostclass.UnknownClass as error:
             yield audited.violation(aggregate, str(error), (
-                commands.set_metadata(
+                commands.set_property(
                     aggregate, flavor_model.CLASS_KEY,
                     _class_of_members(view, aggregate)),))
 

@@ -47,32 +47,20 @@ def is_moved_live(server: segregation_model.HostedServer) -> bool:
     return server.status in ('ACTIVE', 'PAUSED')
 
 
-def set_extra_spec(flavor: flavor_model.Flavor, key: str, value: str) -> str:
-    """Set an extra spec of a flavor."""
-    return ('openstack flavor set --property '
-            f'{shlex.quote(f"{key}={value}")} '
-            f'{commands.named(flavor.name)}')
+def set_property(
+    subject: flavor_model.Flavor | segregation_model.HostAggregate, key: str,
+    value: str | None,
+) -> str:
+    """Set an extra spec of a flavor or some of an aggregate's metadata.
 
-
-def unset_extra_spec(flavor: flavor_model.Flavor, key: str) -> str:
-    """Take an extra spec off a flavor."""
-    return (f'openstack flavor unset --property {shlex.quote(key)} '
-            f'{commands.named(flavor.name)}')
-
-
-def set_metadata(aggregate: segregation_model.HostAggregate, key: str,
-                 value: str) -> str:
-    """Set some of an aggregate's metadata."""
-    return ('openstack aggregate set --property '
-            f'{shlex.quote(f"{key}={value}")} '
-            f'{commands.named(aggregate.name)}')
-
-
-def unset_metadata(aggregate: segregation_model.HostAggregate,
-                   key: str) -> str:
-    """Take some of an aggregate's metadata away."""
-    return ('openstack aggregate unset --property '
-            f'{shlex.quote(key)} {commands.named(aggregate.name)}')
+    :param value: None to take it away
+    """
+    kind = ('flavor' if isinstance(subject, flavor_model.Flavor)
+            else 'aggregate')
+    action, told = (('unset', key) if value is None
+                    else ('set', f'{key}={value}'))
+    return (f'openstack {kind} {action} --property {shlex.quote(told)} '
+            f'{commands.named(subject.name)}')
 
 
 def add_host(aggregate: segregation_model.HostAggregate,

@@ -60,7 +60,7 @@ def _set_trait(view: audited.AuditedCloud, flavor: flavor_model.Flavor,
 
     Placement must know it by then, see S206.
     """
-    remediation = commands.set_extra_spec(flavor, _DEDICATED_KEY, value),
+    remediation = commands.set_property(flavor, _DEDICATED_KEY, value),
     if placement_traits.DEDICATED in view.known_traits:
         return remediation
     return commands.create_trait(placement_traits.DEDICATED), *remediation
@@ -124,7 +124,7 @@ def contradicting_traits(view: audited.AuditedCloud) -> check_rule.Violations:
         yield audited.violation(
             flavor, problem.message,
             tuple(
-                commands.unset_extra_spec(flavor, key)
+                commands.set_property(flavor, key, None)
                 for key, value in flavor.extra_specs.items()
                 if value == 'required' and key.startswith('trait') and
                 key.endswith(f':{other_trait}')))
@@ -138,7 +138,7 @@ def contradicting_traits(view: audited.AuditedCloud) -> check_rule.Violations:
             flavor, f'a {host_class} flavor that forbids {trait}',
             _set_trait(view, flavor, 'required')
             if host_class is hostclass.HostClass.DEDICATED else
-            (commands.unset_extra_spec(flavor, f'trait:{trait}'),))
+            (commands.set_property(flavor, f'trait:{trait}', None),))
 
 
 @check_rule.rule(
@@ -149,7 +149,7 @@ def contradicting_traits(view: audited.AuditedCloud) -> check_rule.Violations:
 def class_against_policy(view: audited.AuditedCloud) -> check_rule.Violations:
     for flavor, problem in _violations_of(classes.class_against_policy, view):
         yield audited.violation(flavor, problem.message, (
-            commands.unset_extra_spec(flavor, flavor_model.CLASS_KEY),))
+            commands.set_property(flavor, flavor_model.CLASS_KEY, None),))
 
 
 @check_rule.rule(
@@ -164,7 +164,7 @@ def no_such_class(view: audited.AuditedCloud) -> check_rule.Violations:
             hostclass.class_of_guest(flavor.extra_specs)
         except hostclass.UnknownClass as error:
             yield audited.violation(flavor, str(error), (
-                commands.unset_extra_spec(flavor, flavor_model.CLASS_KEY),))
+                commands.set_property(flavor, flavor_model.CLASS_KEY, None),))
 
 
 @check_rule.rule(

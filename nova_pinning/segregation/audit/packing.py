@@ -54,10 +54,11 @@ def _correction(view: audited.AuditedCloud,
                 for name, description in view.settings.descriptions.items()
                 if name in aggregate.hosts} - {None}
     if len(packings) == 1:
-        return commands.set_metadata(
+        return commands.set_property(
             aggregate, placement_traits.PACKING_KEY,
             _word(bool(packings.pop())))
-    return commands.unset_metadata(aggregate, placement_traits.PACKING_KEY)
+    return commands.set_property(aggregate, placement_traits.PACKING_KEY,
+                                 None)
 
 
 @check_rule.rule(

@@ -49,7 +49,7 @@ class WatchTestCase(unit_base.TestCase):
 
     def make_watch(self, *choice):
         return fleet_watch.FleetWatch(
-            self.source, fleet_watch.FlavorChoice(*choice), self.tasks)
+            self.source, *choice, tasks=self.tasks)
 
     def metric(self, name, **labels):
         text = self.watch.text() + self.tasks.text()

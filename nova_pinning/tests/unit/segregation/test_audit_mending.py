@@ -223,11 +223,11 @@ class TestCommands(unit_base.TestCase):
         for command, expected in (
                 (commands.set_class(host, SHARED), [name]),
                 (commands.add_host(made, host), [name, name]),
-                (commands.set_metadata(made, 'k', name), [
+                (commands.set_property(made, 'k', name), [
                     f'k={name}', name]),
-                (commands.set_extra_spec(flavor, name, 'v'), [
+                (commands.set_property(flavor, name, 'v'), [
                     f'{name}=v', name]),
-                (commands.unset_extra_spec(flavor, name), [name, name])):
+                (commands.set_property(flavor, name, None), [name, name])):
             words = shlex.split(command)
             if name.startswith('-'):
                 # Else it would be taken for an option.
