@@ -4,7 +4,6 @@
 import argparse
 from collections.abc import Iterator
 import contextlib
-import json
 import logging
 import pathlib
 import signal
@@ -15,7 +14,6 @@ import warnings
 from rich import console as rich_console
 
 from demo import outcome
-from demo import progress
 from demo import report
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
@@ -38,18 +36,12 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
                     'where they landed.',
         epilog='Exits with 0 if the story came out as told, with 1 if it did '
                'not, with 2 if it could not begin, with 130 if it was '
-               'interrupted. Example: ./run demo --out /tmp/guests')
+               'interrupted. NO_COLOR in the environment means no colours. '
+             'Example: ./run demo --out /tmp/guests')
     parser.add_argument(
         '--out', metavar='DIR', type=pathlib.Path,
         default=pathlib.Path('demo-output'),
         help="where to write each guest's XML (default: %(default)s)")
-    parser.add_argument(
-        '--format', choices=('text', 'json'), default='text',
-        help='what to print in the end; JSON goes to standard output, '
-             'progress to standard error (default: %(default)s)')
-    parser.add_argument(
-        '--no-color', action='store_true',
-        help='no colours; the environment variable NO_COLOR does the same')
     return parser.parse_args(argv)
 
 
@@ -60,8 +52,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     options = _arguments(argv)
     options.out = options.out.absolute()
-    console = _console(options.no_color)
-    complaints = _console(options.no_color, stderr=True)
+    console, complaints = _console(), _console(stderr=True)
     try:
         report.check_directory(options.out)
     except OSError as error:
@@ -70,71 +61,72 @@ def main(argv: list[str] | None = None) -> int:
             'another directory with --out.', soft_wrap=True)
         return 2
     try:
-        if options.format == 'json':
-            shown = complaints if complaints.is_terminal else None
-            result = _run(options.out, shown, complaints)
-        else:
-            result = _run(options.out, console, complaints)
+        result = _run(options.out, console, complaints)
         if result is None:
             return 1
-        written = report.write_guests(result, options.out)
+        report.write_guests(result, options.out)
     except KeyboardInterrupt:
         complaints.print('\nInterrupted. No guest was written.')
         return 130
     except errors.InputError as error:
         complaints.print(f'demo: {error}', soft_wrap=True)
         return 1
-    if options.format == 'json':
-        json.dump(outcome.to_json(result) | {
-            'files': [str(path) for path in written]}, sys.stdout, indent=2)
-        print()
-    else:
-        report.show(result, console)
-        console.print(
-            f'\nThe XML of each of the {len(written)} guests is in '
-            f'{options.out}', soft_wrap=True)
+    report.show(result, console)
+    console.print(
+        f'\nThe XML of each of the {len(result.guests)} guests is in '
+        f'{options.out}', soft_wrap=True)
     return 0 if result.as_told else 1
 
 
-def _console(no_color: bool, stderr: bool = False) -> rich_console.Console:
+def _console(stderr: bool = False) -> rich_console.Console:
     # Nothing here is written in rich's markup, and file names and messages
     # may look like it.
     return rich_console.Console(
-        no_color=no_color or None, stderr=stderr, highlight=False,
-        markup=False, emoji=False)
+        stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def _run(
     directory: pathlib.Path,
-    console: rich_console.Console | None,
+    console: rich_console.Console,
     complaints: rich_console.Console,
 ) -> outcome.Outcome | None:
     """Play the story.
 
+    A Ctrl-C is put off until nova has finished what it is at, which takes a
+    second or two: interrupted anywhere, its threads would wait a minute for
+    each other. Another Ctrl-C takes effect at once.
+
     :param directory: where to leave nova's log if it breaks off
-    :param console: where to say what is going on, None for nowhere
+    :param console: where to say what is going on
     :param complaints: where to say what went wrong
     :returns: None if it broke off
     """
-    console = console or rich_console.Console(quiet=True)
     console.print(_INTRODUCTION + '\n')
     nova_log = ''
-    interrupts = _Interrupts()
+    interrupts: list[int] = []
+
+    def tell(sentence: str) -> None:
+        if interrupts:
+            raise KeyboardInterrupt
+        if sentence:
+            console.print(f'{sentence} ...')
+
+    def put_off(number: int, frame: object) -> None:
+        tell('')
+        interrupts.append(number)
+
     try:
-        with (_quiet_libraries(),
-              progress.announcing(console, interrupts.check) as announce):
-            with announce('Loading nova', 1) as advance:
-                from demo import cloud
-                from demo import story
-                _mute_logging()  # nova has just set it up
-                advance()
+        with _quiet_libraries():
+            tell('Loading nova')
+            from demo import cloud
+            from demo import story
+            _mute_logging()  # nova has just set it up
             nova = cloud.Cloud()
-            with announce('Starting nova and Placement', 1) as advance:
-                nova.setUp()
-                advance()
+            tell('Starting nova and Placement')
+            nova.setUp()
             try:
-                with signals.handled((signal.SIGINT,), interrupts.put_off):
-                    return story.Story(nova, announce).play()
+                with signals.handled((signal.SIGINT,), put_off):
+                    return story.Story(nova, tell).play()
             finally:
                 nova_log = nova.nova_log
                 nova.cleanUp()
@@ -148,26 +140,6 @@ def _run(
         complaints.print(
             f'\ndemo: {error}\nThe log of nova is in {log}', soft_wrap=True)
     return None
-
-
-class _Interrupts:
-    """Puts off a Ctrl-C until nova has finished what it is at.
-
-    That takes a second or two. Interrupted anywhere, its threads would wait
-    a minute for each other. Another Ctrl-C takes effect at once.
-    """
-
-    def __init__(self) -> None:
-        self._is_pending = False
-
-    def put_off(self, number: int, frame: object) -> None:
-        self.check()
-        self._is_pending = True
-
-    def check(self) -> None:
-        """Called between steps."""
-        if self._is_pending:
-            raise KeyboardInterrupt
 
 
 def _mute_logging() -> None:

@@ -12,6 +12,8 @@ import dataclasses
 import enum
 import typing as ty
 
+from nova_pinning.host import host_model
+
 #: (group or None for [DEFAULT], option) to value, as nova-compute sees it.
 Options = Mapping[tuple[str | None, str], ty.Any]
 
@@ -24,27 +26,6 @@ class Numbering(enum.Enum):
     SPLIT = 'split'
     #: The threads of a core are neighbours: (0, 1), (2, 3), ...
     ADJACENT = 'adjacent'
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class CellShape:
-    """One NUMA cell of a host.
-
-    :param id: the cell's number on its host
-    :param socket: the number of the socket it is part of
-    :param cores: for every core the host CPU ids of its threads
-    :param memory_mib: memory of the cell in MiB
-    """
-
-    id: int
-    socket: int
-    cores: tuple[tuple[int, ...], ...]
-    memory_mib: int
-
-    @property
-    def cpus(self) -> frozenset[int]:
-        """The ids of all CPUs of the cell."""
-        return frozenset(cpu for core in self.cores for cpu in core)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +94,14 @@ class HostShape:
             size * count for size, count in self.huge_pages.items())
 
     @property
-    def cells(self) -> tuple[CellShape, ...]:
+    def cells(self) -> tuple[host_model.NumaNode, ...]:
         """The host's NUMA cells; offline CPUs are left out, as in sysfs."""
         cells = []
         for cell_id in range(self.sockets * self.cells_per_socket):
             first = cell_id * self.cores_per_cell
             cores = [self._threads_of(core)
                      for core in range(first, first + self.cores_per_cell)]
-            cells.append(CellShape(
+            cells.append(host_model.NumaNode(
                 id=cell_id,
                 socket=cell_id // self.cells_per_socket,
                 cores=tuple(core for core in cores if core),

@@ -2,11 +2,10 @@
 """What came out of the demo's story. Pure: no nova, no terminal."""
 
 import dataclasses
-from typing import Any
 
-from demo import hosts
 from nova_pinning import cpuset
 from nova_pinning.host import domain_xml
+from nova_pinning.host import host_model
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,15 +67,12 @@ class Refused:
 class Host:
     """A host.
 
-    :param kind: dedicated or shared
     :param dedicated: its CPUs for vCPUs that are pinned
     :param shared: its CPUs for vCPUs that float
     :param ratio: how many vCPUs may float over each of these
     """
 
-    name: str
-    kind: str
-    cells: tuple[hosts.CellShape, ...]
+    description: host_model.HostDescription
     dedicated: cpuset.CpuSet
     shared: cpuset.CpuSet
     ratio: float
@@ -106,35 +102,3 @@ class Outcome:
 
     def guests_on(self, host: str) -> list[Guest]:
         return [guest for guest in self.guests if guest.host == host]
-
-
-def to_json(outcome: Outcome) -> dict[str, Any]:
-    """The outcome as plain data; CPU sets in the kernel's list syntax."""
-    return {
-        'version': 1,
-        'as_told': outcome.as_told,
-        'checks': list(map(dataclasses.asdict, outcome.checks)),
-        'hosts': [{
-            'name': host.name,
-            'class': host.kind,
-            'dedicated_cpus': str(host.dedicated),
-            'shared_cpus': str(host.shared),
-            'cpu_allocation_ratio': host.ratio,
-            'cells': list(map(dataclasses.asdict, host.cells)),
-        } for host in outcome.hosts],
-        'guests': [_guest_to_json(guest) for guest in outcome.guests],
-        'refused': list(map(dataclasses.asdict, outcome.refused))}
-
-
-def _guest_to_json(guest: Guest) -> dict[str, Any]:
-    placed = guest.placed
-    return {
-        'name': guest.name,
-        'class': guest.kind,
-        'host': guest.host,
-        'vcpus': placed.vcpus,
-        'host_cells': guest.host_cells,
-        'pins': {str(vcpu): str(cpus)
-                 for vcpu, cpus in sorted(placed.vcpu_pins.items())},
-        'floats_over': str(placed.floats_over),
-        'emulator_cpus': str(placed.emulator_pin or '')}

@@ -14,7 +14,6 @@ from rich import text
 from demo import outcome
 from nova_pinning import cpuset
 from nova_pinning.document import atomic_file
-from nova_pinning.host import host_model
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import guest_drawing
 from nova_pinning.presentation import moves_drawing
@@ -36,7 +35,7 @@ def show(result: outcome.Outcome, console: rich_console.Console) -> None:
     _heading(console, 'Where the guests are')
     console.print(_guest_table(result, tiles))
     for host in result.hosts:
-        _heading(console, f'The CPUs of {host.name}')
+        _heading(console, f'The CPUs of {host.description.name}')
         terminal_drawing.show(_host_drawing(host, result, tiles), console)
     for refused in result.refused:
         _show_refused(refused, console)
@@ -75,11 +74,9 @@ def _host_drawing(
     host: outcome.Host, result: outcome.Outcome,
     tiles: Mapping[str, drawing.Tile],
 ) -> drawing.Drawing:
-    guests = result.guests_on(host.name)
-    description = host_model.HostDescription(host.name, tuple(
-        host_model.NumaNode(cell.id, cell.socket, cell.cores, cell.memory_mib)
-        for cell in host.cells))
-    by_cpu = dict.fromkeys(description.cpus, _KEPT)
+    name = host.description.name
+    guests = result.guests_on(name)
+    by_cpu = dict.fromkeys(host.description.cpus, _KEPT)
     by_cpu |= dict.fromkeys(host.dedicated, _FREE)
     by_cpu |= dict.fromkeys(host.shared, _FLOATING)
     for guest in guests:
@@ -87,7 +84,7 @@ def _host_drawing(
             guest.cpus, tiles.get(guest.name, _FLOATING))
     return drawing.Drawing(
         '', hosts=(drawing.DrawnHost(
-            host.name, drawing.sockets(description),
+            name, drawing.sockets(host.description),
             (drawing.DrawnState('', by_cpu),)),),
         legend=tuple(_legend(host, guests, by_cpu)))
 
@@ -136,17 +133,11 @@ def check_directory(directory: pathlib.Path) -> None:
         pass
 
 
-def write_guests(
-    result: outcome.Outcome, directory: pathlib.Path,
-) -> list[pathlib.Path]:
+def write_guests(result: outcome.Outcome, directory: pathlib.Path) -> None:
     """Write each guest's XML to its own file.
 
     :raises errors.InputError: if that fails
     """
-    paths = []
     for guest in result.guests:
-        path = directory / f'{guest.name}.xml'
         # For anyone to read.
-        atomic_file.replace(path, guest.xml, 0o644)
-        paths.append(path)
-    return paths
+        atomic_file.replace(directory / f'{guest.name}.xml', guest.xml, 0o644)

@@ -42,6 +42,7 @@ from oslo_messaging import server
 from sqlalchemy import pool
 
 from demo import hosts
+from nova_pinning.host import host_model
 from nova_pinning.scheduler import traits_reader
 
 CONF = nova.conf.CONF
@@ -231,7 +232,7 @@ class HostInfo(fakelibvirt.HostInfo):
 
     @staticmethod
     def _cell(shape: hosts.HostShape,
-              cell: hosts.CellShape) -> vconfig.LibvirtConfigCapsNUMACell:
+              cell: host_model.NumaNode) -> vconfig.LibvirtConfigCapsNUMACell:
         found = vconfig.LibvirtConfigCapsNUMACell()
         found.id = cell.id
         found.memory = cell.memory_mib * 1024

@@ -4,6 +4,7 @@
 Importing this module imports most of nova, which takes seconds.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import itertools
@@ -12,11 +13,11 @@ from typing import Any
 from demo import cloud
 from demo import hosts
 from demo import outcome
-from demo import progress
 from nova_pinning.bridge import topology
 from nova_pinning import cpuset
 from nova_pinning import fit
 from nova_pinning.host import domain_xml
+from nova_pinning.host import host_model
 from nova_pinning import model
 
 DEDICATED_HOST = 'compute-dedicated'
@@ -44,12 +45,14 @@ class Story:
     """Plays the story on a cloud.
 
     :param nova: a cloud without hosts
-    :param announce: called for each part
+    :param tell: called with a sentence for each part, and with '' before each
+        step of it
     """
 
-    def __init__(self, nova: cloud.Cloud, announce: progress.Announce) -> None:
+    def __init__(self, nova: cloud.Cloud,
+                 tell: Callable[[str], None]) -> None:
         self._nova = nova
-        self._announce = announce
+        self._tell = tell
         self._guests: list[outcome.Guest] = []
         self._refused: list[outcome.Refused] = []
 
@@ -65,41 +68,33 @@ class Story:
             told, guests, refused, tuple(checks(told, guests, refused)))
 
     def _start_hosts(self) -> None:
-        with self._announce('Starting a dedicated and a shared host',
-                            2) as advance:
-            self._nova.start_host(DEDICATED_HOST, hosts.enterprise_host())
-            advance()
-            self._nova.start_host(SHARED_HOST, hosts.shared_host())
-            advance()
+        self._tell('Starting a dedicated and a shared host')
+        self._nova.start_host(DEDICATED_HOST, hosts.enterprise_host())
+        self._tell('')
+        self._nova.start_host(SHARED_HOST, hosts.shared_host())
 
     def _fill_dedicated_host(self) -> None:
         flavor = self._nova.create_flavor(
             'enterprise.8c.16g', vcpus=8, memory_mib=16 * _GIB,
             extra_specs=ENTERPRISE_SPECS)
-        with self._announce('Booting enterprise guests until one is refused',
-                            ENTERPRISE_GUESTS + 1) as advance:
-            # One more than should fit, and a few for when something is
-            # wrong, but not forever.
-            for number in range(1, ENTERPRISE_GUESTS + 4):
-                server = self._nova.boot(f'enterprise-{number}', flavor)
-                self._record(
-                    server, 'dedicated',
+        self._tell('Booting enterprise guests until one is refused')
+        # One more than should fit, and a few for when something is wrong, but
+        # not forever.
+        for number in range(1, ENTERPRISE_GUESTS + 4):
+            if not self._boot(
+                    f'enterprise-{number}', flavor, 'dedicated',
                     '8 dedicated CPUs on whole cores and 16 GiB, in one NUMA '
-                    'cell', {'PCPU': 8, 'MEMORY_MB': 16 * _GIB})
-                advance()
-                if server.status != 'ACTIVE':
-                    break
+                    'cell', {'PCPU': 8, 'MEMORY_MB': 16 * _GIB}):
+                break
 
     def _boot_shared_guests(self) -> None:
         flavor = self._nova.create_flavor(
             'shared.8c.16g', vcpus=8, memory_mib=16 * _GIB)
-        with self._announce('Booting shared guests of the same size',
-                            SHARED_GUESTS) as advance:
-            for number in range(1, SHARED_GUESTS + 1):
-                server = self._nova.boot(f'shared-{number}', flavor)
-                self._record(server, 'shared', '8 shared CPUs and 16 GiB',
-                             {'VCPU': 8, 'MEMORY_MB': 16 * _GIB})
-                advance()
+        self._tell('Booting shared guests of the same size')
+        for number in range(1, SHARED_GUESTS + 1):
+            self._boot(f'shared-{number}', flavor, 'shared',
+                       '8 shared CPUs and 16 GiB',
+                       {'VCPU': 8, 'MEMORY_MB': 16 * _GIB})
 
     def _ask_for_too_much_memory(self) -> None:
         # Placement counts a host as a whole, and as a whole it has all of
@@ -107,24 +102,28 @@ class Story:
         flavor = self._nova.create_flavor(
             'memory.4c.400g', vcpus=4, memory_mib=400 * _GIB,
             extra_specs={'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '1'})
-        with self._announce('Asking for the last 4 CPUs with 400 GiB',
-                            1) as advance:
-            self._record(
-                self._nova.boot('big-memory', flavor), 'dedicated',
-                '4 dedicated CPUs and 400 GiB, in one NUMA cell',
-                {'PCPU': 4, 'MEMORY_MB': 400 * _GIB})
-            advance()
+        self._tell('Asking for the last 4 CPUs with 400 GiB')
+        self._boot('big-memory', flavor, 'dedicated',
+                   '4 dedicated CPUs and 400 GiB, in one NUMA cell',
+                   {'PCPU': 4, 'MEMORY_MB': 400 * _GIB})
 
-    def _record(self, server: cloud.Server, kind: str, asks: str,
-                resources: dict[str, int]) -> None:
-        if server.status == 'ACTIVE' and server.host is not None:
+    def _boot(self, name: str, flavor: str, kind: str, asks: str,
+              resources: dict[str, int]) -> bool:
+        """Boot a guest, and take down what came of it.
+
+        :returns: whether it runs
+        """
+        self._tell('')
+        server = self._nova.boot(name, flavor)
+        runs = server.status == 'ACTIVE' and server.host is not None
+        if runs:
             self._guests.append(outcome.Guest(
-                server.name, kind, server.host,
-                self._nova.guest_xml(server)))
+                name, kind, server.host or '', self._nova.guest_xml(server)))
         else:
             self._refused.append(outcome.Refused(
-                server.name, asks, server.fault or '',
+                name, asks, server.fault or '',
                 tuple(self._reasons(server, kind, resources))))
+        return runs
 
     def _reasons(self, server: cloud.Server, kind: str,
                  resources: dict[str, int]) -> Iterator[outcome.Why]:
@@ -171,12 +170,11 @@ class Story:
         return answer if isinstance(answer, model.Refusal) else None
 
     def _hosts(self) -> Iterator[outcome.Host]:
-        for name, kind in ((DEDICATED_HOST, 'dedicated'),
-                           (SHARED_HOST, 'shared')):
+        for name in (DEDICATED_HOST, SHARED_HOST):
             shape = self._nova.shape(name)
             cells = self._nova.host_topology(name).cells
             yield outcome.Host(
-                name, kind, shape.cells,
+                host_model.HostDescription(name, shape.cells),
                 dedicated=_union(cell.pcpuset for cell in cells),
                 shared=_union(cell.cpuset for cell in cells),
                 ratio=shape.cpu_allocation_ratio)
@@ -194,8 +192,8 @@ def checks(
     """What the story promised, and whether it came out like that."""
     dedicated = [guest for guest in guests if guest.kind == 'dedicated']
     shared = [guest for guest in guests if guest.kind == 'shared']
-    cores = {frozenset(core) for host in told for cell in host.cells
-             for core in cell.cores}
+    cores = {frozenset(core) for host in told
+             for node in host.description.nodes for core in node.cores}
 
     yield outcome.Check(
         'nine enterprise guests fill the dedicated host, a tenth finds no '

@@ -3,20 +3,20 @@
 
 import contextlib
 import io
-import json
 import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
+from unittest import mock
 
 import fixtures
 from oslotest import base
 
 from demo import __main__
 from demo import hosts
-from nova_pinning.host import domain_xml
+from demo import report
 
 
 class TestDemo(base.BaseTestCase):
@@ -28,49 +28,49 @@ class TestDemo(base.BaseTestCase):
     def test_story(self):
         printed, errors = io.StringIO(), io.StringIO()
         with (contextlib.redirect_stdout(printed),
-              contextlib.redirect_stderr(errors)):
-            status = __main__.main(
-                ['--out', str(self.out), '--format', 'json'])
+              contextlib.redirect_stderr(errors),
+              mock.patch.object(report, 'show', wraps=report.show) as show):
+            status = __main__.main(['--out', str(self.out)])
 
         self.assertEqual('', errors.getvalue())
-        found = json.loads(printed.getvalue())
+        found, _console = show.call_args.args
         self.assertEqual(
-            [], [check for check in found['checks'] if not check['held']])
-        self.assertTrue(found['as_told'])
+            [], [check for check in found.checks if not check.held])
+        self.assertTrue(found.as_told)
         self.assertEqual(0, status)
-        self.check_guests(found['guests'])
-        self.check_refused(found['refused'])
-        self.check_files(found)
+        self.assertIn('The CPUs of compute-dedicated', printed.getvalue())
+        self.check_guests(found.guests)
+        self.check_refused(found.refused)
+        self.check_files(found.guests)
 
     def check_guests(self, guests):
         cores = {frozenset(core) for cell in hosts.enterprise_host().cells
                  for core in cell.cores}
-        dedicated = [
-            guest for guest in guests if guest['class'] == 'dedicated']
+        dedicated = [guest for guest in guests if guest.kind == 'dedicated']
         self.assertEqual(9, len(dedicated))
         used = []
         for guest in dedicated:
-            self.assertEqual('compute-dedicated', guest['host'])
-            pins = [int(guest['pins'][str(vcpu)]) for vcpu in range(8)]
+            self.assertEqual('compute-dedicated', guest.host)
+            pins = [int(str(guest.placed.vcpu_pins[vcpu]))
+                    for vcpu in range(8)]
             used += pins
             for pair in zip(pins[::2], pins[1::2]):
                 self.assertIn(frozenset(pair), cores)
         self.assertEqual(72, len(set(used)))
         self.assertTrue({0, 1, 40, 41}.isdisjoint(used))
 
-        shared = [guest for guest in guests if guest['class'] == 'shared']
+        shared = [guest for guest in guests if guest.kind == 'shared']
         self.assertEqual(15, len(shared))
         for guest in shared:
-            self.assertEqual('compute-shared', guest['host'])
-            self.assertEqual({}, guest['pins'])
-            self.assertEqual('0-79', guest['floats_over'])
+            self.assertEqual('compute-shared', guest.host)
+            self.assertEqual({}, guest.placed.vcpu_pins)
+            self.assertEqual('0-79', str(guest.placed.floats_over))
 
     def check_refused(self, refused):
         self.assertEqual(['enterprise-10', 'big-memory'],
-                         [one['name'] for one in refused])
-        tenth, big = [
-            {why['source']: why['text'] for why in one['reasons']}
-            for one in refused]
+                         [one.name for one in refused])
+        tenth, big = [{why.source: why.text for why in one.reasons}
+                      for one in refused]
         self.assertIn('4 PCPU left of 76, 8 needed', tenth['Placement'])
         self.assertIn('cell 0 has 4 free dedicated CPUs, 8 needed',
                       tenth['the engine'])
@@ -80,17 +80,10 @@ class TestDemo(base.BaseTestCase):
                       big['the filters'])
         self.assertNotIn('Placement', big)
 
-    def check_files(self, found):
+    def check_files(self, guests):
         self.assertEqual(
-            sorted(f'{guest["name"]}.xml' for guest in found['guests']),
-            sorted(path.name for path in self.out.iterdir()))
-        for guest in found['guests']:
-            placed = domain_xml.parse(
-                (self.out / f'{guest["name"]}.xml').read_text())
-            self.assertEqual(
-                guest['pins'],
-                {str(vcpu): str(cpus)
-                 for vcpu, cpus in placed.vcpu_pins.items()})
+            {f'{guest.name}.xml': guest.xml for guest in guests},
+            {path.name: path.read_text() for path in self.out.iterdir()})
 
     def test_begins_at_once_and_can_be_interrupted(self):
         with subprocess.Popen(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small outcome of the demo."""
 
-from demo import hosts
 from demo import outcome
 from nova_pinning import cpuset
+from nova_pinning.host import host_model
 
 _PINNED = """
 <domain>
@@ -19,7 +19,7 @@ _PINNED = """
 """
 _FLOATING = '<domain><vcpu cpuset="0-7">2</vcpu></domain>'
 
-_CELL = hosts.CellShape(0, 0, ((0, 4), (1, 5), (2, 6), (3, 7)), 8192)
+_NODE = host_model.NumaNode(0, 0, ((0, 4), (1, 5), (2, 6), (3, 7)), 8192)
 
 
 def small_outcome(held=True):
@@ -27,11 +27,11 @@ def small_outcome(held=True):
     return outcome.Outcome(
         hosts=(
             outcome.Host(
-                'host-d', 'dedicated', (_CELL,), cpuset.CpuSet.parse(
-                    '1-3,5-7'), cpuset.CpuSet(), 1.0),
+                host_model.HostDescription('host-d', (_NODE,)),
+                cpuset.CpuSet.parse('1-3,5-7'), cpuset.CpuSet(), 1.0),
             outcome.Host(
-                'host-s', 'shared', (_CELL,), cpuset.CpuSet(),
-                cpuset.CpuSet.parse('0-7'), 3.0)),
+                host_model.HostDescription('host-s', (_NODE,)),
+                cpuset.CpuSet(), cpuset.CpuSet.parse('0-7'), 3.0)),
         guests=(
             outcome.Guest('pinned', 'dedicated', 'host-d', _PINNED),
             outcome.Guest('floating', 'shared', 'host-s', _FLOATING)),

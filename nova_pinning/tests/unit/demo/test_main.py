@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import pathlib
 import subprocess
 import sys
@@ -40,15 +39,6 @@ class TestMain(oslotest.BaseTestCase):
                       f'{self.directory}\n', printed)
         self.assertEqual('', said)
         self.assertTrue((self.directory / 'pinned.xml').is_file())
-
-    def test_json(self):
-        status, printed, said = self.main('--format', 'json')
-        self.assertEqual(0, status)
-        found = json.loads(printed)
-        self.assertEqual([str(self.directory / 'pinned.xml'),
-                          str(self.directory / 'floating.xml')],
-                         found['files'])
-        self.assertEqual('', said)
 
     def test_not_as_told(self):
         self.run.return_value = samples.small_outcome(held=False)
