@@ -4,12 +4,7 @@
 Everything that decides is the real thing: Nova's API, conductor, scheduler
 and compute managers, Placement, and the libvirt driver that writes the
 guest's XML. Only the hypervisor, the image store and the network are
-nova's own fakes. Hosts may have any shape, and each has its own nova.conf.
-
-::
-
-    from demo import cloud
-    from demo import hosts
+nova's own fakes. Hosts may have any shape, and each has its own nova.conf::
 
     with cloud.Cloud() as nova:               # or self.useFixture(Cloud())
         nova.start_host('dedicated-1', hosts.enterprise_host())
@@ -17,19 +12,8 @@ nova's own fakes. Hosts may have any shape, and each has its own nova.conf.
             'pinned', vcpus=8, memory_mib=16384,
             extra_specs={'hw:cpu_policy': 'dedicated'})
         server = nova.boot('guest-1', flavor)
-        server.status, server.host, server.fault
-        nova.guest_xml(server)                # as nova gave it to libvirt
-        nova.guest_topology(server)           # nova's InstanceNUMATopology
-        nova.host_topology('dedicated-1')     # nova's NUMATopology
-        nova.usages('dedicated-1')            # what Placement has, per class
-        nova.explanations                     # our filters' refusals in words
-
-        nova.migrate(server)                  # also resize, migrate_live
-        nova.fail_host('dedicated-1')
-        nova.evacuate(server)
-        nova.recover_host('dedicated-1')
-        nova.unshelve(nova.shelve(server))
-        nova.change_traits('dedicated-1', add=['CUSTOM_A'])
+        print(server.status, server.host, server.fault)
+        print(nova.guest_xml(nova.migrate(server)))
 
 Moves return the server as it is afterwards, and raise RefusedError where the
 API refuses them: all of nova runs in one process and answers at once, so that
@@ -52,6 +36,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import logging
+from logging import handlers
+import sys
 import time
 import typing as ty
 
@@ -110,19 +96,6 @@ class Server:
     fault: str | None
 
 
-class _Explanations(logging.Handler):
-    """Collects what the filters say about requests they refused."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        message = record.getMessage()
-        if message.startswith('No host for'):
-            self.messages.append(message)
-
-
 class Cloud(fixtures.Fixture):
     """Nova and Placement, running until the fixture is cleaned up.
 
@@ -131,6 +104,7 @@ class Cloud(fixtures.Fixture):
     :param filters: scheduler filters to enable besides nova's default ones
     :param filter_paths: where the scheduler finds its filters
     :param weigher_paths: where the scheduler finds its weighers
+    :ivar shapes: of hosts that were started, by name
     """
 
     def __init__(self, filters: Sequence[str] = PINNING_FILTERS,
@@ -138,7 +112,7 @@ class Cloud(fixtures.Fixture):
                  weigher_paths: Sequence[str] = WEIGHER_PATHS) -> None:
         super().__init__()
         self.stage = stage.Stage(filters, filter_paths, weigher_paths)
-        self._shapes: dict[str, hosts.HostShape] = {}
+        self.shapes: dict[str, hosts.HostShape] = {}
 
     def _setUp(self) -> None:
         self.useFixture(one_cpu.OneCpu())
@@ -153,15 +127,17 @@ class Cloud(fixtures.Fixture):
             content_type.UTF8_TEXT,
             lambda: [self.nova_log.encode('utf-8')]))
 
-        self._explanations = _Explanations()
+        self._said = handlers.BufferingHandler(sys.maxsize)
         logger = logging.getLogger('nova_pinning.scheduler')
-        logger.addHandler(self._explanations)
-        self.addCleanup(logger.removeHandler, self._explanations)
+        logger.addHandler(self._said)
+        self.addCleanup(logger.removeHandler, self._said)
 
     @property
     def explanations(self) -> tuple[str, ...]:
         """What our filters said about refused requests, oldest first."""
-        return tuple(self._explanations.messages)
+        messages = [record.getMessage() for record in self._said.buffer]
+        return tuple(message for message in messages
+                     if message.startswith('No host for'))
 
     @property
     def nova_log(self) -> str:
@@ -177,23 +153,18 @@ class Cloud(fixtures.Fixture):
         :param pci_info: the host's PCI devices, as nova's fake libvirt
             takes them (fakelibvirt.HostPCIDevicesInfo)
         """
-        self._shapes[name] = shape
+        self.shapes[name] = shape
         with self.stage.nova_conf(name, shape):
             self.stage.start_compute(name, stage.HostInfo(shape), pci_info)
 
     def restart_host(self, name: str) -> None:
         """Restart a host's nova-compute; its guests go on as they are."""
-        with self.stage.nova_conf(name, self._shapes[name]):
+        with self.stage.nova_conf(name, self.shapes[name]):
             self.stage.restart_compute_service(name)
 
     def update_resources(self) -> None:
-        """Let each nova-compute report what it has, as it does every minute.
-        """
+        """Let each nova-compute report what it has, as each minute."""
         self.stage._run_periodics()
-
-    def shape(self, host: str) -> hosts.HostShape:
-        """The shape a host was started with."""
-        return self._shapes[host]
 
     def host_topology(self, host: str) -> objects.NUMATopology:
         """A host's NUMA topology, usage included, as the scheduler sees it.
@@ -232,16 +203,12 @@ class Cloud(fixtures.Fixture):
         provider = self.stage.compute_rp_uuids[host]
         return frozenset(self.stage._get_provider_traits(provider))
 
-    def create_trait(self, name: str) -> None:
-        """Make a trait known to Placement; fine if it is."""
-        self.stage._create_trait(name)
-
     def change_traits(self, host: str, add: Iterable[str] = (),
                       remove: Iterable[str] = ()) -> None:
         """Give a host's provider traits and take others, in one request."""
         add, remove = frozenset(add), frozenset(remove)
         for trait in add:
-            self.create_trait(trait)
+            self.stage._create_trait(trait)
         provider = self.stage.compute_rp_uuids[host]
 
         def done() -> bool:
@@ -282,18 +249,10 @@ class Cloud(fixtures.Fixture):
         aggregate: int = api.post_aggregate(
             {'aggregate': {'name': name}})['id']
         for host in members:
-            self.add_to_aggregate(aggregate, host)
+            api.add_host_to_aggregate(aggregate, host)
         api.post_aggregate_action(
             aggregate, {'set_metadata': {'metadata': dict(metadata)}})
         return aggregate
-
-    def add_to_aggregate(self, aggregate: int, host: str) -> None:
-        """Put a host into an aggregate."""
-        self.stage.admin_api.add_host_to_aggregate(aggregate, host)
-
-    def remove_from_aggregate(self, aggregate: int, host: str) -> None:
-        """Take a host out of an aggregate."""
-        self.stage.admin_api.remove_host_from_aggregate(aggregate, host)
 
     # Flavors and servers.
 
@@ -335,7 +294,7 @@ class Cloud(fixtures.Fixture):
             name, flavor_id=flavor, networks=networks, host=host,
             image_uuid=image or self.stage.glance.image1['id'])
         server = self.stage.api.post_server({'server': body})
-        return self._settle(server['id'], ('ACTIVE', 'ERROR'))
+        return self._booted(server['id'])
 
     def boot_many(self, name: str, flavor: str, count: int,
                   image: str | None = None) -> list[Server]:
@@ -354,8 +313,7 @@ class Cloud(fixtures.Fixture):
             {'server': body})['reservation_id']
         found = self.stage.api.get_servers(
             search_opts={'reservation_id': reservation})
-        servers = [self._settle(server['id'], ('ACTIVE', 'ERROR'))
-                   for server in found]
+        servers = [self._booted(server['id']) for server in found]
         return sorted(servers, key=lambda one: (len(one.name), one.name))
 
     def show(self, server: Server) -> Server:
@@ -451,18 +409,11 @@ class Cloud(fixtures.Fixture):
             raise RefusedError(
                 f'{next(iter(action))} of {server.name}: {error}') from error
 
-        def done() -> Server | None:
-            shown = self.stage.api.get_server(server.id)
-            if shown['OS-EXT-STS:task_state'] is not None:
-                return None
-            if shown['status'] == 'ERROR' and 'fault' not in shown:
-                return None
-            # The last thing that nova writes of a move.
-            if self._moves_on(server.id, shown['status']):
-                return None
-            return _server(shown)
-
-        return self._wait(f'{next(iter(action))} of {server.name}', done)
+        return self._seen(
+            f'{next(iter(action))} of {server.name}', server.id,
+            # The last thing that nova writes of a move is its migration.
+            lambda shown: shown['OS-EXT-STS:task_state'] is None and
+            not self._moves_on(server.id, shown['status']))
 
     def _moves_on(self, server_id: str, status: str) -> bool:
         """Whether a migration of a server has not come to its end."""
@@ -504,21 +455,26 @@ class Cloud(fixtures.Fixture):
                 return connection.guest_xml[server.id]
         raise CloudError(f'no guest was defined for server {server.name}')
 
-    def _settle(self, server_id: str, states: Sequence[str]) -> Server:
-        """Wait until a server is in one of these states.
+    def _booted(self, server_id: str) -> Server:
+        return self._seen(
+            f'server {server_id} to be ACTIVE or in ERROR', server_id,
+            lambda shown: shown['status'] in ('ACTIVE', 'ERROR'))
+
+    def _seen(self, what: str, server_id: str,
+              is_over: Callable[[Mapping[str, ty.Any]], bool]) -> Server:
+        """Wait for a server.
 
         An ERROR counts once the fault is there: nova writes it afterwards.
-        """
-        def settled() -> Server | None:
-            shown = self.stage.api.get_server(server_id)
-            if shown['status'] not in states:
-                return None
-            if shown['status'] == 'ERROR' and 'fault' not in shown:
-                return None
-            return _server(shown)
 
-        return self._wait(
-            f'server {server_id} to be {" or ".join(states)}', settled)
+        :param is_over: whether it is as it is waited for
+        """
+        def seen() -> Server | None:
+            shown = self.stage.api.get_server(server_id)
+            lacks_fault = shown['status'] == 'ERROR' and 'fault' not in shown
+            return None if lacks_fault or not is_over(shown) else (
+                _server(shown))
+
+        return self._wait(what, seen)
 
     def _wait(self, what: str, done: Callable[[], ty.Any]) -> ty.Any:
         deadline = time.monotonic() + _PATIENCE_S

@@ -171,7 +171,7 @@ class Story:
 
     def _hosts(self) -> Iterator[outcome.Host]:
         for name in (DEDICATED_HOST, SHARED_HOST):
-            shape = self._nova.shape(name)
+            shape = self._nova.shapes[name]
             cells = self._nova.host_topology(name).cells
             yield outcome.Host(
                 host_model.HostDescription(name, shape.cells),

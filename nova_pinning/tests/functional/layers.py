@@ -81,7 +81,7 @@ class Traits(Layer):
     def start(self, nova: cloud.Cloud) -> None:
         super().start(nova)
         for trait in placement_traits.TRAIT_OF.values():
-            nova.create_trait(trait)
+            nova.stage._create_trait(trait)
 
     def extra_specs(self, offer: Offer) -> Mapping[str, str]:
         if offer.image_asks:
@@ -120,11 +120,13 @@ class IsolatedAggregates(Traits):
 
     def mark(self, host: str, host_class: hostclass.HostClass) -> None:
         if host_class is DEDICATED:
-            self.nova.add_to_aggregate(self._aggregate, host)
+            self.nova.stage.admin_api.add_host_to_aggregate(
+                self._aggregate, host)
             self._members.add(host)
         super().mark(host, host_class)
         if host_class is SHARED and host in self._members:
-            self.nova.remove_from_aggregate(self._aggregate, host)
+            self.nova.stage.admin_api.remove_host_from_aggregate(
+                self._aggregate, host)
             self._members.remove(host)
 
 
@@ -173,9 +175,11 @@ class FilterByAggregates(Layer):
         before = self._member_of.get(host)
         if before is host_class:
             return
-        self.nova.add_to_aggregate(self._aggregates[host_class], host)
+        self.nova.stage.admin_api.add_host_to_aggregate(
+            self._aggregates[host_class], host)
         if before is not None:
-            self.nova.remove_from_aggregate(self._aggregates[before], host)
+            self.nova.stage.admin_api.remove_host_from_aggregate(
+                self._aggregates[before], host)
         self._member_of[host] = host_class
 
 
@@ -194,5 +198,5 @@ class FilterByGuests(FilterByAggregates):
 
     def unmark(self, host: str) -> None:
         """Make a host one of no class."""
-        self.nova.remove_from_aggregate(
+        self.nova.stage.admin_api.remove_host_from_aggregate(
             self._aggregates[self._member_of.pop(host)], host)

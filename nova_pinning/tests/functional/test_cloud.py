@@ -237,9 +237,9 @@ class TestMarks(functional_base.TestCase):
             'shared', [], {'pinning:class': 'shared'})
         flavor = self.enterprise_flavor()
 
-        self.nova.add_to_aggregate(aggregate, 'host')
+        self.nova.stage.admin_api.add_host_to_aggregate(aggregate, 'host')
         self.assert_refused(self.nova.boot('refused', flavor))
-        self.nova.remove_from_aggregate(aggregate, 'host')
+        self.nova.stage.admin_api.remove_host_from_aggregate(aggregate, 'host')
         self.assert_active([self.nova.boot('placed', flavor)], host='host')
 
 

@@ -159,7 +159,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
 
     def set_traits(self, host, *names):
         for name in names:
-            self.nova.create_trait(name)
+            self.nova.stage._create_trait(name)
         self.nova.change_traits(host, names)
 
     def test_both_ways(self):

@@ -276,7 +276,7 @@ class TestMigrationsThatFail(RebalanceTestCase):
         self.assertIn('one from a to c: failed: migration', output)
         self.assertIn('No valid host was found', error)
         self.assert_at(self.server, 'a', {0, 1})
-        self.nova.remove_from_aggregate(aggregate, 'c')
+        self.nova.stage.admin_api.remove_host_from_aggregate(aggregate, 'c')
         self.run_apply('--yes')
         self.assert_at(self.server, 'c', {0, 1})
 
