@@ -8,8 +8,6 @@ and there is none of these.
 """
 
 import argparse
-import collections
-import csv
 import os
 import pathlib
 import sys
@@ -17,13 +15,10 @@ import tempfile
 
 import run_tests
 
-ROOT = run_tests.ROOT
 TEST_PATH = 'nova_pinning/tests/nova_functional'
-PACKAGE = 'nova.tests.functional.'
-TABLE = ROOT / 'doc' / 'source' / 'contributor' / 'nova-functional.csv'
 
 BASELINE = 'nova'
-#: What may be run, with the head of its column.
+#: What may be run, with its title.
 FILTERS = {
     BASELINE: "Nova's filter",
     'ours': 'PinnedTopologyFilter',
@@ -45,19 +40,6 @@ def put_right(results, again):
     results.counts['failed'] -= len(passed)
     results.counts['passed'] += len(passed)
     return passed
-
-
-def counts_by_module(results):
-    counts = collections.defaultdict(collections.Counter)
-    for name, outcome in results.by_test.items():
-        counts[module(name)][outcome] += 1
-    return counts
-
-
-def module(name):
-    """Return the module that a test is in, named below PACKAGE."""
-    # Names end with the class and the test, with examples in brackets.
-    return name.partition('(')[0].rsplit('.', 2)[0].removeprefix(PACKAGE)
 
 
 def run(choice, regex, concurrency, scratch):
@@ -105,27 +87,6 @@ def differences(runs):
                 after := results.by_test.get(name, 'not run'))]
 
 
-def rows(runs):
-    """Yield the rows of the table, its head first and its totals last."""
-    counts = {choice: counts_by_module(results)
-              for choice, results in runs.items()}
-    yield ['Module', *(FILTERS[choice] for choice in runs)]
-    for name in sorted({name for by in counts.values() for name in by}):
-        yield [name, *(_words(by[name]) for by in counts.values())]
-    yield ['together', *(_words(results.counts)
-                         for results in runs.values())]
-
-
-def _words(counts):
-    return ', '.join(f'{counts[word]} {word}' for word in
-                     ('passed', 'failed', 'skipped') if counts[word])
-
-
-def write(path, runs):
-    with path.open('w', newline='') as file:
-        csv.writer(file, lineterminator='\n').writerows(rows(runs))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('regex', nargs='?',
@@ -134,18 +95,14 @@ def main():
                         help='one of several; without it: nova and ours')
     parser.add_argument('--concurrency', type=int, default=0, metavar='N',
                         help='processes at a time (default: one for each CPU)')
-    parser.add_argument('--write', action='store_true',
-                        help='replace the table in the documentation')
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix='nova-') as scratch:
         runs = {choice: run(choice, options.regex, options.concurrency,
                             pathlib.Path(scratch))
                 for choice in options.filters or (BASELINE, 'ours')}
-    if options.write:
-        write(TABLE, runs)
     print()
-    for row in rows(runs):
-        print(*row, sep=' | ')
+    for choice, results in runs.items():
+        print(f'{FILTERS[choice]}: {results.totals()}')
     found = differences(runs)
     for difference in found:
         print(f'\n{difference}')

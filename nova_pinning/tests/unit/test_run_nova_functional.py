@@ -2,7 +2,6 @@
 """Tests of tools/run_nova_functional.py, and of what it runs."""
 
 import contextlib
-import csv
 import importlib
 import io
 import pathlib
@@ -50,11 +49,6 @@ class RunNovaFunctionalTest(base.BaseTestCase):
               contextlib.redirect_stdout(self.output)):
             return self.tool.main()
 
-    def test_modules_are_named_below_novas_package(self):
-        for name in (_FIRST, _SECOND):
-            self.assertEqual('libvirt.test_numa_servers',
-                             self.tool.module(name))
-
     def test_what_ends_alike_is_no_difference(self):
         runs = {'nova': self.outcomes(first='success', second='fail'),
                 'ours': self.outcomes(first='success', second='fail')}
@@ -67,6 +61,9 @@ class RunNovaFunctionalTest(base.BaseTestCase):
         self.assertEqual(1, self.main(runs))
         self.assertIn(f'{_SECOND}\n    passed with nova\'s filter, failed '
                       'with "ours"\n', self.output.getvalue())
+        self.assertIn("Nova's filter: 2 passed, 0 failed, 0 skipped\n"
+                      'PinnedTopologyFilter: 1 passed, 1 failed, 0 skipped\n',
+                      self.output.getvalue())
 
     def test_a_test_that_did_not_run_is_a_difference(self):
         runs = {'nova': self.outcomes(first='success', second='success'),
@@ -101,21 +98,6 @@ class RunNovaFunctionalTest(base.BaseTestCase):
     def test_a_run_without_tests_is_no_success(self):
         self.assertEqual(1, self.main(
             {'nova': self.outcomes(), 'ours': self.outcomes()}))
-
-    def test_the_table_counts_by_module(self):
-        runs = {'nova': self.outcomes(first='success', second='skip'),
-                'ours': self.outcomes(first='success', second='success')}
-        table = pathlib.Path(self.enterContext(
-            tempfile.TemporaryDirectory())) / 'table.csv'
-        with mock.patch.object(self.tool, 'TABLE', table):
-            self.main(runs, '--write')
-        with table.open(newline='') as file:
-            self.assertEqual(
-                [['Module', "Nova's filter", 'PinnedTopologyFilter'],
-                 ['libvirt.test_numa_servers', '1 passed, 1 skipped',
-                  '2 passed'],
-                 ['together', '1 passed, 1 skipped', '2 passed']],
-                list(csv.reader(file)))
 
 
 class InPlaceTest(base.BaseTestCase):
