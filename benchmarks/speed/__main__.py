@@ -26,9 +26,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument('--time-limit', type=float, metavar='SECONDS',
                         help='how long nova may try one host of a case that '
                              'it cannot end in useful time')
-    parser.add_argument('--calibrate', action='store_true',
-                        help="nova's filter on both sides: every ratio "
-                             'should be 1')
     options = runner.parse(parser, GROUPS, argv)
     if options.quick and options.rigorous:
         parser.error('--quick and --rigorous exclude each other')
@@ -37,8 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Where a launcher fixed the hash seed for all processes, as tox does,
     # they would be less different than they ought to be.
     os.environ.pop('PYTHONHASHSEED', None)
-    groups = (report.GROUP,) if options.calibrate else GROUPS
-    return runner.run(options, groups, parser.prog)
+    return runner.run(options, GROUPS, parser.prog)
 
 
 if __name__ == '__main__':

@@ -18,11 +18,10 @@ class Case:
     """One row of the table.
 
     The bars, all of which count: ``ratio`` (nova's time over ours, at least)
-    and ``limit_us`` (our time, less), both over the same HostStates; neither
-    when the harness is calibrated. With ``endless`` nova's time has no
-    practical bound, so nova is tried once in its own process and
-    stopped. A ``slow`` case keeps nova busy for long, so it is measured with
-    fewer rounds and passes.
+    and ``limit_us`` (our time, less), both over the same HostStates. With
+    ``endless`` nova's time has no practical bound, so nova is tried once in
+    its own process and stopped. A ``slow`` case keeps nova busy for long, so
+    it is measured with fewer rounds and passes.
 
     :ivar cells: where a guest's cells differ: cells of the host, of the
         guest, and whether it asks for pages

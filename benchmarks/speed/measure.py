@@ -82,7 +82,6 @@ class Plan:
     time_limit: float
     passes: int = 5
     warm_up: int = 1
-    calibrate: bool = False
 
     def passes_of(self, case: bars.Case) -> int:
         """How often a round goes over the same HostStates."""
@@ -116,8 +115,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     plan = (QUICK if options.quick else
             RIGOROUS if options.rigorous else DEFAULT)
     return dataclasses.replace(
-        plan, calibrate=options.calibrate,
-        time_limit=options.time_limit or plan.time_limit)
+        plan, time_limit=options.time_limit or plan.time_limit)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -152,15 +150,14 @@ class Samples:
 Answer = tuple[str, ...]
 
 
-def set_up(ours: bool = True) -> None:
+def set_up() -> None:
     """Load nova, and what is ours, with logging as in production."""
     warnings.simplefilter('ignore')
     logging.basicConfig(level=logging.INFO, handlers=[logging.NullHandler()])
     import nova.conf
     from nova import objects
     objects.register_all()
-    if ours:
-        import nova_pinning.conf  # noqa: F401 - registers [pinning]
+    import nova_pinning.conf  # noqa: F401 - registers [pinning]
     nova.conf.CONF([], project='nova', default_config_files=[],
                    default_config_dirs=[])
 
@@ -193,9 +190,9 @@ def _passes(scene: 'scenes.Scene', side: 'scenes.Side',
 
 
 def _differing(scene: 'scenes.Scene', name: str, answer: Answer,
-               other: Answer, plan: Plan) -> set[str]:
+               other: Answer) -> set[str]:
     """Hosts about which a side's answer is not what it ought to be."""
-    if scene.first_tier is None or plan.calibrate:
+    if scene.first_tier is None:
         return set(answer) ^ set(other)
     if name == 'ours':
         return set(answer) ^ scene.first_tier
@@ -210,7 +207,7 @@ def measure(case: bars.Case, process: int, plan: Plan) -> Samples:
     gc.unfreeze()
     gc.collect()
     scene = scenes.build(case, process)
-    nova, ours = scene.sides(plan.calibrate)
+    nova, ours = scene.sides()
     sides = {'ours': ours} if case.endless else {'ours': ours, 'nova': nova}
     samples = Samples(len(scene.records),
                       [round(record.used, 3) for record in scene.records])
@@ -231,7 +228,7 @@ def measure(case: bars.Case, process: int, plan: Plan) -> Samples:
                 samples.parts_ns.setdefault(name, []).append(sides[name].parts)
             for answer in answers[name]:
                 differ |= _differing(scene, name, answer,
-                                     answers[order[0]][0], plan)
+                                     answers[order[0]][0])
         samples.ours_passed = len(answers['ours'][0])
         if number >= warm_up:
             samples.ours_ns.append(times['ours'])
@@ -275,7 +272,7 @@ def measure_all(cases: ty.Sequence[bars.Case], plan: Plan, step: runner.Step,
     samples: dict[str, list[Samples]] = {case.name: [] for case in cases}
     for process in range(plan.processes):
         with futures.ProcessPoolExecutor(
-                1, _SPAWN, set_up, (not plan.calibrate,)) as pool:
+                1, _SPAWN, set_up) as pool:
             for case in cases:
                 samples[case.name].append(_result(pool.submit(
                     measure, case, process, plan)))

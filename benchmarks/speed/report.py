@@ -191,13 +191,8 @@ def explain(outcomes: Sequence[runner.Outcome],
 
 def run(cases: Sequence[bars.Case], options: argparse.Namespace,
         step: runner.Step) -> list[runner.Outcome]:
-    """Measure the cases, nova's filter on both sides to calibrate."""
-    plan = measure.plan_of(options)
-    if plan.calibrate:
-        # Nova would never end the others.
-        cases = [dataclasses.replace(case, ratio=None, limit_us=None)
-                 for case in cases if not case.endless]
-    samples = measure.measure_all(cases, plan, step)
+    """Measure the cases."""
+    samples = measure.measure_all(cases, measure.plan_of(options), step)
     return [summarise(case, samples[case.name]) for case in cases]
 
 

@@ -23,6 +23,8 @@ from benchmarks.speed import hosts
 from benchmarks.speed import tiers
 from benchmarks.speed import whole_request
 from nova_pinning.placement import placement_traits
+from nova_pinning.scheduler import filters
+from nova_pinning.scheduler import traits_reader
 
 # The hosts of a sample: so many are filled differently, and each filling is
 # used by several. Real requests see hundreds, which would take too long to
@@ -76,27 +78,18 @@ class Scene:
         default_factory=dict)
     first_tier: frozenset[str] | None = None
 
-    def sides(self, calibrate: bool) -> tuple[Side, Side]:
-        """Return nova's side and ours; nova's twice to calibrate."""
-        if self.whole_request:
-            return self._request_sides(calibrate)
-        nova = _filter_side(numa_topology_filter.NUMATopologyFilter())
-        if calibrate:
-            return nova, nova
-        from nova_pinning.scheduler import filters
-        return nova, _filter_side(filters.PinnedTopologyFilter())
-
-    def _request_sides(self, calibrate: bool) -> tuple[Side, Side]:
-        if not calibrate:
-            self._tell_traits()
+    def sides(self) -> tuple[Side, Side]:
+        """Return nova's side and ours."""
+        if not self.whole_request:
+            return (_filter_side(numa_topology_filter.NUMATopologyFilter()),
+                    _filter_side(filters.PinnedTopologyFilter()))
+        self._tell_traits()
         nova, ours = self.OPTIONS
         aggregates = list(itertools.chain(*self.aggregates.values()))
-        return (self.SIDE(nova, aggregates),
-                self.SIDE(nova if calibrate else ours, aggregates))
+        return self.SIDE(nova, aggregates), self.SIDE(ours, aggregates)
 
     def _tell_traits(self) -> None:
         """Have our filters know that each host has the trait of its class."""
-        from nova_pinning.scheduler import traits_reader
         traits = {record.uuid: frozenset({
             placement_traits.SHARED if record.layout.shared
             else placement_traits.DEDICATED}) for record in self.records}

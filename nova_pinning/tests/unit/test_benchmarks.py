@@ -242,7 +242,7 @@ class TestCases(base.BaseTestCase):
             choose.reset_mock()
             scene = scenes.build(case, 0)
             states, spec = scene.states(), scene.request.spec()
-            _nova, ours = scene.sides(False)
+            _nova, ours = scene.sides()
             for _ in range(2):
                 ours(states, spec)
             self.assertEqual(samples.hosts, choose.call_count)
@@ -250,7 +250,7 @@ class TestCases(base.BaseTestCase):
     def test_renew(self):
         for name in ('one-cell', 'request'):
             scene = scenes.build(self._case(name), 0)
-            for side in scene.sides(False):
+            for side in scene.sides():
                 fresh, states = scene.states(), scene.states()
                 side(states, scene.request.spec())
                 self.assertTrue(any(state.limits for state in states))
