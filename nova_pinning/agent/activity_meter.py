@@ -24,7 +24,7 @@ class _Counters:
 class ActivityMeter:
     """Remembers the counters of the last look."""
 
-    def __init__(self, files: kernel_files.KernelFiles) -> None:
+    def __init__(self, files: kernel_files.WritableTree) -> None:
         self._files = files
         self._last: dict[str, _Counters] = {}
 

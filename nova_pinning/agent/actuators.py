@@ -20,7 +20,7 @@ class Actuators:
     """
 
     def __init__(
-        self, files: kernel_files.KernelFiles,
+        self, files: kernel_files.WritableTree,
         get_affinity: Callable[[int], Iterable[int]] = os.sched_getaffinity,
         set_affinity: Callable[[int, Iterable[int]], None] = (
             os.sched_setaffinity),

@@ -58,7 +58,7 @@ class MemoryMove:
                 f'{self.target}')
 
 
-def by_node(files: kernel_files.KernelFiles, pid: int) -> dict[int, int]:
+def by_node(files: kernel_files.WritableTree, pid: int) -> dict[int, int]:
     """The memory of a process's control group in bytes, by NUMA node.
 
     :returns: {} if it has no group of its own, or the kernel does not count
@@ -73,12 +73,12 @@ def by_node(files: kernel_files.KernelFiles, pid: int) -> dict[int, int]:
     return {}
 
 
-def is_balanced(files: kernel_files.KernelFiles) -> bool:
+def is_balanced(files: kernel_files.WritableTree) -> bool:
     """Whether the kernel moves memory to where it is used by itself."""
     return files.text(_BALANCING) not in (None, '0')
 
 
-def lacking(files: kernel_files.KernelFiles, move: MemoryMove) -> str:
+def lacking(files: kernel_files.WritableTree, move: MemoryMove) -> str:
     """Why a node has no room for memory, '' if it has."""
     text = files.text(f'{_NODES}/node{move.target}/meminfo') or ''
     free, total = _FREE.search(text), _TOTAL.search(text)
@@ -142,7 +142,7 @@ class MemoryFollower:
     :param pending: UUIDs of guests whose memory has not followed yet
     """
 
-    def __init__(self, files: kernel_files.KernelFiles, pending: set[str],
+    def __init__(self, files: kernel_files.WritableTree, pending: set[str],
                  mover: MemoryMover) -> None:
         self._files, self.pending, self.mover = files, pending, mover
 

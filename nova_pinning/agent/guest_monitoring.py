@@ -35,7 +35,7 @@ class GuestMonitoring:
     Those that have one are watched in it.
     """
 
-    def __init__(self, files: kernel_files.KernelFiles) -> None:
+    def __init__(self, files: kernel_files.WritableTree) -> None:
         self._files = files
         self.trouble = ''
 

@@ -65,7 +65,7 @@ class HostAgent:
 
     def __init__(
         self, host: agent_model.AgentHost, scheme: decision.Scheme,
-        files: kernel_files.KernelFiles, source: running_guests.RunningGuests,
+        files: kernel_files.WritableTree, source: running_guests.RunningGuests,
         record: agent_record.AgentRecord,
         save: Callable[[agent_record.AgentRecord], None],
         move_limits: home_domains.HomeLimits = home_domains.HomeLimits(),

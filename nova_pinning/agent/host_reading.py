@@ -9,14 +9,13 @@ import re
 from nova_pinning.agent import agent_model
 from nova_pinning.agent import kernel_files
 from nova_pinning import cpuset
+from nova_pinning.host.discover import numa
+from nova_pinning.host.discover import processors
+from nova_pinning.host.discover import resctrl
 from nova_pinning.host import host_model
 
-_CPUS = '/sys/devices/system/cpu'
-_NODES = '/sys/devices/system/node'
 _DEVICES = '/sys/bus/pci/devices'
 _NET = '/sys/class/net'
-_CPU = re.compile(r'cpu(\d+)')
-_NODE = re.compile(r'node(\d+)')
 _QUEUE = re.compile(r'[rt]x-(\d+)')
 # 'eth0-TxRx-3', 'mlx5_comp3@pci:0000:3b:00.0', 'virtio0-input.3', but not
 # 'mlx5_async@pci:...' or 'virtio0-config'.
@@ -26,43 +25,18 @@ _OF_QUEUE = re.compile(
 
 
 def l3_domains(
-        files: kernel_files.KernelFiles) -> dict[int, cpuset.CpuSet]:
-    """CPUs by the id of their L3 cache, as resctrl has it too."""
-    domains: dict[int, cpuset.CpuSet] = {}
-    for match in filter(None, map(_CPU.fullmatch, files.names(_CPUS))):
-        for index in files.names(f'{_CPUS}/{match[0]}/cache'):
-            path = f'{_CPUS}/{match[0]}/cache/{index}'
-            if (index.startswith('index')
-                    and files.text(f'{path}/level') == '3'):
-                text = files.text(f'{path}/id') or ''
-                if text.isdecimal():
-                    domains[int(text)] = domains.get(
-                        int(text), cpuset.CpuSet()) | cpuset.CpuSet(
-                            [int(match[1])])
-    return domains
+        files: kernel_files.WritableTree) -> dict[int, cpuset.CpuSet]:
+    """CPUs by the id of their L3 cache.
 
-
-def _l3_by_cpus(
-        files: kernel_files.KernelFiles) -> dict[int, cpuset.CpuSet]:
-    """CPUs of each L3 cache where the kernel gives caches no ids.
-
-    As on many Arm machines; they are numbered by their first CPUs then.
+    Many Arm machines give caches no ids; those are counted.
     """
-    found = set()
-    for match in filter(None, map(_CPU.fullmatch, files.names(_CPUS))):
-        for index in files.names(f'{_CPUS}/{match[0]}/cache'):
-            path = f'{_CPUS}/{match[0]}/cache/{index}'
-            if (index.startswith('index')
-                    and files.text(f'{path}/level') == '3'):
-                try:
-                    found.add(cpuset.CpuSet.parse(
-                        files.text(f'{path}/shared_cpu_list') or ''))
-                except ValueError:
-                    continue
-    return dict(enumerate(sorted(filter(None, found), key=min)))
+    online = processors.read(files).online
+    return resctrl.l3_domains(files, online) or dict(enumerate(
+        domain for caches in processors.caches(files, online)
+        if caches.level == 3 for domain in caches.domains))
 
 
-def read(files: kernel_files.KernelFiles,
+def read(files: kernel_files.WritableTree,
          planned: host_model.HostDescription) -> agent_model.AgentHost:
     """The host; what devices guests have is not known yet.
 
@@ -70,7 +44,9 @@ def read(files: kernel_files.KernelFiles,
     """
     assert planned.plan is not None
     return agent_model.AgentHost(
-        l3_domains(files) or _l3_by_cpus(files), dict(_nodes(files)),
+        l3_domains(files), {
+            node: numa.node_cpus(files, node)
+            for node in numa.node_numbers(files)},
         planned.plan.host_cpus,
         planned.nova.shared_cpus or agent_model.NO_CPUS,
         planned.nova.dedicated_cpus or agent_model.NO_CPUS,
@@ -78,7 +54,7 @@ def read(files: kernel_files.KernelFiles,
 
 
 def device_interrupts(
-    files: kernel_files.KernelFiles, addresses: Iterable[str],
+    files: kernel_files.WritableTree, addresses: Iterable[str],
 ) -> dict[str, tuple[int, ...]]:
     """The interrupts of PCI devices that can be placed, by their address."""
     return {address: tuple(_interrupts(files, address))
@@ -90,7 +66,7 @@ def is_of_queue(name: str) -> bool:
     return _OF_QUEUE.fullmatch(name) is not None
 
 
-def knows_caches(files: kernel_files.KernelFiles) -> bool:
+def knows_caches(files: kernel_files.WritableTree) -> bool:
     """Whether the kernel keeps threads of a process in one L3 by itself.
 
     Linux 7.2 does with CONFIG_SCHED_CACHE, unless that is switched off.
@@ -111,19 +87,8 @@ def knows_caches(files: kernel_files.KernelFiles) -> bool:
         '/sys/kernel/debug/sched/llc_balancing/enabled') not in ('0', 'N')
 
 
-def _nodes(
-    files: kernel_files.KernelFiles,
-) -> Iterator[tuple[int, cpuset.CpuSet]]:
-    for match in filter(None, map(_NODE.fullmatch, files.names(_NODES))):
-        try:
-            yield int(match[1]), cpuset.CpuSet.parse(
-                files.text(f'{_NODES}/{match[0]}/cpulist') or '')
-        except ValueError:
-            continue
-
-
 def _nics(
-    files: kernel_files.KernelFiles, planned: host_model.HostDescription,
+    files: kernel_files.WritableTree, planned: host_model.HostDescription,
 ) -> Iterator[agent_model.ServingNic]:
     """Network cards whose interrupts the plan places."""
     assert planned.plan is not None
@@ -143,7 +108,7 @@ def _nics(
                 dict(_queues(files, interfaces)))
 
 
-def _queues(files: kernel_files.KernelFiles,
+def _queues(files: kernel_files.WritableTree,
             interfaces: Iterable[str]) -> Iterator[tuple[str, int]]:
     for name in interfaces:
         for match in filter(None, map(
@@ -152,7 +117,7 @@ def _queues(files: kernel_files.KernelFiles,
             yield f'{name}/queues/{match[0]}/{kind}', int(match[1])
 
 
-def _interrupts(files: kernel_files.KernelFiles,
+def _interrupts(files: kernel_files.WritableTree,
                 address: str) -> Iterator[int]:
     for name in files.names(f'{_DEVICES}/{address}/msi_irqs'):
         if name.isdecimal() and not files.is_read_only(

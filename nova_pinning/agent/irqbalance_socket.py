@@ -29,14 +29,14 @@ class IrqbalanceError(Exception):
     """It was not told; says why."""
 
 
-def running(files: kernel_files.KernelFiles) -> dict[int, str]:
+def running(files: kernel_files.WritableTree) -> dict[int, str]:
     """The sockets of those that run, by process id."""
     return {int(match[1]): f'{DIRECTORY}/{match[0]}'
             for match in map(_SOCKET.fullmatch, files.names(DIRECTORY))
             if match and files.exists(f'/proc/{match[1]}')}
 
 
-def own_bans(files: kernel_files.KernelFiles, pid: int) -> frozenset[int]:
+def own_bans(files: kernel_files.WritableTree, pid: int) -> frozenset[int]:
     """Interrupts that its command line has it leave alone."""
     arguments = (files.text(f'/proc/{pid}/cmdline') or '').split('\0')
     numbers = set()

@@ -2,62 +2,17 @@
 """Files of the kernel, read and written under any root."""
 
 import os
-from typing import Protocol
 
 from nova_pinning.host import machine_files
 
 _CGROUPS = '/sys/fs/cgroup'
 
 
-class KernelFiles(Protocol):
-    """What the agent needs of the kernel's file systems.
-
-    Paths are as on the machine itself. Whatever changes something raises the
-    OSError that the kernel answers with.
-    """
-
-    def text(self, path: str) -> str | None:
-        """What a file holds; None if it is not there or cannot be read."""
-
-    def names(self, path: str) -> list[str]:
-        """What is in a directory; [] if it is not there."""
-
-    def exists(self, path: str) -> bool:
-        """Whether there is such a file or directory."""
-
-    def is_read_only(self, path: str) -> bool:
-        """Whether a file is there that not even root is to write to."""
-
-    def write(self, path: str, text: str) -> None:
-        """Hand text to the kernel in one write."""
-
-    def make_directory(self, path: str) -> None:
-        """Make a directory, which is how resctrl makes groups."""
-
-    def remove_directory(self, path: str) -> None:
-        """Remove one, whatever files the kernel shows in it."""
-
-
-def control_group(files: KernelFiles, pid: int,
-                  controller: str) -> tuple[str, str]:
-    """The control group of a process.
-
-    :param controller: by which it is found under cgroup v1
-    :returns: where its hierarchy is mounted, and its path there; '/' is all
-        processes'
-    """
-    for line in (files.text(f'/proc/{pid}/cgroup') or '').splitlines():
-        _number, _colon, rest = line.partition(':')
-        controllers, _colon, path = rest.partition(':')
-        if controllers == '':
-            return _CGROUPS, path
-        if controller in controllers.split(','):
-            return f'{_CGROUPS}/{controller}', path
-    return _CGROUPS, '/'
-
-
 class WritableTree(machine_files.Tree):
-    """The files of a machine, to be changed as well."""
+    """The files of a machine, to be changed as well.
+
+    Whatever changes something raises the OSError that the kernel answers with.
+    """
 
     def write(self, path: str, text: str) -> None:
         # No truncation and no second write: the kernel takes each write for
@@ -73,3 +28,21 @@ class WritableTree(machine_files.Tree):
 
     def remove_directory(self, path: str) -> None:
         os.rmdir(self._at(path))
+
+
+def control_group(files: WritableTree, pid: int,
+                  controller: str) -> tuple[str, str]:
+    """The control group of a process.
+
+    :param controller: by which it is found under cgroup v1
+    :returns: where its hierarchy is mounted, and its path there; '/' is all
+        processes'
+    """
+    for line in (files.text(f'/proc/{pid}/cgroup') or '').splitlines():
+        _number, _colon, rest = line.partition(':')
+        controllers, _colon, path = rest.partition(':')
+        if controllers == '':
+            return _CGROUPS, path
+        if controller in controllers.split(','):
+            return f'{_CGROUPS}/{controller}', path
+    return _CGROUPS, '/'

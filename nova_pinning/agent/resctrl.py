@@ -15,12 +15,13 @@ import itertools
 
 from nova_pinning.agent import cache_model
 from nova_pinning.agent import cache_steps
-from nova_pinning.agent import host_reading
 from nova_pinning.agent import kernel_files
 from nova_pinning import cpuset
 from nova_pinning.host import cache_masks
+from nova_pinning.host.discover import processors
+from nova_pinning.host.discover import resctrl
 
-ROOT = '/sys/fs/resctrl'
+ROOT = resctrl.ROOT
 _MOUNTS = '/proc/self/mounts'
 # With code and data apart (mount option cdp) each has its own lines.
 _LINES = (('L3',), ('L3CODE', 'L3DATA'))
@@ -45,7 +46,7 @@ class ResctrlGroups:
     :param kept_ways: what no guest is to get for itself, at the least
     """
 
-    def __init__(self, files: kernel_files.KernelFiles,
+    def __init__(self, files: kernel_files.WritableTree,
                  kept_ways: int = 1) -> None:
         self._files = files
         self._kept_ways = kept_ways
@@ -153,7 +154,8 @@ class ResctrlGroups:
 
     def _domains(self) -> dict[int, cpuset.CpuSet]:
         """CPUs by the id of their L3 cache, by which resctrl goes too."""
-        domains = host_reading.l3_domains(self._files)
+        domains = resctrl.l3_domains(
+            self._files, processors.read(self._files).online)
         if not domains:
             raise CacheUnavailable('the kernel does not tell which CPUs share '
                                    'an L3 cache')

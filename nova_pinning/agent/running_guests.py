@@ -123,7 +123,7 @@ def wishes(specs: Mapping[str, str]) -> agent_model.Wishes:
                               tuple(problems))
 
 
-def _is_of(files: kernel_files.KernelFiles, pid: int, uuid: str) -> bool:
+def _is_of(files: kernel_files.WritableTree, pid: int, uuid: str) -> bool:
     """Whether a process is the QEMU of a guest: its command line has the UUID.
 
     A number may be another process's by now.
@@ -131,7 +131,7 @@ def _is_of(files: kernel_files.KernelFiles, pid: int, uuid: str) -> bool:
     return uuid in (files.text(f'/proc/{pid}/cmdline') or '').split('\0')
 
 
-def _vhost(files: kernel_files.KernelFiles) -> dict[int, list[int]]:
+def _vhost(files: kernel_files.WritableTree) -> dict[int, list[int]]:
     """Threads of vhost that are processes, by the one they work for."""
     release = files.text('/proc/sys/kernel/osrelease') or ''
     numbers = release.split('-')[0].split('.')[:2]

@@ -197,7 +197,7 @@ def _flavors(path: str) -> Mapping[str, Mapping[str, str]]:
             for flavor in catalogue.load(path).flavors}
 
 
-def _scheme(options: Any, files: kernel_files.KernelFiles) -> decision.Scheme:
+def _scheme(options: Any, files: kernel_files.WritableTree) -> decision.Scheme:
     floating, memory = options.floating_guests, options.floating_memory
     return decision.Scheme(
         options.cache, options.interrupts, floating != 'off',

@@ -30,7 +30,7 @@ def read(tree: machine_files.Tree,
     mb = _bandwidth(tree)
     if l3 is None and mb is None:
         return None
-    return hardware.Resctrl(_domains(tree, online), l3, mb)
+    return hardware.Resctrl(l3_domains(tree, online), l3, mb)
 
 
 def unmounted(tree: machine_files.Tree, info: Mapping[str, str]) -> str:
@@ -81,8 +81,8 @@ def _mask(tree: machine_files.Tree, path: str) -> int | None:
     return int(text, 16) if text else None
 
 
-def _domains(tree: machine_files.Tree,
-             online: cpuset.CpuSet) -> dict[int, cpuset.CpuSet]:
+def l3_domains(tree: machine_files.Tree,
+               online: cpuset.CpuSet) -> dict[int, cpuset.CpuSet]:
     """The CPUs of each L3 cache, by the number that a schemata has for it."""
     cpus: dict[int, list[int]] = {}
     for cpu in online:

@@ -57,7 +57,7 @@ class _Kernel(fake_resctrl.FakeResctrl):
     def __init__(self) -> None:
         super().__init__({domain: range(_SIZE * domain, _SIZE * domain + _SIZE)
                           for domain in range(_DOMAINS)}, ways=12)
-        self.cpus: dict[str, cpuset.CpuSet] = {
+        self.places: dict[str, cpuset.CpuSet] = {
             **{f'/proc/irq/{number}/smp_affinity_list': _EVERYTHING
                for number in (24, 25, 26, 30, 31)},
             **{f'/sys/class/net/{_QUEUE.format(queue)}': cpuset.CpuSet()
@@ -69,8 +69,8 @@ class _Kernel(fake_resctrl.FakeResctrl):
         self.members: dict[str, tuple[int, ...]] = {}
 
     def text(self, path: str) -> str | None:
-        if path in self.cpus:
-            cpus = self.cpus[path]
+        if path in self.places:
+            cpus = self.places[path]
             return (cpus.kernel_mask if path.startswith('/sys/class')
                     else str(cpus))
         if path.endswith('/schedstat'):
@@ -91,15 +91,15 @@ class _Kernel(fake_resctrl.FakeResctrl):
         return super().exists(path)
 
     def write(self, path: str, text: str) -> None:
-        if path not in self.cpus:
+        if path not in self.places:
             super().write(path, text)
             return
         self.fault(f'write {path}')
         parse = (cpuset.CpuSet.parse_mask if path.startswith('/sys/class')
                  else cpuset.CpuSet.parse)
-        self.cpus[path] = parse(text.strip())
+        self.places[path] = parse(text.strip())
         for tid in self.members.get(path, ()):
-            self.threads[tid] = self.cpus[path]
+            self.threads[tid] = self.places[path]
 
     def affinity(self, tid: int) -> cpuset.CpuSet:
         if tid not in self.threads:
@@ -109,7 +109,7 @@ class _Kernel(fake_resctrl.FakeResctrl):
     def set_affinity(self, tid: int, cpus: Iterable[int]) -> None:
         self.affinity(tid)
         for path, tids in self.members.items():
-            if tid in tids and self.cpus[path].isdisjoint(cpus):
+            if tid in tids and self.places[path].isdisjoint(cpus):
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         self.fault(f'affinity {tid}')
         self.threads[tid] = cpuset.CpuSet(cpus)
@@ -141,7 +141,7 @@ class RoundCase:
         self._kernel = _Kernel()
         self._libvirt = _Libvirt()
         #: What others want, by what it is of.
-        self._theirs = dict(self._kernel.cpus)
+        self._theirs = dict(self._kernel.places)
         self._stopped: dict[str, agent_model.AgentGuest] = {}
         self._directory = tempfile.TemporaryDirectory()
         self._path = str(pathlib.Path(self._directory.name) / 'agent.json')
@@ -252,7 +252,7 @@ class RoundCase:
             for number, tid in enumerate(vcpu_tasks)}}
         self._kernel.threads |= threads
         self._kernel.processes[pid] = set(threads)
-        self._kernel.cpus[group] = self._theirs[group] = own
+        self._kernel.places[group] = self._theirs[group] = own
         self._kernel.members[group] = pid, pid + 8
         self._kernel.live |= set(threads)
         for tid, cpus in threads.items():
@@ -269,7 +269,7 @@ class RoundCase:
             self._kernel.live.discard(tid)
             del self._theirs[f'thread {tid}']
         del self._kernel.processes[guest.pid]
-        for known in (self._kernel.cpus, self._kernel.members, self._theirs):
+        for known in (self._kernel.places, self._kernel.members, self._theirs):
             del known[guest.emulator_group]
         self._stopped[uuid] = guest
 
@@ -277,7 +277,7 @@ class RoundCase:
         """What the agent would never write, so that both are told apart."""
         dice = self._random
         cpus = cpuset.CpuSet(dice.sample(sorted(DEDICATED), 2))
-        path = dice.choice(list(self._kernel.cpus))
+        path = dice.choice(list(self._kernel.places))
         # Nova's live resize also moves the threads of a group.
         self._kernel.write(path, f'{cpus.kernel_mask}\n' if path.startswith(
             '/sys/class') else f'{cpus}\n')
@@ -325,7 +325,7 @@ class RoundCase:
     def _check_now(self) -> None:
         """What is not as others want it is on CPUs that the plan allows."""
         ours = HOST | SHARED
-        for path, cpus in self._kernel.cpus.items():
+        for path, cpus in self._kernel.places.items():
             if cpus != self._theirs[path] and not cpus.issubset(ours):
                 raise Violation(f'{path} is on {cpus}')
         for tid, cpus in self._kernel.threads.items():
@@ -339,7 +339,7 @@ class RoundCase:
 
     def _check_end(self) -> None:
         """All is as others have left it."""
-        for what, cpus in {**self._kernel.cpus, **{
+        for what, cpus in {**self._kernel.places, **{
                 f'thread {tid}': cpus
                 for tid, cpus in self._kernel.threads.items()}}.items():
             if self._theirs[what] != cpus:

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 import errno
 import os
 
+from nova_pinning.agent import kernel_files
+
 ROOT = '/sys/fs/resctrl'
 _CPUS = '/sys/devices/system/cpu'
 _EVENTS = ('llc_occupancy', 'mbm_total_bytes', 'mbm_local_bytes')
@@ -35,7 +37,7 @@ class _Group:
         self.monitors: dict[str, set[int]] = {}
 
 
-class FakeResctrl:
+class FakeResctrl(kernel_files.WritableTree):
     """The kernel's side.
 
     :param cpus: the CPUs of each L3 domain, by its id
@@ -54,6 +56,7 @@ class FakeResctrl:
         is_split: bool = False, bandwidth: tuple[int, int] | None = (10, 10),
         in_mbps: bool = False, rmids: int = 64,
     ) -> None:
+        super().__init__()
         self.domains = sorted(cpus)
         self.ways, self.full = ways, (1 << ways) - 1
         self.min_bits, self.shareable = min_bits, shareable
@@ -82,7 +85,7 @@ class FakeResctrl:
                     self._names[parent].append(name)
                 path = parent
 
-    # What kernel_files.KernelFiles has.
+    # What kernel_files.WritableTree has of a machine.
 
     def text(self, path: str) -> str | None:
         if path in self._files:

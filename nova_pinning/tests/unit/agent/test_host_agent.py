@@ -467,12 +467,11 @@ class ReadingTestCase(unit_base.TestCase):
         files = {}
         for cpu in range(4):
             path = f'sys__devices__system__cpu__cpu{cpu}__cache__index3__'
-            files |= {f'{path}level': '3\n', f'{path}shared_cpu_list':
+            files |= {f'{path}level': '3\n', f'{path}type': 'Unified\n',
+                      f'{path}shared_cpu_list':
                       '0-1\n' if cpu < 2 else '2-3\n'}
-        tree = self.tree(**files)
-        self.assertEqual({}, host_reading.l3_domains(tree))
         self.assertEqual({0: CPUS('0-1'), 1: CPUS('2-3')},
-                         host_reading._l3_by_cpus(tree))
+                         host_reading.l3_domains(self.tree(**files)))
 
     def test_domains(self):
         files = {}
