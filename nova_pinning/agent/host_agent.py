@@ -2,8 +2,6 @@
 """The agent: looks, decides, writes down what it is about to do, does it."""
 
 from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -13,6 +11,7 @@ from nova_pinning.agent import activity_meter
 from nova_pinning.agent import actuators
 from nova_pinning.agent import agent_model
 from nova_pinning.agent import cache_control
+from nova_pinning.agent import cache_model
 from nova_pinning.agent import decision
 from nova_pinning.agent import guest_memory
 from nova_pinning.agent import guest_monitoring
@@ -28,25 +27,26 @@ from nova_pinning import cpuset
 from nova_pinning.host import agent_record
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class Round:
     """What came of one look at the host.
 
-    :param guests: those that run
-    :param done: what was changed, or would be, in words
-    :param waiting: guests without what they ask for, and why
-    :param trouble: what could not be done
-    :param masks: ways that guests have for themselves, by UUID and domain
-    :param unbanned: interrupts that irqbalance may move, as far as is known
-    :param seconds: how long all of it took
+    :ivar guests: those that run
+    :ivar done: what was changed, or would be, in words
+    :ivar waiting: guests without what they ask for, and why
+    :ivar trouble: what could not be done
+    :ivar masks: ways that guests have for themselves, by UUID and domain
+    :ivar unbanned: interrupts that irqbalance may move, as far as is known
+    :ivar seconds: how long all of it took
     """
 
     guests: tuple[agent_model.AgentGuest, ...] = ()
-    done: tuple[str, ...] = ()
-    waiting: tuple[str, ...] = ()
-    trouble: tuple[str, ...] = ()
-    masks: dict[str, dict[int, int]] = dataclasses.field(default_factory=dict)
-    unbanned: frozenset[int] = frozenset()
+    done: list[str] = dataclasses.field(default_factory=list)
+    waiting: list[str] = dataclasses.field(default_factory=list)
+    trouble: list[str] = dataclasses.field(default_factory=list)
+    masks: Mapping[str, Mapping[int, int]] = dataclasses.field(
+        default_factory=dict)
+    unbanned: set[int] = dataclasses.field(default_factory=set)
     seconds: float = 0.0
 
 
@@ -88,10 +88,6 @@ class HostAgent:
         self._memory = guest_memory.MemoryFollower(
             files, {*record.awaited_memory},
             mover or guest_memory.MemoryMover())
-        self._told_irqbalance: tuple[frozenset[int], frozenset[int]] = (
-            frozenset(), frozenset())
-        self._irqbalance_trouble: list[str] = []
-        self._unbanned: set[int] = set()
 
     def reconcile(self, dry_run: bool = False) -> Round:
         """Bring the host in step with its guests.
@@ -100,10 +96,9 @@ class HostAgent:
         :raises running_guests.GuestsUnknownError: everything is left as it
             is then
         """
-        started = time.monotonic()
-        now = self._clock()
+        started, now = time.monotonic(), self._clock()
         guests = tuple(self._source.guests())
-        by_uuid = {guest.uuid: guest for guest in guests}
+        told = Round(guests)
         host = dataclasses.replace(
             self._host, interrupts=host_reading.device_interrupts(
                 self._files, (address for guest in guests
@@ -115,55 +110,54 @@ class HostAgent:
         homes_before = dict(self._homes.homes)
         desired = decision.decide(
             host, guests, self._scheme, self._homes, activity, served, now)
-        done: list[str] = []
-        trouble: list[str] = []
-        subjects = wording.Subjects(by_uuid)
-        self._set(desired.settings, subjects, now, dry_run, done, trouble)
-        self._follow(homes_before, guests, activity, dry_run, done, trouble)
-        outcome = self._control(desired, by_uuid, dry_run, done, trouble)
+        self._set(told, desired.settings, now, dry_run)
+        if self._scheme.memory:
+            self._follow(told, homes_before, activity, dry_run)
+        told.waiting += (
+            f'{wording.guest_name(guest)}: {problem}'
+            for guest in guests for problem in guest.wishes.problems)
+        if self._scheme.cache:
+            self._control(told, desired.requests, dry_run)
         if not dry_run:
             if self._scheme.cache:
                 self.monitoring.reconcile(guests)
-            self._tell_irqbalance(trouble)
-            self._remember(done, now)
-        names = {guest.uuid: guest.name for guest in guests}
-        return Round(
-            guests, tuple(done), tuple(_waiting(guests, outcome, names)),
-            tuple((*trouble, *filter(None, (self.monitoring.trouble,)), *(
-                f'{subjects.name(setting)}: left alone for an '
-                f'hour: {settings_ledger.PATIENCE} times it could not be set, '
-                'or somebody else set it'
-                for setting in self._ledger.yielded(now)))),
-            {_uuid(group): dict(masks)
-             for group, masks in outcome.masks.items()},
-            frozenset(self._unbanned), time.monotonic() - started)
+            self._tell_irqbalance(told)
+            self._remember(told.done, now)
+        subjects = wording.Subjects(guests)
+        told.trouble += (*filter(None, (self.monitoring.trouble,)), *(
+            f'{subjects.name(setting)}: left alone for an '
+            f'hour: {settings_ledger.PATIENCE} times it could not be set, '
+            'or somebody else set it'
+            for setting in self._ledger.yielded(now)))
+        told.seconds = time.monotonic() - started
+        return told
 
     def release(self) -> Round:
         """Put everything back, whoever runs by now."""
-        now = self._clock()
-        done: list[str] = []
-        trouble: list[str] = []
-        self._set({}, wording.Subjects({}), now, False, done, trouble)
+        now, told = self._clock(), Round()
+        self._set(told, {}, now, dry_run=False)
         self.monitoring.release()
-        trouble += filter(None, (self.monitoring.trouble,))
         failures = self._cache.release()
         if not failures:
-            done.append('all groups of caches were given up')
+            told.done.append('all groups of caches were given up')
             self._cache.base = {}
-        trouble += failures
+        told.trouble += (*filter(None, (self.monitoring.trouble,)), *failures)
         self._homes.homes.clear()
         self._memory.pending.clear()
-        if self.record.banned_interrupts is not None and all([
-                self._ban(pid, path, (), trouble) for pid, path
-                in irqbalance_socket.running(self._files).items()]):
+        if self.record.banned_interrupts is not None and (
+                self._ban(told, frozenset())):
             self.record.banned_interrupts = None
-        self._remember(done, now)
-        return Round(done=tuple(done), trouble=tuple(trouble))
+        self._remember(told.done, now)
+        return told
+
+    def finish(self) -> None:
+        """Wait for what is still under way."""
+        self._memory.mover.wait()
 
     def _set(
-        self, wanted: Mapping[agent_record.Setting, cpuset.CpuSet],
-        subjects: wording.Subjects, now: float, dry_run: bool,
-        done: list[str], trouble: list[str],
+        self, told: Round,
+        wanted: Mapping[agent_record.Setting, cpuset.CpuSet], now: float,
+        dry_run: bool,
     ) -> None:
         settings, ledger = self._settings, self._ledger
         if dry_run:
@@ -172,8 +166,9 @@ class HostAgent:
                  for setting, entry in ledger.entries.items()})
         present = settings.read(dict.fromkeys((*wanted, *ledger.entries)))
         changes = tuple(ledger.changes(wanted, present, now))
+        subjects = wording.Subjects(told.guests)
         if dry_run:
-            done += wording.changes(changes, subjects)
+            told.done += wording.changes(changes, subjects)
             return
         if changes:
             # Whoever comes after a crash has to know what there was.
@@ -183,96 +178,83 @@ class HostAgent:
             try:
                 settings.write(change.setting, change.cpus)
             except OSError as error:
-                trouble.append(
+                told.trouble.append(
                     f'{subjects.name(change.setting)} cannot have '
                     f'CPUs {change.cpus or "any"}: {_reason(error)}')
                 ledger.failed(change, now)
             else:
                 ledger.made(change)
                 made.append(change)
-        done += wording.changes(made, subjects)
+        told.done += wording.changes(made, subjects)
 
     def _follow(
-        self, homes_before: Mapping[str, frozenset[int]],
-        guests: Iterable[agent_model.AgentGuest],
+        self, told: Round, homes_before: Mapping[str, frozenset[int]],
         activity: Mapping[str, decision.Activity], dry_run: bool,
-        done: list[str], trouble: list[str],
     ) -> None:
         """Have memory follow guests that are at home on another node."""
-        if not self._scheme.memory:
-            return
         homes = self._homes.homes
         self._memory.note(self._host, homes_before, homes)
         begun, troubles = self._memory.follow(
-            self._host, guests, homes,
+            self._host, told.guests, homes,
             {uuid: what.memory for uuid, what in activity.items()}, dry_run)
-        done += begun
-        trouble += troubles
-
-    def finish(self) -> None:
-        """Wait for what is still under way."""
-        self._memory.mover.wait()
+        told.done += begun
+        told.trouble += troubles
 
     def _control(
-        self, desired: decision.DesiredState,
-        by_uuid: Mapping[str, agent_model.AgentGuest], dry_run: bool,
-        done: list[str], trouble: list[str],
-    ) -> cache_control.CacheOutcome:
-        if not self._scheme.cache:
-            return cache_control.CacheOutcome()
+        self, told: Round, requests: Sequence[cache_model.CacheRequest],
+        dry_run: bool,
+    ) -> None:
+        """Have caches and bandwidth divided as guests ask for it."""
         try:
-            outcome = self._cache.reconcile(desired.requests, dry_run)
+            outcome = self._cache.reconcile(requests, dry_run)
         except resctrl.CacheUnavailable as error:
-            if not desired.requests:
-                return cache_control.CacheOutcome()
-            return cache_control.CacheOutcome(refused={
-                request.guest: str(error) for request in desired.requests})
-        done += (wording.step(step, by_uuid) for step in outcome.done)
-        if outcome.trouble:
-            trouble.append(outcome.trouble)
-        return outcome
+            outcome = cache_control.CacheOutcome(refused={
+                request.guest: str(error) for request in requests})
+        names = {cache_control.group_name(guest.uuid):
+                 wording.guest_name(guest) for guest in told.guests}
+        told.done += (wording.step(step, names) for step in outcome.done)
+        told.waiting += (f'{names.get(group, group)}: {reason}'
+                         for group, reason in outcome.refused.items())
+        told.trouble += filter(None, (outcome.trouble,))
+        told.masks = {group.removeprefix(cache_control.PREFIX): masks
+                      for group, masks in outcome.masks.items()}
 
-    def _tell_irqbalance(self, trouble: list[str]) -> None:
+    def _tell_irqbalance(self, told: Round) -> None:
         ours = frozenset(self.record.set_interrupts())
-        running = irqbalance_socket.running(self._files)
-        state = ours, frozenset(running)
-        if state != self._told_irqbalance and (
-                ours or self.record.banned_interrupts):
-            self._unbanned.clear()
-            if running:
-                # Whoever comes after a crash has to know that it was told.
-                self.record.banned_interrupts = ours
-                self._save(self.record)
-            told: list[str] = []
-            if all([self._ban(pid, path, sorted(ours), told)
-                    for pid, path in running.items()]):
-                self._told_irqbalance = state
-            self._irqbalance_trouble = told
-        trouble += self._irqbalance_trouble
+        if not ours and not self.record.banned_interrupts:
+            return
+        if irqbalance_socket.running(self._files) and (
+                ours != self.record.banned_interrupts):
+            # Whoever comes after a crash has to know that it was told.
+            self.record.banned_interrupts = ours
+            self._save(self.record)
+        self._ban(told, ours)
 
-    def _ban(self, pid: int, path: str, numbers: Sequence[int],
-             trouble: list[str]) -> bool:
-        """Have an irqbalance leave alone these, and what it was started with.
+    def _ban(self, told: Round, numbers: frozenset[int]) -> bool:
+        """Have irqbalance leave alone these, and what it was started with.
 
         :returns: whether it is known what came of it
         """
-        wanted = dict.fromkeys((
-            *sorted(irqbalance_socket.own_bans(self._files, pid)), *numbers))
-        try:
-            held = irqbalance_socket.ban(path, [*wanted])
-        except irqbalance_socket.IrqbalanceError as error:
-            trouble.append(str(error))
-            self._unbanned.update(numbers)
-            return False
-        missing = cpuset.CpuSet(wanted.keys() - held)
-        if missing:
-            self._unbanned.update(missing)
-            trouble.append(
-                f'irqbalance (process {pid}) takes no list as long as this, '
-                f'and may move {len(missing)} interrupts away: {missing}; '
-                'stop it, start it with --banirq for each of them, or '
-                'upgrade it to 1.9.5')
-        return True
+        is_known = True
+        for pid, path in irqbalance_socket.running(self._files).items():
+            own = irqbalance_socket.own_bans(self._files, pid)
+            wanted = [*sorted(own), *sorted(numbers - own)]
+            try:
+                held = irqbalance_socket.ban(path, wanted)
+            except irqbalance_socket.IrqbalanceError as error:
+                told.trouble.append(str(error))
+                told.unbanned |= numbers
+                is_known = False
+                continue
+            missing = cpuset.CpuSet({*wanted} - held)
+            if missing:
+                told.unbanned.update(missing)
+                told.trouble.append(
+                    f'irqbalance (process {pid}) takes no list as long as '
+                    f'this, and may move {len(missing)} interrupts away: '
+                    f'{missing}; stop it, start it with --banirq for each of '
+                    'them, or upgrade it to 1.9.5')
+        return is_known
 
     def _remember(self, done: Sequence[str], now: float) -> None:
         self.record.homes = dict(self._homes.homes)
@@ -282,22 +264,6 @@ class HostAgent:
         self.record.history = (*self.record.history, *(
             f'{now:.0f}: {text}' for text in done))[-agent_record.HISTORY:]
         self._save(self.record)
-
-
-def _uuid(group: str) -> str:
-    return group.removeprefix(cache_control.PREFIX)
-
-
-def _waiting(
-    guests: Iterable[agent_model.AgentGuest],
-    outcome: cache_control.CacheOutcome, names: dict[str, str],
-) -> Iterator[str]:
-    for guest in guests:
-        for problem in guest.wishes.problems:
-            yield f'guest {guest.name} ({guest.uuid}): {problem}'
-    for group, reason in outcome.refused.items():
-        uuid = _uuid(group)
-        yield f'guest {names.get(uuid, "")} ({uuid}): {reason}'
 
 
 def _reason(error: OSError) -> str:

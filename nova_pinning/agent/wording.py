@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import functools
 
 from nova_pinning.agent import agent_model
-from nova_pinning.agent import cache_control
 from nova_pinning.agent import cache_steps
 from nova_pinning.agent import settings_ledger
 from nova_pinning import cpuset
@@ -17,27 +16,22 @@ _Kind = agent_record.Kind
 
 
 class Subjects:
-    """What settings are of, in words.
+    """What settings are of, in words."""
 
-    :param guests: by UUID
-    """
-
-    def __init__(self,
-                 guests: Mapping[str, agent_model.AgentGuest]) -> None:
-        self._by_process = {str(guest.pid): guest
-                            for guest in guests.values()}
-        self._by_group = {guest.emulator_group: guest
-                          for guest in guests.values()}
+    def __init__(self, guests: Iterable[agent_model.AgentGuest]) -> None:
+        self._guests: dict[str, agent_model.AgentGuest] = {}
+        for guest in guests:
+            self._guests[str(guest.pid)] = guest
+            self._guests[guest.emulator_group] = guest
 
     def name(self, setting: agent_record.Setting) -> str:
-        if setting.kind is _Kind.GROUP and setting.subject in self._by_group:
+        process, _slash, thread = setting.subject.partition('/')
+        if setting.kind is _Kind.THREAD and process in self._guests:
+            guest = self._guests[process]
+            return f'{_part(guest, int(thread))} of {guest_name(guest)}'
+        if setting.kind is _Kind.GROUP and setting.subject in self._guests:
             return ('emulator threads of '
-                    f'{guest_name(self._by_group[setting.subject])}')
-        if setting.kind is _Kind.THREAD:
-            process, _slash, thread = setting.subject.partition('/')
-            guest = self._by_process.get(process)
-            if guest is not None:
-                return f'{_part(guest, int(thread))} of {guest_name(guest)}'
+                    f'{guest_name(self._guests[setting.subject])}')
         return str(setting)
 
 
@@ -69,16 +63,13 @@ def guest_name(guest: agent_model.AgentGuest) -> str:
     return f'guest {guest.name} ({guest.uuid})'
 
 
-def step(one: cache_steps.Step,
-         guests: Mapping[str, agent_model.AgentGuest]) -> str:
+def step(one: cache_steps.Step, names: Mapping[str, str]) -> str:
     """A change of a cache group.
 
-    :param guests: by UUID
+    :param names: those of guests, by group
     """
-    uuid = one.group.removeprefix(cache_control.PREFIX)
-    name = (guest_name(guests[uuid]) if uuid in guests
-            else f'guest {uuid}')
-    group = f'group of {name}' if one.group else 'the default group'
+    group = (f'group of {names.get(one.group, one.group)}' if one.group
+             else 'the default group')
     match one:
         case cache_steps.RemoveGroup():
             return f'{group} is given up'

@@ -126,14 +126,14 @@ class HostAgentTestCase(AgentTestCase):
                    hostdevs=frozenset(['0000:81:00.0']),
                    wishes=agent_model.Wishes(4))
         done = self.agent.reconcile()
-        self.assertEqual((), done.trouble)
+        self.assertEqual([], done.trouble)
         self.assertEqual(CPUS('4-5'), self.emulator('a'))
         self.assertEqual({24: CPUS('4'), 25: CPUS('4-5')},
                          self.kernel.interrupts)
         self.assertEqual({'a': {1: 0b1111}}, done.masks)
-        self.assertEqual((), self.agent.reconcile().done)
+        self.assertEqual([], self.agent.reconcile().done)
 
-        self.assertEqual((), self.agent.release().trouble)
+        self.assertEqual([], self.agent.release().trouble)
         self.assertEqual(CPUS('6-7'), self.emulator('a'))
         self.assertEqual({24: CPUS('0'), 25: CPUS('0')},
                          self.kernel.interrupts)

@@ -130,7 +130,7 @@ class BansTestCase(test_host_agent.AgentTestCase):
         self.agent.reconcile()
         self.assertEqual([3, 24], self.irqbalance.held)
         self.assertEqual({24}, self.record.banned_interrupts)
-        self.assertEqual((), self.agent.release().trouble)
+        self.assertEqual([], self.agent.release().trouble)
         self.assertEqual([3], self.irqbalance.held)
         self.assertIsNone(self.record.banned_interrupts)
 
@@ -159,7 +159,7 @@ class BansTestCase(test_host_agent.AgentTestCase):
             irqbalance_socket, 'ban',
             side_effect=irqbalance_socket.IrqbalanceError('mute')))
         told = self.agent.reconcile()
-        self.assertEqual((('mute',), {24}), (told.trouble, told.unbanned))
-        self.assertEqual(('mute',), self.agent.release().trouble)
+        self.assertEqual((['mute'], {24}), (told.trouble, told.unbanned))
+        self.assertEqual(['mute'], self.agent.release().trouble)
         # Whoever comes next has it to tell.
         self.assertEqual({24}, self.record.banned_interrupts)

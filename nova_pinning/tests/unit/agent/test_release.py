@@ -73,7 +73,7 @@ class ReleaseTestCase(test_host_agent.AgentTestCase):
         self.agent.reconcile()
         self.assertPlaces('4-5')
         self.source.is_gone = True
-        self.assertEqual((), self.new_agent().release().trouble)
+        self.assertEqual([], self.new_agent().release().trouble)
         self.assertPlaces('6-7')
         self.assertTrue(self.record.is_empty)
 
@@ -87,7 +87,7 @@ class ReleaseTestCase(test_host_agent.AgentTestCase):
         self.agent.reconcile()
         self.kernel.groups_of_libvirt.clear()
         self.kernel.exists = lambda path: False
-        self.assertEqual((), self.agent.release().trouble)
+        self.assertEqual([], self.agent.release().trouble)
         self.assertEqual(CPUS('4-5'), self.kernel.affinities[7])
         self.assertTrue(self.record.is_empty)
 
@@ -102,7 +102,7 @@ class ReleaseTestCase(test_host_agent.AgentTestCase):
         self.assertEqual({cache_masks.Slot('L3', 1): 0xfff},
                          self.record.base_masks)
         self.kernel.fault = lambda what: None
-        self.assertEqual((), self.new_agent().release().trouble)
+        self.assertEqual([], self.new_agent().release().trouble)
         self.assertEqual(0xfff, self.kernel.default.masks['L3'][1])
         self.assertEqual({}, self.record.base_masks)
 
@@ -139,7 +139,7 @@ class ReleaseTestCase(test_host_agent.AgentTestCase):
                 self.kernel.fault = lambda what: None
                 self.record = decoder.decode(
                     agent_record.AgentRecord, self.on_disk[-1])
-                self.assertEqual((), self.new_agent().release().trouble)
+                self.assertEqual([], self.new_agent().release().trouble)
                 self.assertPlaces('6-7')
                 self.assertEqual({24: CPUS('0'), 25: CPUS('0')},
                                  self.kernel.interrupts)

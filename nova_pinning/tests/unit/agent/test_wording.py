@@ -20,7 +20,7 @@ class WordingTestCase(unit_base.TestCase):
         return [*wording.changes(
             [settings_ledger.Change(setting(guest), *map(CPUS, cpus), *back)
              for setting, cpus, *back in changes],
-            wording.Subjects({'u': guest}))]
+            wording.Subjects([guest]))]
 
     def test_what_is_alike_is_said_once(self):
         def thread(tid):
