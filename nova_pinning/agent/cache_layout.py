@@ -14,45 +14,17 @@ that was made smaller before we came) are left alone.
 from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
 import functools
 
 from nova_pinning.agent import cache_model
 from nova_pinning.host import cache_masks
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Segment:
-    """A run of ways of a domain that guests can have.
-
-    :param from_above: whether guests are stacked from its upper end
-    """
-
-    first: int
-    end: int
-    from_above: bool
-
-    @property
-    def size(self) -> int:
-        return self.end - self.first
-
-    def holds(self, mask: int) -> bool:
-        return not mask >> self.end and not mask & ((1 << self.first) - 1)
-
-    def depth(self, mask: int) -> int:
-        """How far a mask is from the end that guests are stacked from."""
-        if self.from_above:
-            return self.end - mask.bit_length()
-        return (mask & -mask).bit_length() - 1 - self.first
-
-    def mask(self, depth: int, ways: int) -> int:
-        low = (self.end - depth - ways if self.from_above
-               else self.first + depth)
-        return ((1 << ways) - 1) << low
-
-
 class _Domain:
     """An L3 cache that is being filled.
+
+    Guests have the longest run of the ways that are free. More than one there
+    is only where somebody has cut the cache up.
 
     :param base: the ways that everybody had before we came, by line of
         schemata; only those of all lines can become a guest's own
@@ -69,19 +41,18 @@ class _Domain:
         free = functools.reduce(
             lambda left, mask: left & ~mask, foreign.values(),
             everybodys & ~self._kept) if self._kept else 0
-        self._segments = tuple(
-            _Segment(first, end, from_above=first >= self._kept.bit_length())
-            for first, end in cache_masks.runs(free))
+        self._first, self._end = cache_masks.longest_run(free)
+        self._is_from_above = self._first >= self._kept.bit_length()
         self._sizes: dict[str, int] = {}
 
     @property
     def most(self) -> int:
         """The most ways that one guest could ever have here."""
-        return max((segment.size for segment in self._segments), default=0)
+        return self._end - self._first
 
     def fits(self, ways: int) -> bool:
         """Whether there is room for one guest more."""
-        return self._packing((*self._sizes.values(), ways)) is not None
+        return sum(self._sizes.values()) + ways <= self.most
 
     def add(self, guest: str, ways: int) -> None:
         self._sizes[guest] = ways
@@ -92,13 +63,14 @@ class _Domain:
         :param present: those that they have now
         """
         placed: dict[str, int] = {}
-        for segment, guests in zip(self._segments, self._assigned(present)):
-            depth = 0
-            for guest in sorted(guests, key=functools.partial(
-                    _place, segment, present)):
-                ways = self._sizes[guest]
-                placed[guest] = segment.mask(depth, ways)
-                depth += ways
+        depth = 0
+        for guest, ways in sorted(
+                self._sizes.items(), key=lambda item: (
+                    *self._place(present.get(item[0], 0)), item[0])):
+            low = (self._end - depth - ways if self._is_from_above
+                   else self._first + depth)
+            placed[guest] = ((1 << ways) - 1) << low
+            depth += ways
         return placed
 
     def shared(self, placed: Collection[int]) -> Mapping[str, int]:
@@ -114,79 +86,14 @@ class _Domain:
             run for first, end in cache_masks.runs(left)
             if not self._kept & ~(run := (1 << end) - (1 << first)))
 
-    def _assigned(self, present: Mapping[str, int]) -> list[list[str]]:
-        """Guests by segment; those that are in one stay there if possible."""
-        segments: list[list[str]] = [[] for _segment in self._segments]
-        left = [segment.size for segment in self._segments]
-        waiting = []
-        for guest, ways in self._sizes.items():
-            index = next(
-                (index for index, segment in enumerate(self._segments)
-                 if present.get(guest) and segment.holds(present[guest])
-                 and left[index] >= ways), None)
-            if index is None:
-                waiting.append(guest)
-            else:
-                segments[index].append(guest)
-                left[index] -= ways
-        for guest in sorted(waiting, key=lambda guest: -self._sizes[guest]):
-            ways = self._sizes[guest]
-            fitting = [index for index, room in enumerate(left)
-                       if room >= ways]
-            if not fitting:
-                return self._anew()
-            index = min(fitting, key=lambda index: left[index])
-            segments[index].append(guest)
-            left[index] -= ways
-        return segments
-
-    def _anew(self) -> list[list[str]]:
-        packing = self._packing(tuple(self._sizes.values()))
-        assert packing is not None
-        segments: list[list[str]] = [[] for _segment in self._segments]
-        for guest, index in zip(self._sizes, packing):
-            segments[index].append(guest)
-        return segments
-
-    def _packing(self, sizes: Sequence[int]) -> tuple[int, ...] | None:
-        """The segment of each of some guests, None if they do not fit."""
-        room = tuple(segment.size for segment in self._segments)
-        if len(room) == 1:
-            return (0,) * len(sizes) if sum(sizes) <= room[0] else None
-        order = sorted(range(len(sizes)), key=lambda index: -sizes[index])
-        packed = _pack(tuple(sizes[index] for index in order), room)
-        if packed is None:
-            return None
-        return tuple(segment for _index, segment in sorted(
-            zip(order, packed)))
-
-
-def _place(segment: _Segment, present: Mapping[str, int],
-           guest: str) -> tuple[bool, int, str]:
-    mask = present.get(guest, 0)
-    there = bool(mask) and segment.holds(mask)
-    return not there, segment.depth(mask) if there else 0, guest
-
-
-@functools.lru_cache(maxsize=4096)
-def _pack(sizes: tuple[int, ...],
-          room: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Put sizes, the largest first, into rooms; the room of each.
-
-    Caches have few ways, and few of them are cut up, so all is tried.
-    """
-    if not sizes:
-        return ()
-    if sum(sizes) > sum(room):
-        return None
-    for index in sorted(set(map(room.index, room)),
-                        key=lambda index: room[index]):
-        if room[index] >= sizes[0]:
-            rest = _pack(sizes[1:], (*room[:index], room[index] - sizes[0],
-                                     *room[index + 1:]))
-            if rest is not None:
-                return (index, *rest)
-    return None
+    def _place(self, mask: int) -> tuple[bool, int]:
+        """Whether a mask is none of this run, and how deep in it it is."""
+        first = (mask & -mask).bit_length() - 1
+        end = mask.bit_length()
+        if not mask or first < self._first or end > self._end:
+            return True, 0
+        return False, (self._end - end if self._is_from_above
+                       else first - self._first)
 
 
 def lay_out(

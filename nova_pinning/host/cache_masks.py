@@ -33,6 +33,11 @@ def runs(mask: int) -> Iterator[tuple[int, int]]:
         mask &= ~_run(first, end)
 
 
+def longest_run(mask: int) -> tuple[int, int]:
+    """The longest run of bits of a mask, as :func:`runs` has it."""
+    return max(runs(mask), key=lambda run: run[1] - run[0], default=(0, 0))
+
+
 def is_contiguous(mask: int) -> bool:
     """Whether a mask is one run of bits."""
     return len(list(runs(mask))) == 1

@@ -343,11 +343,9 @@ class CacheCase:
         raise Violation(f'{name} was refused without need: {reason}')
 
     def _has_room(self, domain: int, ways: int) -> bool:
-        """By trying every place for every guest of a domain."""
-        sizes = sorted(
-            (guest.ways for name, guest in self._guests.items()
-             if name in self._kernel.groups and guest.ways
-             and domain in guest.domains), reverse=True)
+        """Whether the longest run of free ways has room for a guest more."""
+        used = sum(guest.ways for name, guest in self._guests.items()
+                   if name in self._kernel.groups and domain in guest.domains)
         kept = self._limits().kept
         if kept & ~self._everybodys(domain):
             return False
@@ -355,7 +353,8 @@ class CacheCase:
         for name, group in self._kernel.groups.items():
             if name not in self._guests:
                 free &= ~self._masks(group)[domain]
-        return _places(free, sorted((*sizes, ways), reverse=True), {})
+        runs = map(len, f'{free:b}'.split('0'))
+        return used + ways <= (max(runs) if free else 0)
 
     def _check_empty(self) -> None:
         left = [name for name in self._kernel.groups
@@ -376,25 +375,3 @@ class CacheCase:
     def _end(self) -> None:
         self._agent.release()
         self._check_empty()
-
-
-def _places(free: int, sizes: list[int],
-            known: dict[tuple[int, int], bool]) -> bool:
-    """Whether runs of these sizes fit into the free bits, by trying."""
-    if not sizes:
-        return True
-    if sum(sizes) > free.bit_count():
-        return False
-    key = free, len(sizes)
-    if key not in known:
-        run = (1 << sizes[0]) - 1
-        known[key] = False
-        # Only places at the lower end of a run of free bits: others leave no
-        # more room.
-        for first in range(free.bit_length()):
-            if free >> first & run == run and not (
-                    first and free >> (first - 1) & 1):
-                if _places(free & ~(run << first), sizes[1:], known):
-                    known[key] = True
-                    break
-    return known[key]
