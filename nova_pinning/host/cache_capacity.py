@@ -13,15 +13,13 @@ from nova_pinning.placement import cache_resources
 class CacheCapacity:
     """What guests can have for themselves.
 
-    :param ways: of each cache, all guests together
-    :param most_ways: of a cache, one guest
+    :param ways: of each cache
     :param caches: that guests run on
     :param groups: how many guests can have ways, or a limit
     :param has_bandwidth: whether memory bandwidth can be limited
     """
 
     ways: int
-    most_ways: int
     caches: int
     groups: int
     has_bandwidth: bool
@@ -32,7 +30,7 @@ class CacheCapacity:
         if not self.groups:
             return frozenset()
         return cache_resources.traits(
-            self.most_ways if self.caches else 0, self.has_bandwidth)
+            self.ways if self.caches else 0, self.has_bandwidth)
 
     @property
     def totals(self) -> Mapping[str, int]:
@@ -52,7 +50,5 @@ def of_host(
     caches = sum(not domain.isdisjoint(guests)
                  for domain in resctrl.domains.values())
     l3 = resctrl.l3
-    return CacheCapacity(
-        max(0, l3.guest_ways) if l3 else 0,
-        max(0, l3.most_ways) if l3 else 0,
-        caches, resctrl.guest_groups, resctrl.mb is not None)
+    return CacheCapacity(l3.guest_ways if l3 else 0, caches,
+                         resctrl.guest_groups, resctrl.mb is not None)

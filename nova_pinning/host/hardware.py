@@ -96,24 +96,11 @@ class CacheAllocation:
         """How many ways of a cache guests can have for themselves.
 
         What devices use is nobody's alone, and everybody else keeps the
-        fewest that can be given. All masks are one run of bits.
+        fewest that can be given. Guests have one run of bits beside these.
         """
-        return self.ways - self._kept.bit_count()
-
-    @property
-    def most_ways(self) -> int:
-        """The most ways that one guest can have in a cache.
-
-        Guests' masks are beside the ways that are kept for everybody else,
-        or on either side of them.
-        """
-        free = cache_masks.runs(self.cbm_mask & ~self._kept)
-        return max((end - first for first, end in free), default=0)
-
-    @property
-    def _kept(self) -> int:
-        return cache_masks.kept(
-            self.ways, max(1, self.min_cbm_bits), self.shareable_bits)
+        first, end = cache_masks.longest_run(self.cbm_mask & ~cache_masks.kept(
+            self.ways, max(1, self.min_cbm_bits), self.shareable_bits))
+        return end - first
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def too_many_ways(subject: checked.CheckedFlavor) -> check_rule.Violations:
     ways = _ways(subject)
     if not ways or not subject.hosts:
         return
-    most = max((host.caches.most_ways if host.caches else 0)
+    most = max((host.caches.ways if host.caches else 0)
                for host in subject.hosts)
     if ways > most:
         yield subject.violation(

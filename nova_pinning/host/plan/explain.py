@@ -95,9 +95,8 @@ def cache_reasons(
             'l3_ways', f'{caches.ways} of {resctrl.l3.ways} ways of each of '
             f'{words.count(caches.caches, "L3 cache")} are for guests that '
             f'ask for ways of their own, {caches.ways * caches.caches} '
-            f'together and {caches.most_ways} at most for one in a cache; '
-            f'{kept} stay for everybody else, those that devices use among '
-            f'them; {groups}')
+            f'together; {kept} stay for everybody else, those that devices '
+            f'use among them; {groups}')
     if resctrl.mb:
         yield plan_model.PlanReason(
             'memory_bandwidth', 'it can be limited for each guest from '
