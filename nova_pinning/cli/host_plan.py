@@ -280,12 +280,8 @@ def _show_sales(plan: plan_model.HostPlan, others: Sequence[int],
               for other in plan.alternatives)))
     if len(plan.sizes) > 1:
         rows.append((
-            'all mixed', '', '', _mixed(plan.offer),
-            *(_mixed(other.offer) for other in plan.alternatives)))
+            'all mixed', '', '', plan.offer.figures[0],
+            *(other.offer.figures[0] for other in plan.alternatives)))
     typed_table.show(('', *map(typed_table.count, (
         'alone', 'CPUs left', 'mixed',
         *(f'choice {number}' for number in others)))), rows, console)
-
-
-def _mixed(offer: plan_model.Offer) -> int:
-    return sum(sale.mixed for sale in offer.sales)

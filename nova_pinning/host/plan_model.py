@@ -78,6 +78,12 @@ class Offer:
     stranded_cpus: Mapping[int, int]
     shared_vcpus: int = 0
 
+    @property
+    def figures(self) -> tuple[int, ...]:
+        """Guests of the mix, and then of each size alone."""
+        return (sum(sale.mixed for sale in self.sales),
+                *(sale.alone for sale in self.sales))
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Interrupts:

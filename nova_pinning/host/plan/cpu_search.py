@@ -52,28 +52,10 @@ class CpuDemand:
     weights: tuple[int, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, order=True)
-class SaleValue:
-    """What is sold; the larger the better.
-
-    :param mixed: guests of the mix
-    :param vcpus: vCPUs that are sold if all guests are of one size, summed
-        up over the sizes, each times its weight
-    :param alone: guests of each size if there are no others
-    """
-
-    mixed: int
-    vcpus: int
-    alone: tuple[int, ...]
-
-
-class _Reversed(NamedTuple):
-    """A value that sorts before those it is larger than."""
-
-    value: SaleValue
-
-    def __lt__(self, other: tuple[SaleValue, ...]) -> bool:
-        return other[0] < self.value
+#: What is sold; the larger the better. It is guests of the mix, then vCPUs
+#: that are sold if all guests are of one size, summed up over the sizes, each
+#: times its weight, and then guests of each size if there are no others.
+SaleValue = tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,7 +73,7 @@ def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
            count: int = 1) -> list[CpuChoice]:
     """The best choices, the best first.
 
-    The best is that of the largest :class:`SaleValue`, and among those the one
+    The best is that of the largest SaleValue, and among those the one
     of the least cost by what :mod:`nova_pinning.host.plan.core_allocations`
     has. After it comes the next best of the same value that is of another
     kind, and then the best of each value below. Two choices are of one kind if
@@ -104,7 +86,7 @@ def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
     if not field.is_possible:
         return []
     choices: list[CpuChoice] = []
-    for _value, equal in itertools.groupby(
+    for _loss, equal in itertools.groupby(
             field.best_spreads(), lambda ranked: ranked[0]):
         best: list[_Entry] = []
         most = _MAX_WORSE_SPREADS if choices else _MAX_EQUAL_SPREADS
@@ -194,23 +176,23 @@ class _Field:
         """The ways to spread what is taken, those that sell most first.
 
         What each sells is worked out when it is its turn by a bound.
+
+        :returns: what each sells, as a loss, and the way
         """
         total = self._demand.host_cpus + self._shared
-        heap: list[tuple[_Reversed, int, _Spread]] = [
-            (_Reversed(self._value(spread, is_bound=True)), number, spread)
-            for number, spread in enumerate(itertools.islice(
-                self._spread(0, total, total), _MAX_SPREADS))]
+        heap = [(self._loss(spread, is_bound=True), number, spread)
+                for number, spread in enumerate(itertools.islice(
+                    self._spread(0, total, total), _MAX_SPREADS))]
         heapq.heapify(heap)
         exact: set[int] = set()
         while heap:
-            bound, number, spread = heap[0]
+            loss, number, spread = heap[0]
             if number in exact:
                 heapq.heappop(heap)
-                yield bound.value, spread
+                yield loss, spread
                 continue
             exact.add(number)
-            heapq.heapreplace(heap, (
-                _Reversed(self._value(spread)), number, spread))
+            heapq.heapreplace(heap, (self._loss(spread), number, spread))
 
     def best_for(self, spread: _Spread,
                  most_states: int | None = _MAX_STATES) -> list[_Entry]:
@@ -352,8 +334,8 @@ class _Field:
                     number + 1, at_least - most, at_most - least):
                 yield counts, *others
 
-    def _value(self, spread: _Spread, is_bound: bool = False) -> SaleValue:
-        """What a spread sells, or a bound for it."""
+    def _loss(self, spread: _Spread, is_bound: bool = False) -> SaleValue:
+        """What a spread sells, or a bound for it, below 0."""
         demand = self._demand
         rooms = [
             fit.Room(level.room)
@@ -365,10 +347,10 @@ class _Field:
             capacity.mix_bound(rooms, demand.sizes, demand.weights)
             if is_bound
             else sum(capacity.mix(rooms, demand.sizes, demand.weights)))
-        return SaleValue(
-            mixed, sum(
-                guests * size.guest_vcpus * weight for guests, size, weight
-                in zip(alone, demand.sizes, demand.weights)), alone)
+        return -mixed, -sum(
+            guests * size.guest_vcpus * weight for guests, size, weight
+            in zip(alone, demand.sizes, demand.weights)), *(
+                -guests for guests in alone)
 
     def _next(
         self,

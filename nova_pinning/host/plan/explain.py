@@ -18,11 +18,6 @@ from nova_pinning.host.plan import plan_request
 from nova_pinning.host import plan_model
 from nova_pinning.host import words
 
-# What choices are compared by, beside what they sell.
-_NEAR = (('NICs and drives in use', True), ('idle NICs and drives', False))
-_ON_NODE = 'with CPUs for the host on their node'
-_NEIGHBOURS = 'CPUs of guests in L3 domains with CPUs for the host'
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PricedChoice:
@@ -123,7 +118,8 @@ def difference(description: host_model.HostDescription,
     facts = zip(_facts(description, taken.choice),
                 _facts(description, other.choice))
     parts += [f'{what}: {now} instead of {before}'
-              for (what, before), (_what, now) in facts if before != now]
+              for (what, before, _all), (_what, now, _of_all) in facts
+              if before != now]
     if (0 in taken.choice.host_cpus) != (0 in cpus):
         parts.append('CPU 0 is for the host' if 0 in cpus
                      else 'CPU 0 is not for the host')
@@ -157,25 +153,17 @@ def _host_reasons(
     yield plan_model.PlanReason(
         'host_cpus', f'{_spread(description, cpus)} for the '
         f'host: {number}')
-    figures = _figures(taken.offer)
+    figures = taken.offer.figures
     worse = next((other for other in others
-                  if _figures(other.offer) < figures), None)
+                  if other.offer.figures < figures), None)
     if worse is not None and not any(
-            _figures(other.offer) > figures for other in others):
+            other.offer.figures > figures for other in others):
         yield plan_model.PlanReason(
             'host_cpus', 'this leaves most to sell: '
             f'{_taken(description, worse.choice)} would leave '
             + _sales(taken.offer, worse.offer))
-    near = {node.id for node in description.nodes if node.cpus & cpus}
-    for what, is_in_use in _NEAR:
-        nodes = _device_nodes(description, is_in_use)
-        if nodes:
-            yield plan_model.PlanReason(
-                'host_cpus', f'{what} {_ON_NODE}: '
-                f'{sum(node in near for node in nodes)} of {len(nodes)}')
-    guests = _l3_neighbours(description, taken.choice)
-    if guests is not None:
-        yield plan_model.PlanReason('host_cpus', f'{_NEIGHBOURS}: {guests}')
+    for what, count, of_all in _facts(description, taken.choice):
+        yield plan_model.PlanReason('host_cpus', f'{what}: {count}{of_all}')
 
 
 def _shared_reason(
@@ -250,51 +238,39 @@ def _sales(taken: plan_model.Offer, other: plan_model.Offer) -> str:
         f'{words.count(sale.vcpus, "vCPU")} instead of {before.alone}'
         for before, sale in zip(taken.sales, other.sales)
         if before.alone != sale.alone]
-    mixed, before_mixed = (sum(sale.mixed for sale in offer.sales)
-                           for offer in (other, taken))
+    mixed, before_mixed = other.figures[0], taken.figures[0]
     if len(taken.sales) > 1 and mixed != before_mixed:
         parts.append(f'{words.count(mixed, "guest")} mixed instead of '
                      f'{before_mixed}')
     return ', '.join(parts)
 
 
-def _figures(offer: plan_model.Offer) -> tuple[int, ...]:
-    return (sum(sale.mixed for sale in offer.sales),
-            *(sale.alone for sale in offer.sales))
+def _facts(
+    description: host_model.HostDescription, choice: cpu_search.CpuChoice,
+) -> Iterator[tuple[str, int, str]]:
+    """What choices are compared by, beside what they sell.
 
-
-def _facts(description: host_model.HostDescription,
-           choice: cpu_search.CpuChoice) -> Iterator[tuple[str, int]]:
-    """Figures by which choices can be compared, after what they count."""
+    :returns: (what is counted, how many, ' of N' where that says more)
+    """
     near = {node.id for node in description.nodes
             if node.cpus & choice.host_cpus}
-    for what, is_in_use in _NEAR:
-        yield f'{what} {_ON_NODE}', sum(
-            node in near for node in _device_nodes(description, is_in_use))
-    yield _NEIGHBOURS, _l3_neighbours(description, choice) or 0
-
-
-def _device_nodes(description: host_model.HostDescription,
-                  is_in_use: bool) -> list[int]:
-    """The node of each device that serves the host and belongs to one."""
-    return [
-        device.numa_node
-        for device in description.pci_devices
-        if allocatable_cores.serves_host(device) and device.numa_node
-        is not None and allocatable_cores.is_in_use(device) == is_in_use]
-
-
-def _l3_neighbours(description: host_model.HostDescription,
-                   choice: cpu_search.CpuChoice) -> int | None:
-    """CPUs of guests in L3 domains with CPUs for the host; None if unknown."""
+    for what, is_in_use in (('NICs and drives in use', True),
+                            ('idle NICs and drives', False)):
+        nodes = [
+            device.numa_node for device in description.pci_devices
+            if allocatable_cores.serves_host(device) and device.numa_node
+            is not None and allocatable_cores.is_in_use(device) == is_in_use]
+        if nodes:
+            yield (f'{what} with CPUs for the host on their node',
+                   sum(node in near for node in nodes), f' of {len(nodes)}')
     domains = {domain for node in description.nodes
                for domain in node.l3_domains}
-    if not domains:
-        return None
-    others = choice.dedicated_cpus | choice.shared_cpus
-    own = choice.host_cpus | choice.poll_cpus
-    return len(cpuset.union(domain for domain in domains if domain & own)
-               & others)
+    if domains:
+        own = choice.host_cpus | choice.poll_cpus
+        guests = choice.dedicated_cpus | choice.shared_cpus
+        yield 'CPUs of guests in L3 domains with CPUs for the host', len(
+            guests & cpuset.union(
+                domain for domain in domains if domain & own)), ''
 
 
 def _spread(description: host_model.HostDescription,
@@ -305,7 +281,11 @@ def _spread(description: host_model.HostDescription,
         count = len(node.cpus & cpus)
         if count:
             by_count.setdefault(count, []).append(node.id)
-    return f'{words.cpus(cpus)} ({_on_nodes(by_count)})'
+    parts = (
+        f'{count} on {"" if len(nodes) == 1 else "each of "}'
+        f'node{"" if len(nodes) == 1 else "s"} {cpuset.CpuSet(nodes)}'
+        for count, nodes in by_count.items())
+    return f'{words.cpus(cpus)} ({", ".join(parts)})'
 
 
 def _taken(description: host_model.HostDescription,
@@ -315,12 +295,3 @@ def _taken(description: host_model.HostDescription,
     if choice.shared_cpus:
         text += f' and {_spread(description, choice.shared_cpus)} shared'
     return text
-
-
-def _on_nodes(by_count: Mapping[int, Sequence[int]]) -> str:
-    parts = []
-    for count, nodes in by_count.items():
-        ids = cpuset.CpuSet(nodes)
-        parts.append(f'{count} on node {ids}' if len(nodes) == 1
-                     else f'{count} on each of nodes {ids}')
-    return ', '.join(parts)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Warnings about a host, or about what was requested of it."""
 
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
@@ -18,6 +17,8 @@ from nova_pinning.host import words
 
 #: Memory for each dedicated CPU under which hardly any flavor is sold.
 _LEAST_MIB_PER_CPU = 512
+# Devices that are named; nobody wants to read more.
+_MOST_NAMES = 6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,12 +55,9 @@ def warnings(
     :param used_devices: those that an alias names but the host uses
     """
     has_few = _few_host_cpus(description, choice)
-    if request.purpose is not plan_model.Purpose.DEDICATED or (
-            choice.shared_cpus):
-        on_guests = ''
-    else:
-        on_guests = ('emulator threads, and vhost threads with them, run on '
-                     "the guests' own CPUs")
+    on_guests = '' if choice.shared_cpus else (
+        'emulator threads, and vhost threads with them, run on the guests\' '
+        'own CPUs')
     return (*_of_machine(description, choice),
             *_of_cpus(description, request, choice),
             *_of_numbers(description, choice, spare, on_guests, has_few),
@@ -240,8 +238,9 @@ def _of_devices(
     if unpolled:
         yield plan_model.PlanWarning(
             'few-poll-cpus', 'there are no CPUs for polling on the node of '
-            + _listed(f'{devices.name(device)} (node {device.numa_node})'
-                      for device in unpolled),
+            + words.listed([
+                f'{devices.name(device)} (node {device.numa_node})'
+                for device in unpolled], _MOST_NAMES),
             'have more with --poll-cpus if OVS-DPDK is to serve them')
     near = {node.id for node in description.nodes
             if node.cpus & choice.host_cpus}
@@ -253,10 +252,10 @@ def _of_devices(
         far.sort(key=allocatable_cores.is_in_use, reverse=True)
         yield plan_model.PlanWarning(
             'no-host-cpu-on-device-node', 'there are no CPUs for the host on '
-            'the node of ' + _listed(
+            'the node of ' + words.listed([
                 f'{devices.name(device)} (node {device.numa_node}'
                 f'{"" if allocatable_cores.is_in_use(device) else ", idle"})'
-                for device in far),
+                for device in far], _MOST_NAMES),
             'take a choice that has some there (--choice), if what these '
             'devices do matters more than what such a choice costs')
 
@@ -373,11 +372,3 @@ def _of_memory(
 def _nodes(numbers: Sequence[int]) -> str:
     listed = ', '.join(map(str, numbers))
     return f'nodes {listed} are' if len(numbers) > 1 else f'node {listed} is'
-
-
-def _listed(items: Iterable[str], most: int = 6) -> str:
-    """Items for people, not more than they want to read."""
-    several = list(items)
-    more = len(several) - most
-    shown = ', '.join(several[:most])
-    return f'{shown} and {more} more' if more > 0 else shown

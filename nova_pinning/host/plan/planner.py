@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import dataclasses
 import functools
 import itertools
+import operator
+from typing import Any
 
 from nova_pinning import errors
 from nova_pinning import fit
@@ -227,16 +229,13 @@ def _spare_cpus(
         # A core less where they are not whole cores, or in the wrong node.
         for more in range(stranded, max(0, stranded - 2 * widest), -widest):
             number = len(cpus) + more
-            wanted = dataclasses.replace(request, choice=1)
-            if key == 'host_cpus':
-                wanted = dataclasses.replace(wanted, host_cpus=number)
-            else:
-                wanted = dataclasses.replace(wanted, shared_cpus=number)
-            if _sells_as_much(description, wanted, sizes, taken.offer):
+            changed: dict[str, Any] = {key: number}
+            if _sells_as_much(description, dataclasses.replace(
+                    request, choice=1, **changed), sizes, taken.offer):
                 proposed[key] = number
                 break
     return plan_warnings.SpareCpus(
-        stranded, sum(sale.mixed for sale in taken.offer.sales), **proposed)
+        stranded, taken.offer.figures[0], **proposed)
 
 
 def _sells_as_much(
@@ -250,19 +249,14 @@ def _sells_as_much(
         best, *_others = _priced(description, request, sizes)
     except errors.InputError:
         return False
-    return sum(sale.mixed for sale in best.offer.sales) >= sum(
-        sale.mixed for sale in offered.sales) and all(
-            now.alone >= before.alone for now, before in zip(
-                best.offer.sales, offered.sales, strict=True))
+    return all(map(operator.ge, best.offer.figures, offered.figures))
 
 
 def _value(sizes: Sequence[plan_model.GuestSize],
            offered: plan_model.Offer) -> cpu_search.SaleValue:
-    return cpu_search.SaleValue(
-        sum(sale.mixed for sale in offered.sales),
-        sum(sale.alone * sale.vcpus * size.weight
-            for size, sale in zip(sizes, offered.sales)),
-        tuple(sale.alone for sale in offered.sales))
+    mixed, *alone = offered.figures
+    return mixed, sum(sale.alone * sale.vcpus * size.weight for size, sale
+                      in zip(sizes, offered.sales)), *alone
 
 
 def _check_memory(description: host_model.HostDescription,
@@ -393,21 +387,22 @@ def _sizes(
     rooms = _bare_rooms(description)
     with_cells = []
     for size in sizes:
-        cells = size.cells or next(
-            (number for number in _divisors(size.vcpus)
-             if _fits(size, number, rooms)), 1)
-        if not _fits(size, cells, rooms):
+        fitting = _in_cells(size, rooms, [size.cells] if size.cells
+                            else range(1, size.vcpus + 1))
+        if fitting is None:
             raise _too_large(description, size.vcpus, size.cells, rooms)
-        with_cells.append(dataclasses.replace(size, cells=cells))
+        with_cells.append(fitting)
     _check_different(with_cells)
     return tuple(with_cells)
 
 
-def _fits(size: plan_model.GuestSize, cells: int,
-          rooms: Sequence[fit.Room]) -> bool:
-    """Whether a guest of a size in so many cells fits."""
-    return capacity.guests(
-        rooms, dataclasses.replace(size, cells=cells).size) > 0
+def _in_cells(size: plan_model.GuestSize, rooms: Sequence[fit.Room],
+              numbers: Iterable[int]) -> plan_model.GuestSize | None:
+    """A size in the first of these numbers of cells in which a guest fits."""
+    return next((
+        fitting for number in numbers if not size.vcpus % number
+        and capacity.guests(rooms, (fitting := dataclasses.replace(
+            size, cells=number)).size)), None)
 
 
 def _check_different(sizes: Iterable[plan_model.GuestSize]) -> None:
@@ -431,17 +426,15 @@ def _in_more_cells(
     :param cells: how many it has to have, 0 if that is not said
     :raises errors.InputError: if its cells are given, or there is none
     """
-    rooms = _bare_rooms(description)
-    more = next(
-        (number for number in _divisors(size.vcpus) if number > size.cells
-         and _fits(size, number, rooms)), None)
+    more = _in_cells(size, _bare_rooms(description),
+                     range(size.cells + 1, size.vcpus + 1))
     if cells or more is None:
         left = tuple(
             fit.Room(len(node.cpus & best.choice.dedicated_cpus)
                      if best.memory.guest_mib[node.id] else 0)
             for node in description.nodes if node.memory_mib)
         raise _too_large(description, size.vcpus, cells, left)
-    return dataclasses.replace(size, cells=more)
+    return more
 
 
 def _bare_rooms(
@@ -473,8 +466,3 @@ def _guest(vcpus: int, cells: int) -> str:
     """'a guest of 8 vCPUs in 2 cells'."""
     within = f' in {words.count(cells, "cell")}' if cells else ''
     return f'a guest of {words.count(vcpus, "vCPU")}{within}'
-
-
-def _divisors(number: int) -> Iterator[int]:
-    return (divisor for divisor in range(1, number + 1)
-            if not number % divisor)
