@@ -2,9 +2,12 @@
 """nova-pinning host plan: which CPUs of a host are for what."""
 
 import argparse
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
+import dataclasses
 import sys
+from typing import Any
 
 import rich.console
 
@@ -74,19 +77,20 @@ class PlanHost(base_command.FileCommand):
         _add_cpu_options(parser)
         _add_memory_options(parser)
         parser.add_argument(
-            '--wake-latency', metavar='MICROSECONDS',
+            '--wake-latency', dest='wake_us', metavar='MICROSECONDS',
             type=common_options.number(0, levers.MOST_WAKE_US),
             help='have idle CPUs of guests wake up in so many microseconds '
                  '(C-states), 0 for no idle states at all; costs power, and '
                  'a part of the highest clock. If not given, nothing is said')
         parser.add_argument(
-            '--without-lever', action='append', default=[], metavar='NAME',
-            choices=sorted(levers.LEVERS),
+            '--without-lever', dest='without_levers', action='append',
+            default=[], metavar='NAME', choices=sorted(levers.LEVERS),
             help='leave alone what the kernel could be told while it runs: '
                  + ', '.join(sorted(levers.LEVERS))
                  + '; may be given several times')
         parser.add_argument(
-            '--pci-alias', action='append', default=[], metavar='NAME=WHAT',
+            '--pci-alias', dest='pci_aliases', action='append', default=[],
+            metavar='NAME=WHAT',
             help='devices that guests get under a name, and that no longer '
                  'serve the host: nvme, gpu, nic, VENDOR:PRODUCT or an '
                  'address; may be given several times')
@@ -152,12 +156,12 @@ def _add_cpu_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_memory_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--page-size', metavar='SIZE',
+        '--page-size', dest='page_size_kib', metavar='SIZE',
         help="of the huge pages for guests: 1GiB, 2MiB or none; if not "
              'given, 1GiB if nodes are large enough, and none for class '
              'shared')
     parser.add_argument(
-        '--host-memory', metavar='AMOUNT',
+        '--host-memory', dest='host_memory_mib', metavar='AMOUNT',
         help='memory for the host; if not given, 8GiB and 4 %% of all, up to '
              'a quarter of it')
 
@@ -167,39 +171,27 @@ def _request(parsed_args: argparse.Namespace) -> plan_request.PlanOptions:
 
     :raises errors.InputError: if they do not go together
     """
-    where = errors.Location
+    names = [field.name for field in dataclasses.fields(
+        plan_request.PlanOptions)]
+    given = {name: value for name, value in vars(parsed_args).items()
+             if name in names and value is not None}
     purpose = plan_model.Purpose(parsed_args.purpose)
-    if purpose is plan_model.Purpose.SHARED:
-        for option, value in (('--for', parsed_args.sizes),
-                              ('--shared-cpus', parsed_args.shared_cpus)):
-            if value is not None:
-                raise errors.InputError(
-                    'goes with --class dedicated and both only: shared '
-                    'guests float over all CPUs that are left', where(option))
-    sizes: tuple[plan_model.GuestSize, ...] = ()
-    if parsed_args.sizes is not None:
-        sizes = plan_request.parse_sizes(parsed_args.sizes, where('--for'))
-    page_size_kib = None
-    if parsed_args.page_size is not None:
-        page_size_kib = plan_request.parse_page_size(
-            parsed_args.page_size, where('--page-size'))
-    host_memory_mib = None
-    if parsed_args.host_memory is not None:
-        host_memory_mib = quantities.memory_mib(
-            parsed_args.host_memory, where('--host-memory'))
-    return plan_request.PlanOptions(
-        purpose=purpose,
-        sizes=sizes,
-        host_cpus=parsed_args.host_cpus,
-        shared_cpus=parsed_args.shared_cpus,
-        poll_cpus=parsed_args.poll_cpus,
-        page_size_kib=page_size_kib,
-        host_memory_mib=host_memory_mib,
-        pci_aliases=tuple(_aliases(parsed_args.pci_alias)),
-        cpu_allocation_ratio=parsed_args.cpu_allocation_ratio,
-        wake_us=parsed_args.wake_latency,
-        without_levers=frozenset(parsed_args.without_lever),
-        choice=parsed_args.choice)
+    for option, name in (('--for', 'sizes'), ('--shared-cpus', 'shared_cpus')):
+        if purpose is plan_model.Purpose.SHARED and name in given:
+            raise errors.InputError(
+                'goes with --class dedicated and both only: shared guests '
+                'float over all CPUs that are left', errors.Location(option))
+    read: Callable[[str, errors.Location], Any]
+    for option, name, read in (
+            ('--for', 'sizes', plan_request.parse_sizes),
+            ('--page-size', 'page_size_kib', plan_request.parse_page_size),
+            ('--host-memory', 'host_memory_mib', quantities.memory_mib)):
+        if name in given:
+            given[name] = read(given[name], errors.Location(option))
+    return plan_request.PlanOptions(**given | {
+        'purpose': purpose,
+        'pci_aliases': tuple(_aliases(parsed_args.pci_aliases)),
+        'without_levers': frozenset(parsed_args.without_levers)})
 
 
 def _aliases(texts: list[str]) -> Iterator[tuple[str, str]]:
