@@ -54,8 +54,8 @@ class RenderPlan(base_command.FileCommand):
                  'cgroups v2 (cgroup), or by both of these')
         parser.add_argument(
             '--service', action='append', default=[], metavar='UNIT',
-            help='a further systemd service that is told its CPUs by name; '
-                 'may be given several times')
+            help='a systemd service that is told its CPUs by name, whatever '
+                 'its own unit says; may be given several times')
         parser.add_argument(
             '--irqbalance', action='store_true',
             help='have irqbalance place interrupts, by load, with a list of '
@@ -116,7 +116,7 @@ def _options(parsed_args: argparse.Namespace) -> options.RenderOptions:
         'gpu=type-PF')
     made = options.RenderOptions(
         format=options.RenderFormat(parsed_args.format),
-        services=tuple(map(options.service_unit, parsed_args.service)),
+        services=tuple(parsed_args.service),
         confinement=parsed_args.confine and options.Confinement(
             parsed_args.confine),
         irqbalance=parsed_args.irqbalance,

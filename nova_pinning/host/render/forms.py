@@ -235,8 +235,7 @@ FORMS: Mapping[options.RenderFormat, DeploymentForm] = {
         f'ansible-playbook -i INVENTORY {PLAYBOOK}'),
     options.RenderFormat.KOLLA: DeploymentForm(
         'compute', _kolla, frozenset((
-            manifest.ManifestPart.NOVA_CONF, manifest.ManifestPart.TRAITS,
-            manifest.ManifestPart.SERVICE)),
+            manifest.ManifestPart.NOVA_CONF, manifest.ManifestPart.TRAITS)),
         'with kolla-ansible reconfigure',
         'The others are those of the roles neutron, nova-cell and '
         'openvswitch. nova_libvirt has none here: guests run below it, and '

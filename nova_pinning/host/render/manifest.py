@@ -22,7 +22,6 @@ class ManifestPart(enum.Enum):
     BOOT_LOADER = enum.auto()  # whoever writes its configuration
     NOVA_CONF = enum.auto()
     TRAITS = enum.auto()  # provider.yaml
-    SERVICE = enum.auto()  # confines a service that may be a container
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

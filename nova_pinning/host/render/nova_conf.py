@@ -20,14 +20,12 @@ class NovaOption:
     """An option of nova.
 
     :param values: several if it may be given several times
-    :param many: whether it may
     """
 
     group: str
     name: str
     values: tuple[str, ...]
     why: str
-    many: bool = False
 
 
 def settings(layout: planned_host.PlannedHost,
@@ -101,7 +99,7 @@ def _default(layout: planned_host.PlannedHost) -> Iterator[NovaOption]:
         yield NovaOption(
             'DEFAULT', 'reserved_huge_pages', reserved,
             'Huge pages that are not for guests, by NUMA node; sizes in '
-            'KiB.', many=True)
+            'KiB.')
     if layout.shared_cpus:
         yield NovaOption(
             'DEFAULT', 'cpu_allocation_ratio',
@@ -153,7 +151,7 @@ def _pci(layout: planned_host.PlannedHost,
         tuple(json.dumps({'address': device.address}) for device in devices),
         'The devices that guests may get, one by one: others of their kind '
         'stay with the host. The address of a physical function stands for '
-        'its virtual functions, too.', many=True)
+        'its virtual functions, too.')
     yield NovaOption(
         'pci', 'alias', tuple(json.dumps(alias) for alias in aliases(
             layout, options)),
@@ -161,7 +159,7 @@ def _pci(layout: planned_host.PlannedHost,
         'to be in the nova.conf of nova-api. The NUMA policy is left to '
         'flavors (hw:pci_numa_affinity_policy). Devices that can be split '
         'into virtual functions are type-PF, even if they have none so far: '
-        'say so with --device-type, for the plan does not tell.', many=True)
+        'say so with --device-type, for the plan does not tell.')
 
 
 def aliases(layout: planned_host.PlannedHost,

@@ -12,29 +12,11 @@ MANAGER_PATH = f'etc/systemd/system.conf.d/{manifest.NAME}.conf'
 
 _UNITS = 'etc/systemd/system'
 
-#: What runs beside guests, under the names that distributions give it. A
-#: drop-in of a unit that is not there does nothing.
-SERVICES = (
-    'libvirtd.service', 'virtqemud.service',
-    'nova-compute.service', 'openstack-nova-compute.service',
-    'neutron-l3-agent.service', 'neutron-openvswitch-agent.service',
-    'openvswitch-switch.service', 'ovs-vswitchd.service',
-    'ovsdb-server.service',
-)
-
-# What these start inherits the policy: guests have one of their own, which is
-# for the memory that libvirt knows of only.
-_PARENTS_OF_GUESTS = frozenset({'libvirtd.service', 'virtqemud.service'})
-# DPDK says itself on which node it wants its memory.
-_POLLING = frozenset({'ovs-vswitchd.service', 'openvswitch-switch.service'})
-
 #: All that is not a guest, by the name of the unit.
 SLICES = ('init.scope', 'system.slice', 'user.slice')
 
 _BY_AFFINITY = options.Confinement.AFFINITY, options.Confinement.BOTH
 _BY_CGROUPS = options.Confinement.CGROUP, options.Confinement.BOTH
-
-_RELOAD = 'after systemctl daemon-reload and a restart of the service'
 
 
 def files(layout: planned_host.PlannedHost,
@@ -45,18 +27,11 @@ def files(layout: planned_host.PlannedHost,
     """
     if chosen.confinement in _BY_AFFINITY:
         yield _manager(layout)
-    for unit in services(chosen):
+    for unit in dict.fromkeys(map(options.service_unit, chosen.services)):
         yield _drop_in(layout, unit)
     if chosen.confinement in _BY_CGROUPS:
         for unit in SLICES:
             yield _slice(layout, unit)
-
-
-def services(chosen: options.RenderOptions) -> tuple[str, ...]:
-    """The units that get a drop-in."""
-    return tuple(dict.fromkeys((
-        *(SERVICES if chosen.confinement in _BY_AFFINITY else ()),
-        *map(options.service_unit, chosen.services))))
 
 
 def allowed_cpus(layout: planned_host.PlannedHost, unit: str) -> cpuset.CpuSet:
@@ -68,15 +43,6 @@ def allowed_cpus(layout: planned_host.PlannedHost, unit: str) -> cpuset.CpuSet:
     return layout.host_cpus
 
 
-def policy_node(layout: planned_host.PlannedHost, unit: str) -> int | None:
-    """The node whose memory a service is to prefer, None for no policy."""
-    if unit in _PARENTS_OF_GUESTS or (layout.poll_cpus and unit in _POLLING):
-        return None
-    nodes = [node.id for node in layout.host.nodes
-             if node.memory_mib and not node.cpus.isdisjoint(layout.host_cpus)]
-    return nodes[0] if len(nodes) == 1 < len(layout.host.nodes) else None
-
-
 def _manager(layout: planned_host.PlannedHost) -> manifest.RenderedFile:
     return manifest.explained(
         layout.name, manifest.RenderedFile(
@@ -84,7 +50,7 @@ def _manager(layout: planned_host.PlannedHost) -> manifest.RenderedFile:
             f'CPUAffinity={layout.host_cpus}\n',
             'the CPUs of all that systemd starts',
             'after a reboot; after systemctl daemon-reexec for what is '
-            'started from then on'),
+            'started from then on, such as services that are restarted'),
         'Guests do not inherit this: libvirt gives every QEMU an affinity of '
         'its own once it has put it into machine.slice, be it what the domain '
         'says or all CPUs that are online. Containers do inherit it.',
@@ -95,28 +61,12 @@ def _manager(layout: planned_host.PlannedHost) -> manifest.RenderedFile:
 
 def _drop_in(layout: planned_host.PlannedHost,
              unit: str) -> manifest.RenderedFile:
-    lines = ['[Service]', '# The empty line drops what the unit itself says.',
-             'CPUAffinity=', f'CPUAffinity={layout.host_cpus}']
-    why = []
-    node = policy_node(layout, unit)
-    if node is not None:
-        lines += ['NUMAPolicy=preferred', f'NUMAMask={node}']
-        why.append(f'All of these CPUs are on node {node}, and so the memory '
-                   'is to be, as long as there is any.')
-    elif unit in _PARENTS_OF_GUESTS:
-        why.append(
-            'Guests do not inherit the CPUs: libvirt gives every QEMU an '
-            'affinity of its own. They would inherit a NUMA policy, so '
-            'there is none.')
-    elif layout.poll_cpus and unit in _POLLING:
-        why.append('Polling threads go to the CPUs of pmd-cpu-mask '
-                   'nevertheless: OVS moves them there itself. DPDK chooses '
-                   'the nodes of its memory, so there is no NUMA policy.')
     return manifest.explained(layout.name, manifest.RenderedFile(
-        f'{_UNITS}/{unit}.d/{manifest.NAME}.conf', '\n'.join(lines) + '\n',
-        f'the CPUs of {unit.removesuffix(".service")}', _RELOAD,
-        part=manifest.ManifestPart.SERVICE if unit in SERVICES
-        else manifest.ManifestPart.HOST), *why)
+        f'{_UNITS}/{unit}.d/{manifest.NAME}.conf',
+        '[Service]\n# The empty line drops what the unit itself says.\n'
+        f'CPUAffinity=\nCPUAffinity={layout.host_cpus}\n',
+        f'the CPUs of {unit.removesuffix(".service")}',
+        'after systemctl daemon-reload and a restart of the service'))
 
 
 def _slice(layout: planned_host.PlannedHost,

@@ -16,7 +16,6 @@ from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
 from nova_pinning.host.render import systemd
 from nova_pinning.host.render import tuned
-from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit.host.render import render_samples
 from nova_pinning.tests.unit import unit_base
 
@@ -91,7 +90,8 @@ class TestVerify(unit_base.TestCase):
     def test_it_would_be_noticed(self):
         """Or else the test above would say nothing."""
         names = self._lay_out(render.files(
-            render_samples.planned(), _BY_AFFINITY))
+            render_samples.planned(), dataclasses.replace(
+                _BY_AFFINITY, services=('nova-compute',))))
         for name in names:
             if not (self.root / name).exists():
                 (self.root / name).write_text(
@@ -105,46 +105,15 @@ class TestVerify(unit_base.TestCase):
 @ddt.ddt
 class TestServices(unit_base.TestCase):
 
-    def _policies(self, host):
-        files = render.files(host, _BY_AFFINITY)
-        return {
-            path.split('/')[3].removesuffix('.service.d'):
-            [line for line in file.text.splitlines()
-             if line.startswith('NUMA')]
-            for path, file in files.items() if '.service.d/' in path}
-
-    def test_policy_of_one_node(self):
-        found = self._policies(render_samples.planned())
-        self.assertEqual(['NUMAPolicy=preferred', 'NUMAMask=0'],
-                         found['nova-compute'])
-        self.assertEqual(['NUMAPolicy=preferred', 'NUMAMask=0'],
-                         found['ovs-vswitchd'])
-        for parent in ('libvirtd', 'virtqemud'):
-            self.assertEqual([], found[parent])
-
-    def test_policy_with_dpdk(self):
-        found = self._policies(render_samples.polling())
-        self.assertEqual([], found['ovs-vswitchd'])
-        self.assertEqual(['NUMAPolicy=preferred', 'NUMAMask=0'],
-                         found['ovsdb-server'])
-
-    def test_no_policy_for_two_nodes(self):
-        host = render_samples.planned(
-            plan_values={'host_cpus': render_samples.PARSE('0,4,2,6')},
-            nova=host_samples.settings(dedicated='1,5'))
-        self.assertEqual({()}, set(map(tuple, self._policies(host).values())))
-
-    def test_no_policy_on_a_host_of_one_node(self):
-        host = render_samples.planned(nova=host_samples.settings(
-            dedicated='1,5'))
-        host = dataclasses.replace(host, nodes=host.nodes[:1])
-        self.assertEqual({()}, set(map(tuple, self._policies(host).values())))
-
-    def test_one_of_ours_twice(self):
+    def test_a_service_by_name(self):
         wanted = dataclasses.replace(
-            _BY_AFFINITY, services=('own', 'nova-compute', 'own'))
-        self.assertEqual((*systemd.SERVICES, 'own.service'),
-                         systemd.services(wanted))
+            _BY_AFFINITY, services=('own', 'nova-compute', 'own.service'))
+        files = render.files(render_samples.polling(), wanted)
+        self.assertEqual(['own', 'nova-compute'], [
+            path.split('/')[3].removesuffix('.service.d')
+            for path in files if '.service.d/' in path])
+        self.assertIn('\nCPUAffinity=\nCPUAffinity=0,4\n', files[
+            f'{_UNITS}own.service.d/50-nova-pinning.conf'].text)
 
     @ddt.data(*options.Confinement)
     def test_confinement(self, confinement):
@@ -152,12 +121,10 @@ class TestServices(unit_base.TestCase):
                              options.RenderOptions(confinement=confinement))
         slices = {path for path in files for unit in systemd.SLICES
                   if f'/{unit}.d/' in path}
-        services = {path for path in files if '.service.d/' in path}
         by_affinity = confinement in ('affinity', 'both')
         self.assertEqual(3 if confinement in ('cgroup', 'both') else 0,
                          len(slices))
-        self.assertEqual(len(systemd.SERVICES) if by_affinity else 0,
-                         len(services))
+        self.assertNotIn('.service.d/', ' '.join(files))
         self.assertEqual(by_affinity, systemd.MANAGER_PATH in files)
         self.assertEqual(confinement == 'tuned', tuned.PATH in files)
         self.assertNotIn('machine.slice.d', ' '.join(files))
