@@ -2,6 +2,7 @@
 """nova-pinning host render: the files that put a plan into force."""
 
 import argparse
+import re
 
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -10,6 +11,17 @@ from nova_pinning.host import host_loader
 from nova_pinning.host import render
 from nova_pinning.host.render import directory
 from nova_pinning.host.render import options
+
+_UNIT = re.compile(r'(?!\.)[A-Za-z0-9:_.@\\-]{1,247}', re.ASCII)
+_HOST = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}', re.ASCII)
+
+_unit = common_options.accepted(
+    lambda text: f'{text.removesuffix(".service")}.service',
+    lambda unit: bool(_UNIT.fullmatch(unit.removesuffix('.service'))),
+    'a name of a systemd service such as nova-compute')
+# It becomes one of a file.
+_host = common_options.accepted(
+    str, lambda name: bool(_HOST.fullmatch(name)), "a host's name")
 
 
 class RenderPlan(base_command.FileCommand):
@@ -54,6 +66,7 @@ class RenderPlan(base_command.FileCommand):
                  'cgroups v2 (cgroup), or by both of these')
         parser.add_argument(
             '--service', action='append', default=[], metavar='UNIT',
+            type=_unit,
             help='a systemd service that is told its CPUs by name, whatever '
                  'its own unit says; may be given several times')
         parser.add_argument(
@@ -79,7 +92,7 @@ class RenderPlan(base_command.FileCommand):
                  'knows virtual functions and what has some; may be given '
                  'several times')
         parser.add_argument(
-            '--host', action='append', default=[], metavar='NAME',
+            '--host', action='append', default=[], metavar='NAME', type=_host,
             help='a host of this kind in the Ansible inventory, for the '
                  'formats for Ansible; may be given several times. Without '
                  'it the variables are for the group of compute hosts')
@@ -111,19 +124,22 @@ def _options(parsed_args: argparse.Namespace) -> options.RenderOptions:
 
     :raises errors.InputError: what is wrong with it
     """
-    pairs = common_options.pairs(
-        parsed_args.device_type, errors.Location('--device-type'),
-        'gpu=type-PF')
+    where = errors.Location('--device-type')
+    types = common_options.pairs(
+        parsed_args.device_type, where, 'gpu=type-PF')
+    for text in types.values():
+        if text not in options.DEVICE_TYPES:
+            raise errors.InputError(
+                f'{text!r} is not a type of PCI device', where,
+                f'nova knows {", ".join(options.DEVICE_TYPES)}')
     made = options.RenderOptions(
         format=options.RenderFormat(parsed_args.format),
-        services=tuple(parsed_args.service),
+        services=tuple(dict.fromkeys(parsed_args.service)),
         confinement=parsed_args.confine and options.Confinement(
             parsed_args.confine),
         irqbalance=parsed_args.irqbalance,
         isolation=options.Isolation(parsed_args.isolation),
-        device_types=options.device_types(pairs.items()),
-        hosts=tuple(dict.fromkeys(
-            map(options.inventory_host, parsed_args.host))))
+        device_types=types, hosts=tuple(dict.fromkeys(parsed_args.host)))
     if made.hosts and made.format is options.RenderFormat.FILES:
         raise errors.InputError(
             'the files are for any host of this kind',

@@ -176,18 +176,17 @@ def aliases(layout: planned_host.PlannedHost,
              for alias, _vendor, _product in products}
     return [{
         'name': alias, 'vendor_id': vendor, 'product_id': product,
-        'device_type': str(types[alias]),
+        'device_type': types[alias],
     } for alias, vendor, product in sorted(products)]
 
 
-def _type(layout: planned_host.PlannedHost, alias: str) -> options.DeviceType:
+def _type(layout: planned_host.PlannedHost, alias: str) -> str:
     """What nova will take the devices of an alias for.
 
     :raises errors.InputError: if they are of several types
     """
-    types = {
-        options.DeviceType(layout.host.device_type(device))
-        for device in layout.devices if device.alias == alias}
+    types = {layout.host.device_type(device)
+             for device in layout.devices if device.alias == alias}
     if len(types) > 1:
         raise errors.InputError(
             f'the devices of PCI alias {alias!r} are '

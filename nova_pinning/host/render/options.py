@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is to be rendered."""
 
-from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import enum
-import re
 
 from nova_pinning.admission import devices
-from nova_pinning import errors
-
-_UNIT = re.compile(r'[A-Za-z0-9:_.@\\-]{1,247}', re.ASCII)
-_HOST = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}', re.ASCII)
 
 
 class RenderFormat(enum.StrEnum):
@@ -41,22 +35,16 @@ class Isolation(enum.StrEnum):
     FULL = 'full'  # out of the scheduler's load balancing as well
 
 
-class DeviceType(enum.StrEnum):
-    """The kinds of PCI devices that aliases may name.
-
-    See nova.pci.request.
-    """
-
-    PCI = devices.STANDARD
-    PF = devices.PHYSICAL  # whole, but could be split into virtual functions
-    VF = devices.VIRTUAL
+#: The types of PCI devices that aliases may name; see nova.pci.request.
+#: Physical functions are whole, but could be split into virtual ones.
+DEVICE_TYPES = devices.STANDARD, devices.PHYSICAL, devices.VIRTUAL
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RenderOptions:
     """What a plan does not say of the files.
 
-    :param services: further systemd units of the host
+    :param services: systemd units that are told their CPUs by name
     :param confinement: None for tuned, or on hosts without CPUs that are to
         be quiet, of which its profile would make nothing, affinity
     :param irqbalance: whether that places interrupts, instead of the unit
@@ -69,47 +57,6 @@ class RenderOptions:
     confinement: Confinement | None = None
     irqbalance: bool = False
     isolation: Isolation = Isolation.NONE
-    device_types: Mapping[str, DeviceType] = dataclasses.field(
+    device_types: Mapping[str, str] = dataclasses.field(
         default_factory=dict)
     hosts: tuple[str, ...] = ()
-
-
-def service_unit(name: str) -> str:
-    """A systemd service from what people call it.
-
-    :raises errors.InputError: if no unit can have that name
-    """
-    unit = name if name.endswith('.service') else f'{name}.service'
-    if not _UNIT.fullmatch(unit) or unit.startswith('.'):
-        raise errors.InputError(
-            f'{name!r} is not a name of a systemd service',
-            errors.Location('--service'), 'write it like nova-compute')
-    return unit
-
-
-def device_types(items: Iterable[tuple[str, str]]) -> dict[str, DeviceType]:
-    """Types by PCI alias.
-
-    :raises errors.InputError: for a type that nova does not know
-    """
-    types = {}
-    for alias, text in items:
-        try:
-            types[alias] = DeviceType(text)
-        except ValueError:
-            raise errors.InputError(
-                f'{text!r} is not a type of PCI device',
-                errors.Location('--device-type'),
-                f'nova knows {", ".join(DeviceType)}') from None
-    return types
-
-
-def inventory_host(name: str) -> str:
-    """A host's name in an inventory, which becomes one of a file.
-
-    :raises errors.InputError: if it is none
-    """
-    if not _HOST.fullmatch(name):
-        raise errors.InputError(f"{name!r} is no host's name",
-                                errors.Location('--host'))
-    return name

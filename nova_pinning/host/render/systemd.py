@@ -21,13 +21,10 @@ _BY_CGROUPS = options.Confinement.CGROUP, options.Confinement.BOTH
 
 def files(layout: planned_host.PlannedHost,
           chosen: options.RenderOptions) -> Iterator[manifest.RenderedFile]:
-    """What keeps host services off the CPUs of guests.
-
-    :raises errors.InputError: for a service that cannot be one
-    """
+    """What keeps host services off the CPUs of guests."""
     if chosen.confinement in _BY_AFFINITY:
         yield _manager(layout)
-    for unit in dict.fromkeys(map(options.service_unit, chosen.services)):
+    for unit in chosen.services:
         yield _drop_in(layout, unit)
     if chosen.confinement in _BY_CGROUPS:
         for unit in SLICES:

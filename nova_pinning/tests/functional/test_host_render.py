@@ -176,7 +176,7 @@ class TestAccepted(_TestCase):
     def test_types(self):
         objects.register_all()
         host = render_samples.planned()
-        for kind in options.DeviceType:
+        for kind in options.DEVICE_TYPES:
             files = render.files(host, options.RenderOptions(
                 device_types={'gpu': kind}))
             with loaded(self.write(files)):
@@ -185,7 +185,7 @@ class TestAccepted(_TestCase):
                         'pci_passthrough:alias': 'gpu:1'})).requests
                 self.assertEqual([{
                     'vendor_id': '10de', 'product_id': '1db6',
-                    'dev_type': str(kind)}], request.spec)
+                    'dev_type': kind}], request.spec)
 
     def test_one_alias_of_two_products(self):
         host = render_samples.planned(pci_devices=tuple(

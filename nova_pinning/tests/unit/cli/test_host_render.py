@@ -55,7 +55,7 @@ class TestRender(cli_case.TestCase):
             confinement=options.Confinement.BOTH, irqbalance=True,
             isolation=options.Isolation.FULL,
             services=('own.service', 'a@1.service'),
-            device_types={'gpu': options.DeviceType.PF}), self._written())
+            device_types={'gpu': 'type-PF'}), self._written())
         self.assertIn('"device_type": "type-PF"',
                       self._written()[nova_conf.PATH])
 
@@ -94,13 +94,14 @@ class TestRender(cli_case.TestCase):
         self.assertIn('was changed since it was rendered', done.err)
 
     @ddt.data(
-        (['--service', 'a/b'], "'a/b' is not a name"),
+        *((['--service', name], f'{name!r} is not a name')
+          for name in ('a/b', '', '.', '../x', 'a b', 'x' * 300, '.hidden')),
         (['--device-type', 'gpu'], 'gpu=type-PF'),
         (['--device-type', 'gpu=x'], 'type-VF'),
         (['--device-type', 'no=type-PF'], "alias 'no'"),
         (['--device-type', '=type-PF'], '--device-type'),
         (['--host', 'a'], '--host'),
-        (['--host', '../a', '--format', 'kolla'], 'no host'),
+        (['--host', '../a', '--format', 'kolla'], 'not a host'),
         (['--isolation', 'some'], 'invalid choice'),
         (['--format', 'chef'], 'invalid choice'))
     @ddt.unpack

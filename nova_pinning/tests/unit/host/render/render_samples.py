@@ -138,11 +138,12 @@ def any_options(draw, host):
     ways = [way for way in (None, *options.Confinement)
             if quiet or way is not options.Confinement.TUNED]
     return options.RenderOptions(
-        services=draw(st.sampled_from([(), ('ceph-osd@1', 'nova-compute')])),
+        services=draw(st.sampled_from(
+            [(), ('ceph-osd@1.service', 'nova-compute.service')])),
         confinement=draw(st.sampled_from(ways)),
         irqbalance=draw(st.booleans()),
         isolation=draw(st.sampled_from(isolations)),
-        device_types={alias: draw(st.sampled_from(options.DeviceType))
+        device_types={alias: draw(st.sampled_from(options.DEVICE_TYPES))
                       for alias in aliases if draw(st.booleans())},
         hosts=draw(st.sampled_from([(), ('compute-1', 'compute-2')])))
 

@@ -70,7 +70,7 @@ class TestVerify(unit_base.TestCase):
         host = render_samples.polling(pages=(1024, 512),
                                       system=hardware.System())
         names = self._lay_out(render.files(host, options.RenderOptions(
-            confinement=confinement, services=('ceph-osd@1',))))
+            confinement=confinement, services=('ceph-osd@1.service',))))
         for name in names:
             if name.endswith('.service') and not (self.root / name).exists():
                 (self.root / name).write_text(
@@ -91,7 +91,7 @@ class TestVerify(unit_base.TestCase):
         """Or else the test above would say nothing."""
         names = self._lay_out(render.files(
             render_samples.planned(), dataclasses.replace(
-                _BY_AFFINITY, services=('nova-compute',))))
+                _BY_AFFINITY, services=('nova-compute.service',))))
         for name in names:
             if not (self.root / name).exists():
                 (self.root / name).write_text(
@@ -107,7 +107,7 @@ class TestServices(unit_base.TestCase):
 
     def test_a_service_by_name(self):
         wanted = dataclasses.replace(
-            _BY_AFFINITY, services=('own', 'nova-compute', 'own.service'))
+            _BY_AFFINITY, services=('own.service', 'nova-compute.service'))
         files = render.files(render_samples.polling(), wanted)
         self.assertEqual(['own', 'nova-compute'], [
             path.split('/')[3].removesuffix('.service.d')
