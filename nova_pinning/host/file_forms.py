@@ -18,6 +18,7 @@ import typing
 from typing import Any
 
 from nova_pinning import cpuset
+from nova_pinning.document import codec
 from nova_pinning.document import quantities
 from nova_pinning.document import source
 from nova_pinning import errors
@@ -110,22 +111,15 @@ class RecordForm:
 
     def __init__(self, kind: Any, special: SpecialForms) -> None:
         self._kind = kind
-        hints = typing.get_type_hints(kind)
         own = special.get(kind, {})
         self._forms: dict[str, DocumentForm] = {}
         self._defaults = {}
-        for field in dataclasses.fields(kind):
-            form = own.get(field.name, _BY_CLASS)
-            if form is None or not field.compare:
-                continue
-            if not isinstance(form, DocumentForm):
-                form = derived(hints[field.name], special)
-            self._forms[field.name] = form
-            self._defaults[field.name] = (
-                form.default if form.default is not _BY_CLASS
-                else field.default_factory()
-                if field.default_factory is not dataclasses.MISSING
-                else field.default)
+        for one in codec.attributes(kind):
+            form = own.get(one.name) or derived(one.hint, special)
+            if one.name not in own or own[one.name] is not None:
+                self._forms[one.name] = form
+                self._defaults[one.name] = (
+                    one.default if form.default is _BY_CLASS else form.default)
 
     def read(self, reader: DocumentReader, value: Mapping[str, Any],
              path: source.Path, **others: Any) -> Any:
@@ -154,10 +148,10 @@ class RecordForm:
 def derived(hint: Any, special: SpecialForms) -> DocumentForm:
     """The form of a type: a dataclass, a set of CPUs, a word, any of many."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (types.UnionType, typing.Union):
+    if codec.is_union(origin):
         (hint,) = set(arguments) - {types.NoneType}
         return derived(hint, special)
-    if dataclasses.is_dataclass(hint):
+    if codec.is_record(hint):
         record = RecordForm(hint, special)
         return DocumentForm(record.read, record.write)
     if origin is tuple:

@@ -8,7 +8,6 @@ as many threads can take each other's place.
 import collections
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Mapping
 import dataclasses
 
 from nova_pinning import cpuset
@@ -132,10 +131,6 @@ def _domains(
         groups.setdefault(
             (kind_of.get(core[0], -1), len(core)), []).append(core)
     for groups in by_domain.values():
-        yield CacheDomain(tuple(_groups(groups, slow)))
-
-
-def _groups(cores_by_kind: Mapping[tuple[int, int], list[Core]],
-            slow: cpuset.CpuSet) -> Iterable[CoreGroup]:
-    for (_kind, threads), cores in cores_by_kind.items():
-        yield CoreGroup(threads, cores[0][0] in slow, tuple(cores))
+        yield CacheDomain(tuple(
+            CoreGroup(threads, cores[0][0] in slow, tuple(cores))
+            for (_kind, threads), cores in groups.items()))

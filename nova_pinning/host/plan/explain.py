@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a plan is as it is, in words, and how other choices compare."""
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -97,6 +98,17 @@ def cache_reasons(
             'memory_bandwidth', 'it can be limited for each guest from '
             f'{resctrl.mb.min_bandwidth} per cent on, in steps of '
             f'{resctrl.mb.bandwidth_gran}; {groups}')
+
+
+def interrupt_reasons(
+    interrupts: Iterable[tuple[plan_model.Interrupts, str]],
+) -> Iterator[plan_model.PlanReason]:
+    """Devices of which the same is to be said, together."""
+    names: dict[str, list[str]] = {}
+    for interrupt, reason in interrupts:
+        names.setdefault(reason, []).append(interrupt.name)
+    return (plan_model.PlanReason('interrupts', f'{", ".join(some)}: {reason}')
+            for reason, some in names.items())
 
 
 def lever_reasons(

@@ -76,9 +76,7 @@ def plan(description: host_model.HostDescription,
         interrupts=tuple(interrupt for interrupt, _reason in interrupts),
         levers=pulled,
         reasons=(*explain.reasons(description, request, taken, priced),
-                 *(plan_model.PlanReason('interrupts',
-                                         f'{", ".join(names)}: {reason}')
-                   for reason, names in _by_reason(interrupts).items()),
+                 *explain.interrupt_reasons(interrupts),
                  *explain.lever_reasons(pulled)),
         warnings=plan_warnings.warnings(
             description, request, taken.choice, shared_out, used,
@@ -96,16 +94,6 @@ def plan(description: host_model.HostDescription,
     return dataclasses.replace(applied, plan=dataclasses.replace(
         planned, reasons=(
             *planned.reasons, *explain.cache_reasons(applied))))
-
-
-def _by_reason(
-    interrupts: Sequence[tuple[plan_model.Interrupts, str]],
-) -> Mapping[str, list[str]]:
-    """Names of devices of which the same is to be said."""
-    by_reason: dict[str, list[str]] = {}
-    for interrupt, reason in interrupts:
-        by_reason.setdefault(reason, []).append(interrupt.name)
-    return by_reason
 
 
 def _applied(

@@ -141,27 +141,16 @@ place() {
     fi
 }
 
-# The interrupts of the device with this PCI address.
-interrupts() {
-    device=$sys/bus/pci/devices/$1
-    if [ -d "$device/msi_irqs" ]; then
-        for path in "$device"/msi_irqs/*; do
-            echo "${path##*/}"
-        done | sort -n
-    elif [ -r "$device/irq" ]; then
-        cat "$device/irq"
-    fi
-}
-
 # PCI address, CPUs one by one.
 spread() {
-    address=$1
-    shift
-    if [ ! -e "$sys/bus/pci/devices/$address" ]; then
-        echo "there is no device $address" >&2
+    device=$sys/bus/pci/devices/$1
+    if [ ! -e "$device" ]; then
+        echo "there is no device $1" >&2
         return
     fi
-    for irq in $(interrupts "$address"); do
+    shift
+    for irq in $({ ls "$device/msi_irqs" || cat "$device/irq"; } 2>/dev/null |
+            sort -n); do
         place "$irq" "$1"
         done="$done$irq "
         next=$1

@@ -15,23 +15,13 @@ PATH = 'README.txt'
 _CONFINED = {
     options.Confinement.TUNED:
         "by tuned's profile cpu-partitioning, which sees to systemd, "
-        'workqueues and the kernel command line (nohz_full) as well. '
-        '--confine affinity does without tuned.',
-    options.Confinement.AFFINITY:
-        'by CPUAffinity= of systemd. It works under both versions of '
-        'cgroups, and threads that need other CPUs, as those of '
-        'OVS-DPDK, can go there; but so can any other that asks. '
-        '--confine cgroup writes AllowedCPUs= of the slices in its '
-        'place, which binds all that is in them and needs cgroups v2; '
-        '--confine both writes the two.',
+        'workqueues and the kernel command line (nohz_full) as well.',
+    options.Confinement.AFFINITY: 'by CPUAffinity= of systemd.',
     options.Confinement.CGROUP:
-        'by AllowedCPUs= of the slices that they are in, which needs '
-        'cgroups v2 and leaves no way out. Guests are in machine.slice, '
-        'for which nothing is set.',
+        'by AllowedCPUs= of the slices that they are in (cgroups v2).',
     options.Confinement.BOTH:
-        'by CPUAffinity= of systemd, and by AllowedCPUs= of the slices '
-        'that they are in (cgroups v2), which leaves no way out. Guests '
-        'are in machine.slice, for which nothing is set.'}
+        'by CPUAffinity= of systemd, and by AllowedCPUs= of the slices that '
+        'they are in (cgroups v2).'}
 
 
 def file(
