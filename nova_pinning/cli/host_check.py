@@ -4,7 +4,6 @@
 import argparse
 import contextlib
 import dataclasses
-import functools
 import sys
 
 
@@ -89,9 +88,23 @@ def _check(tree: machine_files.Tree, planned: host_model.HostDescription,
            parsed_args: argparse.Namespace) -> report.CheckReport:
     """Look, watch if that was asked for, and judge."""
     assert planned.plan is not None
-    look = functools.partial(
-        _look, tree, planned, parsed_args.pid,
-        *_nova_conf(tree, planned, parsed_args.nova_arguments))
+    nova_conf, nova_conf_error, others = _nova_conf(
+        tree, planned, parsed_args.nova_arguments)
+
+    def look() -> facts.CheckedHost:
+        # What was read before may be read now, or not be there any more.
+        seen = gathering.gather(
+            machine_files.Tree(tree.root), planned, parsed_args.pid, nova_conf,
+            nova_conf_error)
+        running = {guest.qemu.pid for guest in seen.guests}
+        for pid in parsed_args.pid or ():
+            if pid not in running:
+                raise errors.InputError(
+                    f'process {pid} is not a guest', errors.Location('--pid'),
+                    'name a running QEMU that may be looked at')
+        return facts.CheckedHost(planned, dataclasses.replace(
+            seen, unread=(*others, *seen.unread)))
+
     watched = None
     # The check itself is not to disturb what it looks at.
     with (cpu_watch.keeping_to(planned.plan.host_cpus) if tree.is_live
@@ -123,23 +136,6 @@ def _check(tree: machine_files.Tree, planned: host_model.HostDescription,
         view, (*host_check_run.findings(view), *findings),
         tuple(dict.fromkeys(unread)),
         *((watched.seconds, judge.foreign_seconds) if watched else ()))
-
-
-def _look(tree: machine_files.Tree, planned: host_model.HostDescription,
-          pids: list[int] | None, nova_conf: facts.NovaConf | None,
-          nova_conf_error: str,
-          unread: tuple[facts.Unread, ...]) -> facts.CheckedHost:
-    # What was read before may be read now, or not be there any more.
-    seen = gathering.gather(machine_files.Tree(tree.root), planned, pids,
-                            nova_conf, nova_conf_error)
-    running = {guest.qemu.pid for guest in seen.guests}
-    for pid in pids or ():
-        if pid not in running:
-            raise errors.InputError(
-                f'process {pid} is not a guest', errors.Location('--pid'),
-                'name a running QEMU that may be looked at')
-    return facts.CheckedHost(planned, dataclasses.replace(
-        seen, unread=(*unread, *seen.unread)))
 
 
 def _nova_conf(

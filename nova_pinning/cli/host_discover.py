@@ -49,7 +49,9 @@ class DiscoverHost(base_command.FileCommand):
             help='what virsh capabilities prints, in place of the files; it '
                  'tells less')
         parser.add_argument(
-            '--name', type=_host_name, metavar='NAME',
+            '--name', metavar='NAME', type=common_options.accepted(
+                str, lambda text: bool(_NAME.fullmatch(text)),
+                'a name of letters, digits, dots, dashes and underscores'),
             help="the host's name; if not given, the machine's own")
         common_options.add_format(parser, 'yaml', 'json')
         common_options.add_output(parser)
@@ -90,11 +92,3 @@ def _notes(host: host_model.HostDescription, tree: machine_files.Tree,
     if len(unread) > _MAX_UNREAD:
         yield (f'{len(unread) - _MAX_UNREAD} other files could not be read '
                'either')
-
-
-def _host_name(text: str) -> str:
-    if not _NAME.fullmatch(text):
-        raise argparse.ArgumentTypeError(
-            f'{text!r} is not a name of letters, digits, dots, dashes and '
-            'underscores')
-    return text

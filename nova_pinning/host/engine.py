@@ -52,19 +52,6 @@ def page_pools(
         for size, total in sorted(counts.items()))
 
 
-def engine_host(
-    description: host_model.HostDescription,
-    used: cpuset.CpuSet = cpuset.CpuSet(),
-) -> model.Host:
-    """The host as the engine takes it.
-
-    :param used: as :func:`engine_cells` takes it
-    """
-    nova = description.nova
-    return model.Host(engine_cells(description, used),
-                      nova.cpu_allocation_ratio, nova.ram_allocation_ratio)
-
-
 def engine_cells(
     description: host_model.HostDescription,
     used: cpuset.CpuSet = cpuset.CpuSet(),
@@ -76,28 +63,16 @@ def engine_cells(
     """
     shared = shared_cpus(description)
     dedicated = dedicated_cpus(description)
-    return tuple(
-        _cell(node, shared, dedicated, used, page_pools(
-            node, description.system.page_size_kib, description.nova))
-        for node in description.nodes)
-
-
-def _cell(
-    node: host_model.NumaNode,
-    shared: cpuset.CpuSet,
-    dedicated: cpuset.CpuSet,
-    used: cpuset.CpuSet,
-    pages: tuple[model.PagePool, ...],
-) -> model.HostCell:
     usable = shared | dedicated
-    cores = (tuple(cpu for cpu in core if cpu in usable)
-             for core in core_order.as_reported(node.cores))
-    return model.HostCell(
+    return tuple(model.HostCell(
         id=node.id,
         shared_cpus=node.cpus & shared,
         dedicated_cpus=node.cpus & dedicated,
         pinned_cpus=node.cpus & dedicated & used,
-        cores=tuple(core for core in cores if core),
+        cores=tuple(filter(None, (
+            tuple(cpu for cpu in core if cpu in usable)
+            for core in core_order.as_reported(node.cores)))),
         memory_mib=node.memory_mib,
-        pages=pages,
-        socket=node.socket)
+        pages=page_pools(
+            node, description.system.page_size_kib, description.nova),
+        socket=node.socket) for node in description.nodes)

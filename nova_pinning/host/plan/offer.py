@@ -23,8 +23,8 @@ def offer_of(description: host_model.HostDescription,
     """
     dedicated = {node.id: len(node.cpus & choice.dedicated_cpus)
                  for node in description.nodes}
-    rooms = tuple(fit.Room(dedicated[node.id])
-                  for node in description.nodes if node.id in selling)
+    rooms = [fit.Room(dedicated[node.id])
+             for node in description.nodes if node.id in selling]
     plain_sizes = tuple(size.size for size in sizes)
     mixed = capacity.mix(rooms, plain_sizes, [size.weight for size in sizes])
     sales = []
@@ -33,23 +33,14 @@ def offer_of(description: host_model.HostDescription,
         sales.append(plan_model.Sale(
             size.vcpus, size.cells, alone,
             sum(dedicated.values()) - alone * size.vcpus, count))
-    return plan_model.Offer(
-        tuple(sales), _stranded(selling, dedicated, plain_sizes, mixed),
-        int(len(choice.shared_cpus) * ratio))
-
-
-def _stranded(
-    selling: Collection[int], dedicated: dict[int, int],
-    sizes: Sequence[fit.Size], counts: Sequence[int],
-) -> dict[int, int]:
-    """Dedicated CPUs by node that are left when the mix is full."""
-    sellable = [number for number in dedicated if number in selling]
-    taken = capacity.find_packing(
-        [fit.Room(dedicated[number]) for number in sellable], sizes,
-        counts)
+    # Dedicated CPUs that are left when the mix is full.
+    taken = capacity.find_packing(rooms, plain_sizes, mixed)
     assert taken is not None
     left = dict(dedicated)
+    sellable = (number for number in dedicated if number in selling)
     for number, cells in zip(sellable, taken):
         left[number] -= sum(count * size.vcpus
-                            for count, size in zip(cells, sizes))
-    return {number: cpus for number, cpus in left.items() if cpus}
+                            for count, size in zip(cells, plain_sizes))
+    return plan_model.Offer(
+        tuple(sales), {number: cpus for number, cpus in left.items() if cpus},
+        int(len(choice.shared_cpus) * ratio))

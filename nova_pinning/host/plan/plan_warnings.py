@@ -10,6 +10,7 @@ from nova_pinning.host import host_model
 from nova_pinning.host.plan import allocatable_cores
 from nova_pinning.host.plan import cpu_search
 from nova_pinning.host.plan import devices
+from nova_pinning.host.plan import explain
 from nova_pinning.host.plan import memory
 from nova_pinning.host.plan import plan_request
 from nova_pinning.host import plan_model
@@ -41,8 +42,7 @@ class SpareCpus:
 def warnings(
     description: host_model.HostDescription,
     request: plan_request.PlanOptions,
-    choice: cpu_search.CpuChoice,
-    shared_out: memory.MemoryPlan,
+    taken: explain.PricedChoice,
     used_devices: Sequence[host_model.PciDevice],
     spare: SpareCpus,
     interrupts: Sequence[plan_model.Interrupts],
@@ -54,6 +54,7 @@ def warnings(
     :param description: with the aliases that were asked for
     :param used_devices: those that an alias names but the host uses
     """
+    choice = taken.choice
     has_few = _few_host_cpus(description, choice)
     on_guests = '' if choice.shared_cpus else (
         'emulator threads, and vhost threads with them, run on the guests\' '
@@ -63,8 +64,8 @@ def warnings(
             *_of_numbers(description, choice, spare, on_guests, has_few),
             *_of_devices(description, choice, used_devices),
             *_of_ports(description, interrupts, has_few),
-            *_of_memory(description, request, choice, shared_out),
-            *_of_pages(description, shared_out))
+            *_of_memory(description, taken),
+            *_of_pages(description, taken.memory))
 
 
 def _of_machine(
@@ -331,8 +332,7 @@ def _of_pages(description: host_model.HostDescription,
 
 
 def _of_memory(
-    description: host_model.HostDescription, request: plan_request.PlanOptions,
-    choice: cpu_search.CpuChoice, shared_out: memory.MemoryPlan,
+    description: host_model.HostDescription, taken: explain.PricedChoice,
 ) -> Iterator[plan_model.PlanWarning]:
     without = [node.id for node in description.nodes
                if node.cores and not node.memory_mib]
@@ -342,30 +342,24 @@ def _of_memory(
             'no pinned guest fits there',
             'put memory into its slots, or make one node of each socket in '
             'the firmware')
-    empty, small = [], []
-    for node in description.nodes:
-        dedicated = len(node.cpus & choice.dedicated_cpus)
-        if not dedicated or not node.memory_mib:
-            continue
-        memory_mib = shared_out.guest_mib[node.id]
-        if not memory_mib:
-            empty.append(node)
-        elif memory_mib < dedicated * _LEAST_MIB_PER_CPU:
-            small.append(node.id)
+    empty = {number: cpus
+             for number, cpus in taken.unsold(description).items()
+             if number not in without}
+    small = [node.id for node in description.nodes
+             if 0 < taken.memory.guest_mib[node.id] < _LEAST_MIB_PER_CPU
+             * len(node.cpus & taken.choice.dedicated_cpus)]
     advice = ('keep less for the host with --host-memory, or take smaller '
               'pages with --page-size')
     if empty:
-        unsold = choice.dedicated_cpus & cpuset.union(
-            node.cpus for node in empty)
         yield plan_model.PlanWarning(
-            'no-guest-memory',
-            f'{_nodes([node.id for node in empty])} left without memory for '
-            f'guests{shared_out.in_pages}, so that {words.cpus(unsold)} there '
-            'cannot be sold', advice)
+            'no-guest-memory', f'{_nodes(list(empty))} left without memory '
+            f'for guests{taken.memory.in_pages}, so that '
+            f'{words.cpus(cpuset.union(empty.values()))} there cannot be sold',
+            advice)
     if small:
         yield plan_model.PlanWarning(
             'memory-too-small', f'{_nodes(small)} left with less than '
-            f'{_LEAST_MIB_PER_CPU} MiB{shared_out.in_pages} for each '
+            f'{_LEAST_MIB_PER_CPU} MiB{taken.memory.in_pages} for each '
             'dedicated CPU', advice)
 
 

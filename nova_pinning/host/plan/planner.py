@@ -79,7 +79,7 @@ def plan(description: host_model.HostDescription,
                  *explain.interrupt_reasons(interrupts),
                  *explain.lever_reasons(pulled)),
         warnings=plan_warnings.warnings(
-            description, request, taken.choice, shared_out, used,
+            description, request, taken, used,
             _spare_cpus(description, request, sizes, taken),
             [interrupt for interrupt, _reason in interrupts]),
         alternatives=tuple(

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 import dataclasses
 
+from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.host import plan_model
 from nova_pinning.host.render import manifest
@@ -91,10 +92,7 @@ def _share(layout: planned_host.PlannedHost, size_kib: int) -> str:
 
 
 def _size(kib: int) -> str:
-    for unit, factor in (('G', 1 << 20), ('M', 1 << 10)):
-        if kib % factor == 0:
-            return f'{kib // factor}{unit}'
-    return f'{kib}K'
+    return quantities.page_size_text(kib).removesuffix('iB')
 
 
 def _device_flags(layout: planned_host.PlannedHost) -> Iterator[KernelFlag]:

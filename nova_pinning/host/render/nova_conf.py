@@ -69,8 +69,11 @@ def _text(layout: planned_host.PlannedHost,
         for setting in config_settings:
             if setting.group == group:
                 lines.append(manifest.comment(setting.why))
-                lines += (f'{setting.name} = {_escaped(value)}'.rstrip() + '\n'
-                          for value in setting.values)
+                # oslo.config puts other options in the place of what follows
+                # a dollar.
+                lines += (
+                    f'{setting.name} = {value.replace("$", "$$")}'.rstrip()
+                    + '\n' for value in setting.values)
         sections.append(''.join(lines))
     sections.append('\n[libvirt]\n' + manifest.comment(
         'Nothing has to be set here: virt_type, cpu_mode and the like are '
@@ -79,11 +82,6 @@ def _text(layout: planned_host.PlannedHost,
         'cpu_power_management switches dedicated CPUs off, or their governor '
         'over, while no guest uses them.'))
     return ''.join(sections)
-
-
-def _escaped(value: str) -> str:
-    # oslo.config puts other options in the place of what follows a dollar.
-    return value.replace('$', '$$')
 
 
 def _default(layout: planned_host.PlannedHost) -> Iterator[NovaOption]:
@@ -103,17 +101,13 @@ def _default(layout: planned_host.PlannedHost) -> Iterator[NovaOption]:
     if layout.shared_cpus:
         yield NovaOption(
             'DEFAULT', 'cpu_allocation_ratio',
-            (_number(nova.cpu_allocation_ratio),),
+            (str(float(nova.cpu_allocation_ratio)),),
             'vCPUs of floating guests for each shared CPU. Dedicated CPUs '
             'are never sold twice.')
     yield NovaOption(
         'DEFAULT', 'ram_allocation_ratio',
-        (_number(nova.ram_allocation_ratio),),
+        (str(float(nova.ram_allocation_ratio)),),
         'Memory in huge pages cannot be sold twice, whatever stands here.')
-
-
-def _number(ratio: float) -> str:
-    return repr(float(ratio))
 
 
 def _compute(layout: planned_host.PlannedHost) -> Iterator[NovaOption]:

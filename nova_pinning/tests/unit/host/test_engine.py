@@ -99,8 +99,7 @@ class TestAgainstNova(oslotest.BaseTestCase):
     def test_the_same_cells(self, description):
         self.assertEqual(
             list(map(cell_as_sets, self.nova_host(description).cells)),
-            [cell_as_sets(cell)
-             for cell in engine.engine_host(description).cells])
+            list(map(cell_as_sets, engine.engine_cells(description))))
 
     @ddt.data(*shapes.SHAPES)
     def test_generated_hosts(self, name):
@@ -125,11 +124,9 @@ class TestEngineHost(oslotest.BaseTestCase):
 
     def test_all_of_a_cell(self):
         description = host_samples.host(nova=host_samples.settings(
-            '1-3,5-7', '4', cpu_allocation_ratio=2.0,
-            ram_allocation_ratio=1.5))
-        host = engine.engine_host(
+            '1-3,5-7', '4'))
+        cells = engine.engine_cells(
             description, cpuset.CpuSet.parse('0,1,5,6'))
-        self.assertEqual((2.0, 1.5), host[1:3])
         self.assertEqual(model.HostCell(
             id=0,
             shared_cpus=cpuset.CpuSet([4]),
@@ -138,9 +135,9 @@ class TestEngineHost(oslotest.BaseTestCase):
             cores=((4,), (1, 5)),
             memory_mib=8192,
             pages=(model.PagePool(4, 2097152),),
-            socket=0), host.cells[0])
-        self.assertEqual(cpuset.CpuSet([6]), host.cells[1].pinned_cpus)
-        self.assertEqual(1, host.cells[1].socket)
+            socket=0), cells[0])
+        self.assertEqual(cpuset.CpuSet([6]), cells[1].pinned_cpus)
+        self.assertEqual(1, cells[1].socket)
 
     def test_which_cpus_are_for_what(self):
         for dedicated, shared, expected in (

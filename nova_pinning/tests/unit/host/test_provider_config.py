@@ -185,7 +185,7 @@ class TestMake(oslotest.BaseTestCase):
             return
         described = [domain for node in host.nodes
                      for domain in node.l3_domains]
-        lists = [cell.cores for cell in engine.engine_host(host).cells]
+        lists = [cell.cores for cell in engine.engine_cells(host)]
         for place, cores in enumerate(lists):
             numbers = score.l3_domains(
                 cores, l3_cpus, lists[:place] + lists[place + 1:])

@@ -105,7 +105,7 @@ class TestDumps(base.BaseTestCase):
     @ddt.data(*machine_dumps.NAMES)
     def test_the_engine_takes_it(self, name):
         host = found(self, name)
-        self.assertEqual(len(host.nodes), len(engine.engine_host(host).cells))
+        self.assertEqual(len(host.nodes), len(engine.engine_cells(host)))
 
     def test_devices(self):
         host = found(self, '32em64t-2n8c+dax+nvme+mic+dimms')

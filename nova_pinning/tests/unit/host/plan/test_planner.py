@@ -79,14 +79,13 @@ def _guest(size):
         (size.vcpus // size.cells, 1) for _cell in range(size.cells)))
 
 
-def _with_memory(host, planned):
-    """The host without the nodes that have no pages for guests."""
+def _with_memory(cells, planned):
+    """A host without the cells that have no pages for guests."""
     plan = planned.plan
     selling = {node.id for node in planned.nodes
                if node.huge_pages.get(plan.page_size_kib, 0)
                > plan.poll_pages.get(node.id, 0)}
-    return model.Host(tuple(
-        cell for cell in host.cells if cell.id in selling))
+    return model.Host(tuple(cell for cell in cells if cell.id in selling))
 
 
 def _pin(host, found):
@@ -157,7 +156,7 @@ class TestPlan(oslotest.BaseTestCase):
         except errors.InputError:
             return
         plan = planned.plan
-        host = _with_memory(engine.engine_host(planned), planned)
+        host = _with_memory(engine.engine_cells(planned), planned)
         left = len(planned.nova.dedicated_cpus)
         mixed = []
         for size, sale in zip(plan.sizes, plan.offer.sales):
