@@ -196,9 +196,11 @@ def _write_file(path: pathlib.Path, rendered: manifest.RenderedFile) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if _read(path) != rendered.text:
         atomic_file.replace(path, rendered.text)
-    mode = stat.S_IMODE(path.stat().st_mode) & ~0o111
+    mode = stat.S_IMODE(path.stat().st_mode)
     # Who may read it may run it.
-    path.chmod(mode | (mode & 0o444) >> 2 if rendered.executable else mode)
+    runnable = (mode & 0o444) >> 2 if rendered.executable else 0
+    if mode & 0o111 != runnable:
+        path.chmod(mode & ~0o111 | runnable)
 
 
 def _write_manifest(root: pathlib.Path, known: _Known) -> None:
