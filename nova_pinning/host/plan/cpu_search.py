@@ -202,20 +202,17 @@ class _Field:
             for all
         """
         is_cut = False
-        most = self._most_after()
         states: dict[_State, list[_Entry]] = {
             (spread, self._demand.host_cpus, self._shared): [
                 _Entry(core_allocations.NOTHING, 0)]}
         for number in range(len(self._nodes)):
-            most_host, most_shared = most[number + 1]
             after: dict[_State, list[_Entry]] = {}
             for (nodes, host, shared), entries in states.items():
                 for allocation, kind, nodes_left, least, utmost in self._next(
                         number, nodes):
                     host_left = host - allocation.host_cpus
                     shared_left = shared - allocation.shared_cpus
-                    if not (0 <= host_left <= most_host
-                            and 0 <= shared_left <= most_shared
+                    if not (host_left >= 0 <= shared_left
                             and least <= host_left + shared_left <= utmost):
                         continue
                     best = after.setdefault(
@@ -381,19 +378,6 @@ class _Field:
                  for level, count in zip(levels, counts)]
         return (sum(level.least * count for level, count in nodes),
                 sum(level.most * count for level, count in nodes))
-
-    def _most_after(self) -> list[tuple[int, int]]:
-        """Host and shared CPUs available of each node and those after it."""
-        most = [(0, 0)]
-        for node_allocations in reversed(self._allocations):
-            host, shared = most[-1]
-            most.append((
-                host + max((allocation.host_cpus
-                            for allocation in node_allocations), default=0),
-                shared + max((allocation.shared_cpus
-                              for allocation in node_allocations),
-                             default=0)))
-        return most[::-1]
 
 
 def _counts(
