@@ -27,35 +27,23 @@ def choose(
     :raises nova_pinning.errors.InputError: if there is none, with the command
         that creates it
     """
-    if tenant.flavor:
-        return _named(tenant, flavors, weights_differ)
-    fitting = [flavor for flavor in flavors
+    named = [flavor for flavor in flavors
+             if tenant.flavor in ('', flavor.name, flavor.id)]
+    fitting = [flavor for flavor in named
                if not _misfits(tenant, flavor, weights_differ)]
-    if not fitting:
+    if fitting:
+        return min(fitting, key=lambda flavor: (len(flavor.extra_specs),
+                                                flavor.name))
+    if tenant.flavor and named:
+        wrong = _misfits(tenant, named[0], weights_differ)
         raise errors.InputError(
-            f'the cloud has no flavor for tenant {tenant.name!r}',
-            advice=_advice(tenant, weights_differ))
-    return min(
-        fitting, key=lambda flavor: (len(flavor.extra_specs), flavor.name))
-
-
-def _named(
-    tenant: bench_model.Tenant, flavors: Sequence[flavor_model.Flavor],
-    weights_differ: bool,
-) -> flavor_model.Flavor:
-    for flavor in flavors:
-        if tenant.flavor in (flavor.name, flavor.id):
-            break
-    else:
-        raise errors.InputError(
-            f'the cloud has no flavor {tenant.flavor!r}, which tenant '
-            f'{tenant.name!r} names', advice=_advice(tenant, weights_differ))
-    if wrong := _misfits(tenant, flavor, weights_differ):
-        raise errors.InputError(
-            f'flavor {flavor.name!r} is not what tenant {tenant.name!r} '
+            f'flavor {named[0].name!r} is not what tenant {tenant.name!r} '
             f'wants: {"; ".join(wrong)}',
             advice='name another one, or let it be found by class and size')
-    return flavor
+    called = f' {tenant.flavor!r}' if tenant.flavor else ''
+    raise errors.InputError(
+        f'the cloud has no flavor{called} for tenant {tenant.name!r}',
+        advice=_advice(tenant, weights_differ))
 
 
 def _wanted(tenant: bench_model.Tenant,
