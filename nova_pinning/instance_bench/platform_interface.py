@@ -79,7 +79,7 @@ class RunningJob(Protocol):
     """
 
     def poll(self) -> CommandOutcome | None:
-        """How it ended, None while it runs.
+        """How it ended, None while it runs; that it ended is told once.
 
         :raises bench_errors.InstanceError: if the instance does not answer
         """

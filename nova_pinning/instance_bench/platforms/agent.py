@@ -7,6 +7,7 @@ commands.
 
 import base64
 import binascii
+import dataclasses
 import json
 from typing import Any
 
@@ -123,30 +124,25 @@ class RemoteInstance:
             f'the guest agent of domain {self.domain}, {name}: {text}', advice)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class AgentJob:
     """A command that an agent runs.
 
     :param pid: of its process, inside
     """
 
-    def __init__(self, instance: RemoteInstance, pid: int) -> None:
-        self._instance = instance
-        self._pid = pid
-        self._outcome: platform_interface.CommandOutcome | None = None
+    instance: RemoteInstance
+    pid: int
 
     def poll(self) -> platform_interface.CommandOutcome | None:
-        if self._outcome is not None:
-            return self._outcome
-        answer = self._instance.call(
-            'guest-exec-status', {'pid': self._pid})
+        answer = self.instance.call('guest-exec-status', {'pid': self.pid})
         if not answer['exited']:
             return None
-        self._outcome = remote.outcome(
-            self._instance.name,
+        return remote.outcome(
+            self.instance.name,
             answer.get('exitcode', answer.get('signal', 1)),
             _text(answer.get('out-data', '')),
             _text(answer.get('err-data', '')))
-        return self._outcome
 
 
 def _text(encoded: str) -> str:

@@ -39,7 +39,6 @@ class ProcessJob:
 
     def __init__(self, *, enter: Sequence[str], command: str, work: str,
                  directory: pathlib.Path) -> None:
-        self._outcome: platform_interface.CommandOutcome | None = None
         try:
             self._stdout, self._stderr = (
                 tempfile.TemporaryFile(dir=directory) for _stream in range(2))
@@ -54,13 +53,9 @@ class ProcessJob:
 
     def poll(self) -> platform_interface.CommandOutcome | None:
         status = self._process.poll()
-        if status is None:
-            return None
-        if self._outcome is None:
-            self._outcome = platform_interface.CommandOutcome(
-                status=exit_status(status), stdout=_end_of(self._stdout),
-                stderr=_end_of(self._stderr))
-        return self._outcome
+        return None if status is None else platform_interface.CommandOutcome(
+            status=exit_status(status), stdout=_end_of(self._stdout),
+            stderr=_end_of(self._stderr))
 
     def forget(self) -> None:
         """Be rid of it, once all that runs inside has ended."""
