@@ -69,110 +69,89 @@ class DomainSpec:
 def domain_xml_of(spec: DomainSpec) -> str:
     """The domain XML of a guest."""
     is_kvm = spec.accelerator == 'kvm'
-    root = ElementTree.Element('domain', {'type': 'kvm' if is_kvm else 'qemu'})
-    _add(root, 'name', spec.name)
-    _add(root, 'memory', str(spec.memory_mib), unit='MiB')
-    places = spec.instance_cpus
-    _add(root, 'vcpu', str(len(places.vcpus)), **(
-        {} if places.are_pinned else {'cpuset': str(places.cpus)}))
-    _wishes(root, spec.shape)
-    _tune(root, spec)
-    _memory(root, spec.shape)
-    system = _add(root, 'os')
-    _add(system, 'type', 'hvm', machine='q35')
-    _add(system, 'kernel', str(spec.kernel))
-    _add(system, 'initrd', str(spec.initrd))
-    _add(system, 'cmdline', spec.arguments)
-    _add(_add(root, 'features'), 'acpi')
-    # What TCG has by default is what it emulates fastest.
-    _processor(_add(root, 'cpu', **(
-        {'mode': 'host-passthrough'} if is_kvm else {})), spec.shape)
-    # A panic or reboot is the end of it.
-    _add(root, 'on_reboot', 'destroy')
-    _add(root, 'on_crash', 'destroy')
-    _devices(_add(root, 'devices'), spec)
+    shape, places = spec.shape, spec.instance_cpus
+    cells = shape.cells
+    root = _of(
+        'domain', _of('name', spec.name),
+        _of('memory', spec.memory_mib, unit='MiB'),
+        _of('vcpu', len(places.vcpus),
+            cpuset=None if places.are_pinned else places.cpus),
+        # What it asks nova-pinning agent for, as nova tells it.
+        shape.l3_ways and _of('metadata', _of(f'{_NOVA}instance', _of(
+            f'{_NOVA}flavor', _of(f'{_NOVA}extraSpecs', _of(
+                f'{_NOVA}extraSpec', shape.l3_ways,
+                name=flavor_model.L3_WAYS_KEY))))),
+        _of('cputune',
+            shape.shares and _of('shares', shape.shares),
+            *(_of('vcpupin', vcpu=number, cpuset=cpus)
+              for number, cpus in enumerate(places.vcpus)
+              if places.are_pinned),
+            # Where vCPUs float, what is not pinned floats with them.
+            places.emulator
+            and (places.are_pinned or places.emulator != places.cpus)
+            and _of('emulatorpin', cpuset=places.emulator)),
+        shape.page_size_kib and _of('memoryBacking', _of('hugepages', _of(
+            'page', size=shape.page_size_kib, unit='KiB',
+            nodeset=cpuset.CpuSet(cell.id for cell in cells)))),
+        cells and _of(
+            'numatune', _of('memory', mode='strict', nodeset=shape.nodes),
+            *(_of('memnode', cellid=cell.id, mode=cell.mode,
+                  nodeset=cell.host_nodes) for cell in cells)),
+        _of('os', _of('type', 'hvm', machine='q35'),
+            _of('kernel', spec.kernel), _of('initrd', spec.initrd),
+            _of('cmdline', spec.arguments)),
+        _of('features', _of('acpi')),
+        _of('cpu', _of('topology', **dataclasses.asdict(shape.topology)),
+            cells and _of('numa', *(
+                _of('cell', id=cell.id, cpus=cell.cpus,
+                    memory=cell.memory_kib, unit='KiB') for cell in cells)),
+            # What TCG has by default is what it emulates fastest.
+            mode='host-passthrough' if is_kvm else None),
+        # A panic or reboot is the end of it.
+        _of('on_reboot', 'destroy'), _of('on_crash', 'destroy'),
+        _devices(spec),
+        type='kvm' if is_kvm else 'qemu')
     return ElementTree.tostring(root, encoding='unicode')
 
 
-def _add(parent: ElementTree.Element, tag: str, text: str = '',
-         **attributes: str) -> ElementTree.Element:
-    element = ElementTree.SubElement(parent, tag, attributes)
-    element.text = text or None
+def _devices(spec: DomainSpec) -> ElementTree.Element:
+    link, queues = spec.link, spec.shape.queues
+    return _of(
+        'devices',
+        _of('disk', _of('driver', name='qemu', type='qcow2',
+                        cache=spec.cache),
+            _of('source', file=spec.disk),
+            _of('target', dev='vda', bus='virtio'),
+            type='file', device='disk'),
+        _of('serial', _of('source', path=spec.console), type='file'),
+        _of('channel', _of('target', type='virtio', name=_AGENT),
+            type='unix'),
+        _of('rng', _of('backend', '/dev/urandom', model='random'),
+            model='virtio'),
+        _of('memballoon', model='none'),
+        link and _of(
+            'interface', _of('target', dev=link.device),
+            _of('model', type='virtio'),
+            _of('driver', name='vhost' if link.vhost else 'qemu',
+                queues=queues if queues > 1 else None), type='ethernet'))
+
+
+def _of(tag: str, *inside: object, **attributes: object,
+        ) -> ElementTree.Element:
+    """An element; what is inside is elements or text.
+
+    Of what is inside anything false, and of attributes None is left out.
+    """
+    element = ElementTree.Element(tag, {
+        name: str(value) for name, value in attributes.items()
+        if value is not None})
+    for one in inside:
+        # One without children is false, too.
+        if isinstance(one, ElementTree.Element):
+            element.append(one)
+        elif one:
+            element.text = str(one)
     return element
-
-
-def _wishes(root: ElementTree.Element, shape: guest_shape.GuestShape) -> None:
-    """What the guest asks nova-pinning agent for, as nova tells it."""
-    if not shape.l3_ways:
-        return
-    parent = _add(root, 'metadata')
-    for tag in ('instance', 'flavor', 'extraSpecs'):
-        parent = _add(parent, f'{_NOVA}{tag}')
-    _add(parent, f'{_NOVA}extraSpec', str(shape.l3_ways),
-         name=flavor_model.L3_WAYS_KEY)
-
-
-def _tune(root: ElementTree.Element, spec: DomainSpec) -> None:
-    tune = _add(root, 'cputune')
-    if spec.shape.shares is not None:
-        _add(tune, 'shares', str(spec.shape.shares))
-    places = spec.instance_cpus
-    if places.are_pinned:
-        for number, cpus in enumerate(places.vcpus):
-            _add(tune, 'vcpupin', vcpu=str(number), cpuset=str(cpus))
-    # Where vCPUs float, what is not pinned floats with them.
-    if places.emulator and (places.are_pinned
-                            or places.emulator != places.cpus):
-        _add(tune, 'emulatorpin', cpuset=str(places.emulator))
-
-
-def _memory(root: ElementTree.Element, shape: guest_shape.GuestShape) -> None:
-    """Where memory comes from, and in which pages."""
-    if shape.page_size_kib:
-        _add(_add(_add(root, 'memoryBacking'), 'hugepages'), 'page',
-             size=str(shape.page_size_kib), unit='KiB',
-             nodeset=str(cpuset.CpuSet(cell.id for cell in shape.cells)))
-    if not shape.cells:
-        return
-    tune = _add(root, 'numatune')
-    _add(tune, 'memory', mode='strict', nodeset=str(shape.nodes))
-    for cell in shape.cells:
-        _add(tune, 'memnode', cellid=str(cell.id), mode=cell.mode,
-             nodeset=str(cell.host_nodes))
-
-
-def _processor(cpu: ElementTree.Element,
-               shape: guest_shape.GuestShape) -> None:
-    """What the guest is told of its sockets and NUMA cells."""
-    topology = dataclasses.asdict(shape.topology)
-    _add(cpu, 'topology', **{
-        word: str(number) for word, number in topology.items()})
-    numa = _add(cpu, 'numa') if shape.cells else cpu
-    for cell in shape.cells:
-        _add(numa, 'cell', id=str(cell.id), cpus=str(cell.cpus),
-             memory=str(cell.memory_kib), unit='KiB')
-
-
-def _devices(devices: ElementTree.Element, spec: DomainSpec) -> None:
-    disk = _add(devices, 'disk', type='file', device='disk')
-    _add(disk, 'driver', name='qemu', type='qcow2', cache=spec.cache)
-    _add(disk, 'source', file=str(spec.disk))
-    _add(disk, 'target', dev='vda', bus='virtio')
-    serial = _add(devices, 'serial', type='file')
-    _add(serial, 'source', path=str(spec.console))
-    channel = _add(devices, 'channel', type='unix')
-    _add(channel, 'target', type='virtio', name=_AGENT)
-    random = _add(devices, 'rng', model='virtio')
-    _add(random, 'backend', '/dev/urandom', model='random')
-    _add(devices, 'memballoon', model='none')
-    if spec.link:
-        interface = _add(devices, 'interface', type='ethernet')
-        _add(interface, 'target', dev=spec.link.device)
-        _add(interface, 'model', type='virtio')
-        _add(interface, 'driver',
-             name='vhost' if spec.link.vhost else 'qemu', **(
-                 {'queues': str(spec.shape.queues)}
-                 if spec.shape.queues > 1 else {}))
 
 
 class TransientDomain:
