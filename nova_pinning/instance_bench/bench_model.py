@@ -193,6 +193,10 @@ class InstanceSize:
     memory_mib: int
 
 
+#: A CPU weight that is neither heavier nor lighter than others.
+USUAL_WEIGHT = 100
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
     """Equal instances with one workload.
@@ -201,7 +205,7 @@ class Tenant:
     :param parameters: of the workload, where they differ from its defaults
     :param guest_class: decides which CPUs of the layout instances get
     :param count: how many instances
-    :param weight: CPU weight, as nova's quota:cpu_shares; 100 is usual
+    :param weight: CPU weight, as nova's quota:cpu_shares
     :param emulator_threads: of a guest; None leaves it to the platform
     :param network_cpus: None leaves interrupts where they are
     :param queues: None leaves them to the platform
@@ -217,7 +221,7 @@ class Tenant:
     guest_class: hostclass.HostClass
     size: InstanceSize
     count: int = 1
-    weight: int = 100
+    weight: int = USUAL_WEIGHT
     parameters: Mapping[str, Parameter] = dataclasses.field(
         default_factory=dict)
     emulator_threads: EmulatorThreads | None = None

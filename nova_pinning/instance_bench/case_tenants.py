@@ -165,15 +165,29 @@ def _too_few(tenant: bench_model.Tenant, layout: cpu_layout.CpuLayout) -> str:
             f'{words.count(cpus, f"{tenant.guest_class} CPU")}')
 
 
+_GUESTS = (bench_model.PlatformName.GUEST,
+           bench_model.PlatformName.CONTAINER_IN_GUEST)
+#: What tenants may set on some platforms only, and why on no others.
+_ONLY_ON = (
+    ('agent', _GUESTS, 'nova-pinning agent works for guests; measure it with '
+     '--platform vm'),
+    ('network_cpus', _GUESTS, 'no interrupts and no vhost threads of this '
+     'host carry its packets; measure them with --platform vm'),
+    ('queues', _WITH_INTERFACE, "queues are those of a guest's network "
+     'interface'))
+
+
 def _refusal(tenants: Sequence[bench_model.Tenant],
              layout: cpu_layout.CpuLayout) -> str:
-    """Why the host is too small for some tenants, '' if it is not."""
-    if any(_is_run(tenant.agent)
-           and tenant.platform not in _WITH_INTERFACE for tenant in tenants):
-        return 'nova-pinning agent works for guests'
-    if any(tenant.queues and tenant.platform not in _WITH_INTERFACE
-           for tenant in tenants):
-        return "queues are those of a guest's network interface"
+    """Why some tenants cannot be had on this host, '' if they can."""
+    for tenant in tenants:
+        for key, platforms, why in _ONLY_ON:
+            if getattr(tenant, key) and tenant.platform not in platforms:
+                return why
+        if (tenant.platform is bench_model.PlatformName.BARE_METAL
+                and tenant.weight != bench_model.USUAL_WEIGHT):
+            return ('processes of the host have no weights; measure them '
+                    'with --platform cn or vm')
     here = [tenant for tenant in tenants
             if tenant.platform is not bench_model.PlatformName.NOVA]
     try:

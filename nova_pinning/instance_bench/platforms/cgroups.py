@@ -24,8 +24,6 @@ PARENT = '/nova-pinning-bench'
 #: Of the CPU bandwidth of instances that float, in microseconds.
 PERIOD_US = 100_000
 _USUAL_SHARES = 1024
-#: Of what is neither heavier nor lighter than others.
-USUAL_WEIGHT = 100
 _WEIGHTS = range(1, 10_001)
 
 
@@ -69,7 +67,8 @@ def resources(tenant: bench_model.Tenant, cpus: cpuset.CpuSet,
         'memory': {'limit': tenant.size.memory_mib * units.BYTES_PER_MIB}}
     if version == 1:
         # No less than 2 are taken.
-        cpu['shares'] = max(2, tenant.weight * _USUAL_SHARES // USUAL_WEIGHT)
+        cpu['shares'] = max(2, tenant.weight * _USUAL_SHARES
+                            // bench_model.USUAL_WEIGHT)
     else:
         limits['unified'] = {'cpu.weight': str(tenant.weight)}
     return limits

@@ -7,7 +7,6 @@ import shlex
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench.platforms import cgroups
 from nova_pinning.model import hostclass
 
 SHARES_KEY = 'quota:cpu_shares'
@@ -55,7 +54,7 @@ def _wanted(tenant: bench_model.Tenant,
     is_pinned = tenant.provisioning is bench_model.Provisioning.PINNED
     # As the catalogue has them: a tenant's weight is that of a vCPU.
     shares = str(tenant.weight * tenant.size.vcpus)
-    is_usual = tenant.weight == cgroups.USUAL_WEIGHT and not weights_differ
+    is_usual = tenant.weight == bench_model.USUAL_WEIGHT and not weights_differ
     wanted: dict[str, tuple[str | None, ...]] = {
         POLICY_KEY: ('dedicated',) if is_pinned else (None, 'shared'),
         SHARES_KEY: (None, shares) if is_usual else (shares,)}

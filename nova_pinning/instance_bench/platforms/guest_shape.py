@@ -23,7 +23,6 @@ from nova_pinning.host import domain_xml
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
-from nova_pinning.instance_bench.platforms import cgroups
 from nova_pinning import units
 
 PINNED = {'class': 'dedicated', 'cpu_topology': 'match-host',
@@ -74,7 +73,7 @@ def flavor_of(tenant: bench_model.Tenant, *, cells: int,
             family['emulator_threads'] = tenant.emulator_threads.policy
         if tenant.agent is bench_model.AgentScheme.WAYS:
             family['l3_ways'] = _L3_WAYS
-        if tenant.weight != cgroups.USUAL_WEIGHT:
+        if tenant.weight != bench_model.USUAL_WEIGHT:
             family['cpu_priority'] = f'{tenant.weight}*vcpus'
     else:
         family = {**VANILLA, 'cpu_priority': f'{tenant.weight}*vcpus'}

@@ -6,14 +6,11 @@ Each instance has a PID namespace, so that nothing it starts gets away, and
 and neither costs a running program anything.
 """
 
-from collections.abc import Sequence
 import os
 import pathlib
 
 from nova_pinning import cpuset
-from nova_pinning import errors
 from nova_pinning.instance_bench import platform_interface
-from nova_pinning.instance_bench.platforms import cgroups
 from nova_pinning.instance_bench.platforms import local
 from nova_pinning.instance_bench.platforms import process
 
@@ -53,16 +50,6 @@ class HostPlatform(local.LocalPlatform):
     """
 
     advice = 'run it as root, outside of containers'
-
-    def check(self,
-              requests: Sequence[platform_interface.InstanceRequest]) -> None:
-        for request in requests:
-            if request.tenant.weight != cgroups.USUAL_WEIGHT:
-                raise errors.InputError(
-                    f'{request.name} has weight {request.tenant.weight}, and '
-                    'processes of the host cannot be weighted', None,
-                    'measure weights with platform cn or vm')
-        super().check(requests)
 
     def _start(self, request: platform_interface.InstanceRequest,
                cpus: cpuset.CpuSet, directory: pathlib.Path,

@@ -183,17 +183,6 @@ class LocalPlatform(holder.Holder):
 
     def check(self,
               requests: Sequence[platform_interface.InstanceRequest]) -> None:
-        for request in requests:
-            if request.tenant.agent is not None:
-                raise errors.InputError(
-                    f'{request.name} sets agent, which only takes care of '
-                    'guests', advice='measure it with platform vm')
-            if request.tenant.network_cpus is not None:
-                raise errors.InputError(
-                    f'{request.name} sets network_cpus, and here no '
-                    'interrupts and no vhost threads carry its packets: it '
-                    'uses the network of the host', None,
-                    'measure it with platform vm')
         for workload in {request.workload.name: request.workload
                          for request in requests}.values():
             programs.require(f'workload {workload.name}', workload.programs,

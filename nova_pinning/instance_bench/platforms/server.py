@@ -211,28 +211,16 @@ def _tenant_problems(
     weights_differ = _weights_differ(requests)
     told = set()
     for request in requests:
-        tenant = request.tenant
-        if tenant.agent is not None:
-            error = errors.InputError(
-                f'tenant {tenant.name!r} sets agent, which cannot be done '
-                f'for a server', advice="use platform 'vm'")
-        elif tenant.network_cpus is not None:
-            error = errors.InputError(
-                f'tenant {tenant.name!r} sets network_cpus, which cannot be '
-                f'done for a server', advice="use platform 'vm'")
-        elif request.workload.peer:
-            error = errors.InputError(
-                f'workload {request.workload.name!r} needs a peer, and '
-                f'servers cannot reach one', advice="use platform 'vm'")
-        else:
-            try:
-                flavor_choice.choose(tenant, flavors, weights_differ)
-                continue
-            except errors.InputError as found:
-                error = found
-        if str(error) not in told:
-            told.add(str(error))
-            yield error
+        try:
+            if request.workload.peer:
+                raise errors.InputError(
+                    f'workload {request.workload.name!r} needs a peer, and '
+                    f'servers cannot reach one', advice="use platform 'vm'")
+            flavor_choice.choose(request.tenant, flavors, weights_differ)
+        except errors.InputError as error:
+            if str(error) not in told:
+                told.add(str(error))
+                yield error
 
 
 def _weights_differ(

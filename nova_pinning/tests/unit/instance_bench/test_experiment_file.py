@@ -596,6 +596,20 @@ class TestShipped(unit_base.TestCase):
             self.assertIn(reason.removeprefix('the '), case.skipped)
             self.assertEqual(bool(reason), bool(case.skipped))
 
+    @ddt.data(('cpu-weights', 'bm', 'have no weights'),
+              ('cpu-weights', 'cn', ''),
+              ('network-placement', 'cn', 'no interrupts'),
+              ('network-placement', 'nova', 'no interrupts'),
+              ('network-cache', 'nova', 'agent works for guests'))
+    @ddt.unpack
+    def test_what_a_platform_cannot_do_is_skipped(self, name, platform,
+                                                  reason):
+        found = self._read(name, host(8), platforms=(
+            bench_model.PlatformName(platform),)).experiment
+        for case in found.cases:
+            self.assertIn(reason, case.skipped)
+            self.assertEqual(bool(reason), bool(case.skipped))
+
     def test_cpu_priority_on_four_cpus(self):
         """As it was published: 1, 4 and 6 threads for 4 CPUs."""
         found = self._read('cpu-priority', host(4)).experiment

@@ -263,10 +263,6 @@ class PlatformTestCase(unit_base.TestCase):
         with mock.patch('shutil.which', return_value=None):
             self.assertIn('install runc', self.refused().advice)
 
-    def test_network_cpus(self):
-        self.assertIn('network_cpus', str(self.refused(
-            self.request(network_cpus=bench_model.NetworkCpus.VCPUS))))
-
     def test_versions_of_what_is_measured(self):
         workload = dataclasses.replace(
             local_instances.WORKLOAD, programs={'sh': 'spinner'})

@@ -72,15 +72,6 @@ class CheckTestCase(unit_base.TestCase):
     def test_whoever_is_not_root_gets_a_namespace_of_users(self):
         self.assertIn('--map-root-user', self.keeper(user=1000))
 
-    def test_a_weight(self):
-        said = self.refused(request(), request(weight=50))
-        self.assertIn('weight 50', said)
-        self.assertEqual([], self.started)
-
-    def test_network_cpus(self):
-        self.assertIn('network_cpus', self.refused(
-            request(network_cpus=bench_model.NetworkCpus.OTHER_CACHE)))
-
 
 class SelectTestCase(unit_base.TestCase):
 
