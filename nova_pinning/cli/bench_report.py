@@ -15,12 +15,11 @@ from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning import extras
 from nova_pinning.instance_bench.report import across_hosts
-from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import document
 from nova_pinning.instance_bench.report import page
+from nova_pinning.instance_bench.report import report_part
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import run_tables
-from nova_pinning.instance_bench.report import study_tables
 from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import run_comparison
 from nova_pinning.instance_bench import self_test
@@ -91,7 +90,7 @@ class ReportBench(base_command.FileCommand):
         else:
             console = base_command.console()
             for number, (part, name) in enumerate(zip(
-                    parts, page.part_names(parts))):
+                    parts, report_part.names(parts))):
                 if number:
                     console.print()
                 _show(part, name, console, not parsed_args.output)
@@ -118,7 +117,7 @@ def _check_is_page(path: str) -> None:
                 errors.Location(path), 'give the page another name')
 
 
-def _parts(parsed_args: argparse.Namespace) -> list[page.Part]:
+def _parts(parsed_args: argparse.Namespace) -> list[report_part.Part]:
     """What there is to show of each file.
 
     :raises errors.InputError: if a file cannot be read, or the baseline is of
@@ -139,7 +138,7 @@ def _parts(parsed_args: argparse.Namespace) -> list[page.Part]:
         if old and old.experiment.name == summary.experiment.name:
             comparison = run_comparison.compare(summary, old,
                                                 parsed_args.tolerance)
-        parts.append(page.Part(path, summary, run_claims.claims(summary),
+        parts.append(report_part.Part(path, summary, run_claims.claims(summary),
                                comparison, calibration))
     if old is not None:
         _check_compared(parts, old, parsed_args.baseline)
@@ -161,7 +160,7 @@ def _calibration(path: str) -> self_test.Calibration:
                                 error.advice) from None
 
 
-def _check_compared(parts: list[page.Part], old: statistics.RunSummary,
+def _check_compared(parts: list[report_part.Part], old: statistics.RunSummary,
                     path: str) -> None:
     """:raises errors.InputError: if there is nothing to compare with"""
     comparisons = [part.comparison for part in parts
@@ -179,7 +178,7 @@ def _check_compared(parts: list[page.Part], old: statistics.RunSummary,
             'the CPUs, of the earlier run')
 
 
-def _status(parts: list[page.Part], has_claims: bool) -> int:
+def _status(parts: list[report_part.Part], has_claims: bool) -> int:
     is_worse = any(part.comparison is not None and part.comparison.regressions
                    for part in parts)
     fails = has_claims and any(
@@ -188,21 +187,18 @@ def _status(parts: list[page.Part], has_claims: bool) -> int:
     return base_command.FINDINGS if is_worse or fails else base_command.OK
 
 
-def _show(part: page.Part, name: str, console: rich.console.Console,
+def _show(part: report_part.Part, name: str, console: rich.console.Console,
           has_tables: bool) -> None:
     """A part in the terminal.
 
     :param name: what it is called, among the others
     :param has_tables: and not only what stands at the top of the page
     """
-    summary = part.summary
     printing.title(name, console)
-    found = answer.answer(summary)
-    printing.say(' '.join((found.sentence, found.more)), console)
+    printing.say(f'{part.answer.sentence} {part.answer.more}', console)
     console.print()
-    printing.say(summary.experiment.about, console)
-    printing.say(page.extent(summary.results), console)
-    printing.say(part.widening, console)
+    for text in (part.summary.experiment.about, part.extent, part.widening):
+        printing.say(text, console)
     _show_list('Before you rely on this', part.caveats, console)
     printing.heading(f'Claims: {run_claims.counted(part.claims)}', console)
     for claim in part.claims:
@@ -210,16 +206,20 @@ def _show(part: page.Part, name: str, console: rich.console.Console,
         printing.say(f'{claim.verdict}: {claim.statement}{subject}: '
                      f'{claim.evidence}', console)
     if part.comparison is not None:
-        _show_list('Before you rely on the earlier run',
-                   page.earlier_caveats(part), console)
-        _show_comparison(part.comparison, console, has_tables)
+        _show_list('Before you rely on the earlier run', part.earlier_caveats,
+                   console)
+        _show_list('What differs between the hosts',
+                   part.comparison.differing, console)
+        printing.heading('Change', console)
+        printing.say(part.changed, console)
+        # Without the others only what changed.
+        _show_table(run_tables.changes(part.comparison, has_tables), console)
     if has_tables:
-        for table in (found.table, *study_tables.tables(summary),
-                      *page.details(summary)):
+        for table in (part.answer.table, *part.tables, *part.details):
             if table and not table.is_detail:
                 _show_table(table, console)
         console.print()
-        printing.say(page.method(summary), console)
+        printing.say(part.method, console)
 
 
 def _show_list(title: str, texts: Sequence[str],
@@ -230,22 +230,10 @@ def _show_list(title: str, texts: Sequence[str],
             printing.say(f'- {text}', console)
 
 
-def _show_comparison(comparison: run_comparison.Comparison,
-                     console: rich.console.Console, has_all: bool) -> None:
-    """
-    :param has_all: figures, and not only those that changed
-    """
-    _show_list('What differs between the hosts', comparison.differing,
-               console)
-    printing.heading('Change', console)
-    printing.say(page.comparison_sentences(comparison), console)
-    table = run_tables.changes(comparison, has_all)
-    if table.rows:
-        _show_table(table, console)
-
-
 def _show_table(table: run_tables.ReportTable,
                 console: rich.console.Console) -> None:
+    if not table.rows:
+        return
     printing.heading(table.title, console)
     left_out = table.show(console)
     if left_out:

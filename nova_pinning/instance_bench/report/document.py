@@ -1,25 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results for programs: JSON, version 1."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import math
+import operator
 from typing import Any
 
 from nova_pinning.instance_bench.report import across_hosts
-from nova_pinning.instance_bench.report import answer
-from nova_pinning.instance_bench.report import page
+from nova_pinning.instance_bench.report import report_part
 from nova_pinning.instance_bench.report import run_caveats
 from nova_pinning.instance_bench.report import run_tables
-from nova_pinning.instance_bench import run_comparison
 from nova_pinning.instance_bench import statistics
 
 VERSION = 1
+# Where values are, by their keys.
+_FIGURE = {
+    'case': 'case.factors', 'tenant': 'tenant.name',
+    'workload': 'tenant.workload', 'figure': 'figure.name',
+    'unit': 'figure.unit', 'better': 'figure.better',
+    'mean': 'estimate.mean', 'low': 'estimate.interval.low',
+    'high': 'estimate.interval.high', 'method': 'estimate.interval.method',
+    **{name: f'estimate.{name}' for name in (
+        'count', 'deviation', 'variation', 'minimum', 'maximum', 'outliers',
+        'values')},
+    **{name: name for name in (
+        'baseline', 'overhead', 'quiet', 'slowdown', 'instability',
+        'flagged')}}
+_FINISH = {'case': 'case.factors', 'heavy': 'heavy.tenant.name',
+           'light': 'light.tenant.name', 'ratio': 'ratio.interval'}
+_SPLIT = {'with_platform': 'platform', 'by_size': 'by_size',
+          'residual': 'residual'}
+_CHANGE = {'case': 'new.case.factors', 'tenant': 'new.tenant.name',
+           'figure': 'new.figure.name', 'was': 'old.estimate.mean',
+           'is': 'new.estimate.mean', 'ratio': 'ratio', 'verdict': 'verdict'}
+_SELF_TEST = ('comparisons', 'including_one', 'largest', 'stretch')
+_COMPARISON = ('tolerance', 'confidence', 'only_old', 'only_new', 'unlike',
+               'differing')
 
 
-def report_document(parts: Sequence[page.Part]) -> dict[str, Any]:
-    """All that the page says of what was measured, but for pictures."""
+def report_document(parts: Sequence[report_part.Part]) -> dict[str, Any]:
+    """All that the page says of what was measured."""
     found = across_hosts.table([part.summary for part in parts])
     document: dict[str, Any] = _plain({
         'version': VERSION, 'results': list(map(_part, parts)),
@@ -40,68 +63,39 @@ def _plain(value: Any) -> Any:
         not math.isfinite(value)) else value
 
 
-def _part(part: page.Part) -> dict[str, Any]:
-    summary = part.summary
+def _records(places: Mapping[str, str],
+             rows: Iterable[Any]) -> list[dict[str, Any]]:
+    return [{key: operator.attrgetter(place)(row)
+             for key, place in places.items()} for row in rows]
+
+
+def _part(part: report_part.Part) -> dict[str, Any]:
+    summary, calibration = part.summary, part.calibration
+    splits = statistics.split(summary)
     entry: dict[str, Any] = {
         'source': part.source,
         'experiment': summary.experiment.name,
-        'answer': answer.answer(summary).sentence,
-        'self_test': part.calibration and {
-            'comparisons': len(part.calibration.comparisons),
-            'including_one': part.calibration.including_one,
-            'largest': part.calibration.largest,
-            'stretch': part.calibration.stretch},
+        'answer': part.answer.sentence,
+        'self_test': calibration and {
+            name: getattr(calibration, name) for name in _SELF_TEST},
         'warnings': part.caveats,
         'claims': part.claims,
-        'figures': [_row(summary, row) for row in summary.rows],
-        'finishes': [{
-            'case': finish.case.factors, 'heavy': finish.heavy.tenant.name,
-            'light': finish.light.tenant.name, 'ratio': finish.ratio.interval,
-        } for finish in statistics.finishes(summary)],
-        'split': [{
-            **dict(zip(('workload', 'platform', 'provisioning'), split.name)),
-            'with_platform': split.platform, 'by_size': split.by_size,
-            'residual': split.residual,
-        } for split in statistics.split(summary)],
-        'skipped': [{
-            'case': case.factors, 'reason': case.skipped
-        } for case in summary.experiment.cases if case.skipped],
-        'failures': [{
-            'case': failure.factors, 'message': failure.message
-        } for failure in summary.results.failures]}
-    if part.comparison is not None:
-        entry['comparison'] = _comparison(part.comparison)
+        'figures': [
+            {'platform': run_tables.platform(summary, row.tenant), **figure}
+            for row, figure in zip(
+                summary.rows, _records(_FIGURE, summary.rows))],
+        'finishes': _records(_FINISH, statistics.finishes(summary)),
+        'split': [
+            dict(zip(('workload', 'platform', 'provisioning'), split.name))
+            | parts for split, parts in zip(splits, _records(_SPLIT, splits))],
+        'skipped': _records({'case': 'factors', 'reason': 'skipped'}, (
+            case for case in summary.experiment.cases if case.skipped)),
+        'failures': _records({'case': 'factors', 'message': 'message'},
+                             summary.results.failures)}
+    comparison = part.comparison
+    if comparison is not None:
+        entry['comparison'] = {
+            'warnings': run_caveats.caveats(comparison.old),
+            'changes': _records(_CHANGE, comparison.changes),
+            **{name: getattr(comparison, name) for name in _COMPARISON}}
     return entry
-
-
-def _row(summary: statistics.RunSummary,
-         row: statistics.FigureRow) -> dict[str, Any]:
-    estimate = row.estimate
-    return {
-        'case': row.case.factors, 'tenant': row.tenant.name,
-        'platform': run_tables.platform(summary, row.tenant),
-        'workload': row.tenant.workload, 'figure': row.figure.name,
-        'unit': row.figure.unit, 'better': row.figure.better,
-        'count': estimate.count, 'mean': estimate.mean,
-        'low': estimate.interval.low, 'high': estimate.interval.high,
-        'method': estimate.interval.method, 'deviation': estimate.deviation,
-        'variation': estimate.variation, 'minimum': estimate.minimum,
-        'maximum': estimate.maximum, 'outliers': estimate.outliers,
-        'values': estimate.values, 'baseline': row.baseline,
-        'overhead': row.overhead, 'quiet': row.quiet,
-        'slowdown': row.slowdown, 'instability': row.instability,
-        'flagged': row.flagged}
-
-
-def _comparison(comparison: run_comparison.Comparison) -> dict[str, Any]:
-    return {
-        'warnings': run_caveats.caveats(comparison.old),
-        'changes': [{
-            'case': change.new.case.factors, 'tenant': change.new.tenant.name,
-            'figure': change.new.figure.name,
-            'was': change.old.estimate.mean, 'is': change.new.estimate.mean,
-            'ratio': change.ratio, 'verdict': change.verdict,
-        } for change in comparison.changes],
-        **{name: getattr(comparison, name) for name in (
-            'tolerance', 'confidence', 'only_old', 'only_new', 'unlike',
-            'differing')}}

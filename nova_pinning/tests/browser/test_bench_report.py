@@ -2,6 +2,7 @@
 """The page of bench report in a browser."""
 
 from nova_pinning.instance_bench.report import page
+from nova_pinning.instance_bench.report import report_part
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.tests.browser import browser_case
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
@@ -15,7 +16,7 @@ class TestBenchReport(browser_case.TestCase):
         parts = []
         for kind, scene in report_scenes.ALL.items():
             summary = scene(rounds=3).summary()
-            parts.append(page.Part(f'{kind}.jsonl', summary,
+            parts.append(report_part.Part(f'{kind}.jsonl', summary,
                                    run_claims.claims(summary)))
         path = self.directory / 'report.html'
         path.write_text(page.render(parts, '1.0'))

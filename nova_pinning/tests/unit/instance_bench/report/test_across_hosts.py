@@ -6,6 +6,7 @@ from oslotest import base
 from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import document
 from nova_pinning.instance_bench.report import page
+from nova_pinning.instance_bench.report import report_part
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
 
 
@@ -47,7 +48,7 @@ class TestTable(base.BaseTestCase):
                          {row[1] for row in found.rows})
 
     def test_where_it_is_shown(self):
-        parts = [page.Part(f'{cpus}.jsonl', _summary(cpus), ())
+        parts = [report_part.Part(f'{cpus}.jsonl', _summary(cpus), ())
                  for cpus in (16, 112)]
         title = 'One size on hosts of different sizes'
         self.assertIn(title, page.render(parts, '1'))
