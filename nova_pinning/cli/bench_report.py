@@ -138,8 +138,7 @@ def _parts(parsed_args: argparse.Namespace) -> list[report_part.Part]:
         if old and old.experiment.name == summary.experiment.name:
             comparison = run_comparison.compare(summary, old,
                                                 parsed_args.tolerance)
-        parts.append(report_part.Part(path, summary, run_claims.claims(summary),
-                               comparison, calibration))
+        parts.append(report_part.Part(path, summary, comparison, calibration))
     if old is not None:
         _check_compared(parts, old, parsed_args.baseline)
     return parts

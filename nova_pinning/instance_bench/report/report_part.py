@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import dataclasses
 import datetime
 import functools
-import os
 import re
 
 from nova_pinning.instance_bench import bench_model
@@ -37,7 +36,6 @@ class Part:
 
     source: str
     summary: statistics.RunSummary
-    claims: tuple[run_claims.RunClaim, ...]
     comparison: run_comparison.Comparison | None = None
     calibration: self_test.Calibration | None = None
 
@@ -45,6 +43,11 @@ class Part:
     def answer(self) -> answer.ExperimentAnswer:
         """What it says of what it was made for."""
         return answer.answer(self.summary)
+
+    @functools.cached_property
+    def claims(self) -> tuple[run_claims.RunClaim, ...]:
+        """What it can be held to."""
+        return run_claims.claims(self.summary)
 
     @property
     def widening(self) -> str:
@@ -203,21 +206,10 @@ class Part:
 
 
 def names(parts: Sequence[Part]) -> list[str]:
-    """What to call each: with its platforms or its file, if they repeat."""
+    """What to call each: its experiment, with the file if that repeats."""
     found = [part.summary.experiment.name for part in parts]
-    for further in (_platforms, lambda part: os.path.basename(part.source),
-                    lambda part: part.source):
-        pairs = list(zip(found, map(further, parts)))
-        kinds = [name for name, _more in dict.fromkeys(pairs)]
-        found = [f'{name}, {more}' if kinds.count(name) > 1 else name
-                 for name, more in pairs]
-    return found
-
-
-def _platforms(part: Part) -> str:
-    return ' and '.join(dict.fromkeys(
-        str(tenant.platform) for case in part.summary.experiment.cases
-        for tenant in case.tenants))
+    return [name if found.count(name) == 1 else f'{name}, {part.source}'
+            for name, part in zip(found, parts)]
 
 
 def _some(names: Sequence[str]) -> str:

@@ -34,6 +34,12 @@ _VAGUE_RATE = 0.01
 _LEAST_COMPARISONS = 20
 _NO_EQUAL = ('no floating instance of its platform and size had as many vCPUs '
              'for each CPU')
+_ONE_CPU = ('the floating one has a single CPU to float on, and is pinned in '
+            'all but name')
+_CLOCKS = ("The clocks inside instances go as the controller's does, within "
+           f'{words.percent(_RATE)}')
+_SPREAD_GUESTS = ('over several CPUs the kernel may spread guests so that '
+                  'each has some of its own; cpu-weights has one')
 # Platforms with a thread of the host for each vCPU.
 _BY_VCPUS = (bench_model.PlatformName.GUEST, bench_model.PlatformName.NOVA)
 _ONE_L3 = re.compile(r'\b1 L3 domain\b')
@@ -91,32 +97,49 @@ def counted(run_claims: Iterable[RunClaim]) -> str:
     return ', '.join(parts)
 
 
+def _settled(name: str, statement: str, wrong: str, unknown: str,
+             right: str) -> RunClaim:
+    """A claim on a whole run, by the first evidence that there is.
+
+    :param wrong: what speaks against it, '' if nothing does
+    :param unknown: what is not known, '' if that is enough
+    """
+    verdict, evidence = next(
+        (verdict, evidence) for verdict, evidence in (
+            (ClaimVerdict.DOES_NOT_HOLD, wrong),
+            (ClaimVerdict.INCONCLUSIVE, unknown), (ClaimVerdict.HOLDS, right))
+        if evidence)
+    return RunClaim(name=name, statement=statement, verdict=verdict,
+                    evidence=evidence)
+
+
+def _doubted(claim: RunClaim, why: str) -> RunClaim:
+    """The claim, open if there is a reason why nothing can be said of it."""
+    return dataclasses.replace(
+        claim, verdict=ClaimVerdict.INCONCLUSIVE,
+        evidence=f'{claim.evidence}; {why}') if why else claim
+
+
 def _affinities(measurements: Sequence[bench_model.Measurement]) -> RunClaim:
-    statement = ('While it was measured, every thread might run only on the '
-                 'host CPUs that were meant for it')
     every = [affinity for measurement in measurements
              for affinity in measurement.affinities]
-    wrong = [affinity for affinity in every
-             if affinity.seen and not affinity.is_in_force]
     gone = sum(not affinity.seen for affinity in every)
     unseen = sum(map(_has_unseen, measurements))
-    if wrong:
-        verdict = ClaimVerdict.DOES_NOT_HOLD
-        evidence = (f'{len(wrong):,} of {len(every):,} were not in force; '
-                    f'{wrong[0].thread}: CPUs {wrong[0].seen} in place of '
-                    f'{wrong[0].asked}')
-    elif unseen or not measurements:
-        verdict = ClaimVerdict.INCONCLUSIVE
-        evidence = ('those of some instance were not seen in '
-                    f'{unseen:,} of {len(measurements):,} measurements'
-                    if measurements else 'nothing was measured')
-    else:
-        verdict = ClaimVerdict.HOLDS
-        evidence = f'{len(every) - gone:,} affinities seen, all in force'
-        if gone:
-            evidence += f'; {words.count(gone, "thread")} had ended before'
-    return RunClaim(name='affinities', statement=statement, verdict=verdict,
-                    evidence=evidence)
+    wrong = [affinity for affinity in every
+             if affinity.seen and not affinity.is_in_force]
+    return _settled(
+        'affinities',
+        'While it was measured, every thread might run only on the host CPUs '
+        'that were meant for it',
+        f'{len(wrong):,} of {len(every):,} were not in force; '
+        f'{wrong[0].thread}: CPUs {wrong[0].seen} in place of '
+        f'{wrong[0].asked}' if wrong else '',
+        'nothing was measured' if not measurements else
+        f'those of some instance were not seen in {unseen:,} of '
+        f'{len(measurements):,} measurements' if unseen else '',
+        f'{len(every) - gone:,} affinities seen, all in force' + (
+            f'; {words.count(gone, "thread")} had ended before'
+            if gone else ''))
 
 
 def _has_unseen(measurement: bench_model.Measurement) -> bool:
@@ -134,32 +157,23 @@ def _clocks(clocks: Sequence[bench_model.ClockCheck]) -> RunClaim:
     off = [check for check in clocks
            if abs(check.rate - 1) > check.uncertainty + _RATE]
     vague = [check for check in clocks if check.uncertainty > _VAGUE_RATE]
-    if not clocks:
-        verdict = ClaimVerdict.INCONCLUSIVE
-        evidence = 'no clock inside was read'
-    elif off:
-        verdict = ClaimVerdict.DOES_NOT_HOLD
-        worst = max(off, key=lambda check: abs(check.rate - 1))
-        evidence = f'{len(off):,} of {len(clocks):,} do not; {_rate(worst)}'
-    elif vague:
-        verdict = ClaimVerdict.INCONCLUSIVE
-        evidence = (
-            f'{len(vague):,} of {len(clocks):,} cannot be told; '
-            + _rate(max(vague, key=lambda check: check.uncertainty)))
-    else:
-        verdict = ClaimVerdict.HOLDS
-        evidence = (f'{words.count(len(clocks), "clock")}; '
-                    + _rate(max(clocks, key=lambda check: abs(check.rate - 1))
-                            ))
-    return RunClaim(
-        name='clocks', verdict=verdict, evidence=evidence,
-        statement="The clocks inside instances go as the controller's does, "
-                  f'within {words.percent(_RATE)}')
 
+    def rate(check: bench_model.ClockCheck) -> str:
+        return (f'{check.instance}: {check.rate:.5f} s inside for 1 s '
+                f'outside, give or take {check.uncertainty:.5f}')
 
-def _rate(check: bench_model.ClockCheck) -> str:
-    return (f'{check.instance}: {check.rate:.5f} s inside for 1 s outside, '
-            f'give or take {check.uncertainty:.5f}')
+    furthest = max(off or clocks, default=None,
+                   key=lambda check: abs(check.rate - 1))
+    if furthest is None:
+        return _settled('clocks', _CLOCKS, '', 'no clock inside was read', '')
+    return _settled(
+        'clocks', _CLOCKS,
+        f'{len(off):,} of {len(clocks):,} do not; {rate(furthest)}'
+        if off else '',
+        f'{len(vague):,} of {len(clocks):,} cannot be told; '
+        + rate(max(vague, key=lambda check: check.uncertainty))
+        if vague else '',
+        f'{words.count(len(clocks), "clock")}; {rate(furthest)}')
 
 
 def _complete(summary: statistics.RunSummary) -> RunClaim:
@@ -167,20 +181,14 @@ def _complete(summary: statistics.RunSummary) -> RunClaim:
     times = experiment.repetitions * experiment.rounds
     done = statistics.by_case(summary.results.measurements)
     able = [case for case in experiment.cases if not case.skipped]
-    short = [case for case in able
+    short = [summary.name(case) for case in able
              if len(done.get(case.key, ())) < times]
-    verdict = ClaimVerdict.HOLDS
-    evidence = (f'{words.count(len(able), "case")}, '
-                f'{words.count(times, "time")} each')
-    if short or not able:
-        verdict = ClaimVerdict.INCONCLUSIVE
-        evidence = f'{len(short):,} of {len(able):,} were not'
-        if short:
-            evidence += f', among them {summary.name(short[0])}'
-    return RunClaim(
-        name='complete', verdict=verdict, evidence=evidence,
-        statement='All cases that fit on the host were measured as '
-        'often as they should be')
+    return _settled(
+        'complete', 'All cases that fit on the host were measured as often '
+        'as they should be', '',
+        ', among them '.join([f'{len(short):,} of {len(able):,} were not',
+                              *short[:1]]) if short or not able else '',
+        f'{words.count(len(able), "case")}, {words.count(times, "time")} each')
 
 
 def above(interval: intervals.Interval | None,
@@ -195,31 +203,27 @@ def above(interval: intervals.Interval | None,
 def _isolation(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     """Dedicated instances among neighbours against shared ones."""
     for pair in row_pairs.isolations(summary):
-        texts = [_NO_EQUAL] * 2
+        level = spread = _NO_EQUAL
         if pair.other is not None:
-            texts = [
-                f'floating by pinned {words.ratio(pair.level)}',
+            level = f'floating by pinned {words.ratio(pair.level)}'
+            if pair.row.slowdown and pair.other.slowdown:
+                level += (
+                    f'; neighbours slow them {words.ratio(pair.row.slowdown)} '
+                    f'and {words.ratio(pair.other.slowdown)} times')
+            spread = (
                 'coefficients of variation '
                 f'{words.percent(pair.row.estimate.variation.value)} and '
                 f'{words.percent(pair.other.estimate.variation.value)}; the '
-                f'floating one by the other {words.ratio(pair.spread)}']
-            if pair.row.slowdown and pair.other.slowdown:
-                texts[0] += (
-                    f'; neighbours slow them {words.ratio(pair.row.slowdown)} '
-                    f'and {words.ratio(pair.other.slowdown)} times')
-        if pair.has_one_cpu:
-            texts = [f'{text}; the floating one has a single CPU to float on, '
-                     'and is pinned in all but name' for text in texts]
-        for name, ratio, text, does in (
-                ('level', pair.level, texts[0], 'gets more'),
-                ('spread', pair.spread, texts[1], 'varies less')):
-            yield RunClaim(
+                f'floating one by the other {words.ratio(pair.spread)}')
+        for name, ratio, evidence, does in (
+                ('level', pair.level, level, 'gets more'),
+                ('spread', pair.spread, spread, 'varies less')):
+            yield _doubted(RunClaim(
                 name=name, subject=_against(summary, pair.row, pair.other),
-                evidence=text, verdict=(
-                    ClaimVerdict.INCONCLUSIVE if pair.has_one_cpu
-                    else above(ratio, 1)),
+                evidence=evidence, verdict=above(ratio, 1),
                 statement='Beside neighbours, with as many vCPUs for each '
-                          f'CPU, a pinned instance {does} than a floating one')
+                          f'CPU, a pinned instance {does} than a floating '
+                          'one'), _ONE_CPU if pair.has_one_cpu else '')
 
 
 def _neighbours(summary: statistics.RunSummary) -> Iterator[RunClaim]:
@@ -274,18 +278,14 @@ def expected_ratio(heavy: bench_model.Tenant, light: bench_model.Tenant,
     demands = [min(tenant_threads(tenant),
                    tenant.size.vcpus * tenant.count, cpus)
                for tenant in (heavy, light)]
-    if sum(demands) <= cpus:
-        return demands[1] / demands[0]
     weights = [tenant.weight * tenant.count for tenant in (heavy, light)]
-    first = min(max(cpus * weights[0] / sum(weights), cpus - demands[1]),
+    share = min(max(cpus * weights[0] / sum(weights), cpus - demands[1]),
                 demands[0])
-    second = cpus - first
-    if second >= first:
-        # The lighter finishes first, or both together.
-        ended = 1 / second
-        return (ended + (1 - first * ended) / demands[0]) / ended
-    ended = 1 / first
-    return ended / (ended + (1 - second * ended) / demands[1])
+    rates = share, min(cpus - share, demands[1])
+    first = 1 / max(rates)
+    ends = [first + (1 - rate * first) / demand
+            for rate, demand in zip(rates, demands)]
+    return ends[0] / ends[1]
 
 
 def tenant_threads(tenant: bench_model.Tenant) -> int:
@@ -307,26 +307,22 @@ def _priority(summary: statistics.RunSummary) -> Iterator[RunClaim]:
         interval = finish.ratio.interval
         low, high = expected - BAND, expected + BAND
         verdict = ClaimVerdict.INCONCLUSIVE
-        if interval.is_known:
-            if low <= interval.low and interval.high <= high:
-                verdict = ClaimVerdict.HOLDS
-            elif interval.high < low or interval.low > high:
-                verdict = ClaimVerdict.DOES_NOT_HOLD
-        evidence = f'{words.ratio(interval)} on {words.count(cpus, "CPU")}'
+        if low <= interval.low and interval.high <= high:
+            verdict = ClaimVerdict.HOLDS
+        elif interval.high < low or interval.low > high:
+            verdict = ClaimVerdict.DOES_NOT_HOLD
         # Threads of QEMU are what the kernel spreads over CPUs, and it may
         # do so by guests: each has CPUs of its own then, whatever its weight.
-        if cpus > 1 and finish.heavy.tenant.platform in _BY_VCPUS:
-            verdict = ClaimVerdict.INCONCLUSIVE
-            evidence += (', over which the kernel may spread guests so that '
-                         'each has some of its own; cpu-weights has one')
-        yield RunClaim(
+        yield _doubted(RunClaim(
             name='finish-ratio', subject=summary.name(finish.case),
             verdict=verdict,
             statement=(
                 f'With weights {finish.heavy.tenant.weight} and '
                 f'{finish.light.tenant.weight}, finish times are as '
                 f'{expected:.2f} to 1, give or take {BAND:.2f}'),
-            evidence=evidence)
+            evidence=f'{words.ratio(interval)} on {words.count(cpus, "CPU")}'
+        ), _SPREAD_GUESTS if cpus > 1
+            and finish.heavy.tenant.platform in _BY_VCPUS else '')
 
 
 def _bare_metal(summary: statistics.RunSummary) -> Iterator[RunClaim]:
@@ -373,24 +369,23 @@ def _together(
 def _self_test(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     found = self_test.calibrate(summary.results)
     number = len(found.comparisons)
-    verdict = ClaimVerdict.INCONCLUSIVE
     evidence = 'no two copies were both measured in two rounds'
+    is_wrong = is_right = False
     if number:
         evidence = (f'{found.including_one:,} of {number:,} do; the largest '
                     f'ratio is {found.largest:.2f}')
     if number >= _LEAST_COMPARISONS:
         # On a perfect machine there are fewer than 95 of 100 in four of ten
         # self-tests.
-        if found.including_one >= intervals.CONFIDENCE * number:
-            verdict = ClaimVerdict.HOLDS
-        elif found.chance < 1 - intervals.CONFIDENCE:
-            verdict = ClaimVerdict.DOES_NOT_HOLD
+        is_right = found.including_one >= intervals.CONFIDENCE * number
+        is_wrong = found.chance < 1 - intervals.CONFIDENCE
         evidence += (f'; if 95% are to, there are so few or fewer in '
                      f'{words.percent(found.chance)} of self-tests')
-    yield RunClaim(
-        name='self-test', verdict=verdict, evidence=evidence,
-        statement='Of cases that are copies of each other, 95% of the '
-                  'intervals of their ratios include 1.0')
+    yield _settled(
+        'self-test', 'Of cases that are copies of each other, 95% of the '
+        'intervals of their ratios include 1.0',
+        evidence if is_wrong and not is_right else '',
+        '' if is_right else evidence, evidence)
 
 
 def _network(summary: statistics.RunSummary) -> Iterator[RunClaim]:
@@ -413,10 +408,7 @@ def _placement(summary: statistics.RunSummary,
             pairs.append((of_place[place], row_pairs.ratio(
                 summary, of_place[place], near)))
     for claim in _together('placement', pairs, 1, statement):
-        yield dataclasses.replace(
-            claim, verdict=ClaimVerdict.INCONCLUSIVE,
-            evidence=f'{claim.evidence}; {_SHARED_L3}'
-        ) if _has_one_l3(summary) else claim
+        yield _doubted(claim, _shared_l3(summary))
     reason = next((case.skipped for case in summary.experiment.cases
                    if case.skipped and any(
                        tenant.network_cpus is place
@@ -426,9 +418,10 @@ def _placement(summary: statistics.RunSummary,
                        verdict=ClaimVerdict.INCONCLUSIVE)
 
 
-def _has_one_l3(summary: statistics.RunSummary) -> bool:
-    return summary.conditions is not None and bool(
-        _ONE_L3.search(summary.conditions.topology))
+def _shared_l3(summary: statistics.RunSummary) -> str:
+    """Why nothing can be said of caches, '' if something can."""
+    return _SHARED_L3 if summary.conditions is not None and _ONE_L3.search(
+        summary.conditions.topology) else ''
 
 
 def _agent(summary: statistics.RunSummary) -> Iterator[RunClaim]:
@@ -437,16 +430,13 @@ def _agent(summary: statistics.RunSummary) -> Iterator[RunClaim]:
         if (row.tenant.agent in (None, bench_model.AgentScheme.NONE)
                 or row.overhead is None):
             continue
-        evidence = ('what it gets without, by what it gets with it '
-                    f'{words.ratio(row.overhead)}')
-        verdict = above(row.overhead.inverse, 1)
-        if _has_one_l3(summary):
-            verdict = ClaimVerdict.INCONCLUSIVE
-            evidence += f'; {_SHARED_L3}'
-        yield RunClaim(
-            name='agent', subject=summary.name(row.case), verdict=verdict,
+        yield _doubted(RunClaim(
+            name='agent', subject=summary.name(row.case),
+            verdict=above(row.overhead.inverse, 1),
             statement="With nova-pinning agent a guest's network is faster "
-                      'than without', evidence=evidence)
+                      'than without',
+            evidence='what it gets without, by what it gets with it '
+                     f'{words.ratio(row.overhead)}'), _shared_l3(summary))
 
 
 _OF_TABLE: dict[str, Callable[[statistics.RunSummary],

@@ -48,7 +48,7 @@ class TestTable(base.BaseTestCase):
                          {row[1] for row in found.rows})
 
     def test_where_it_is_shown(self):
-        parts = [report_part.Part(f'{cpus}.jsonl', _summary(cpus), ())
+        parts = [report_part.Part(f'{cpus}.jsonl', _summary(cpus))
                  for cpus in (16, 112)]
         title = 'One size on hosts of different sizes'
         self.assertIn(title, page.render(parts, '1'))

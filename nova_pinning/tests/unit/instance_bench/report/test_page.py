@@ -16,7 +16,6 @@ from nova_pinning.instance_bench import published
 from nova_pinning.instance_bench.report import document
 from nova_pinning.instance_bench.report import page
 from nova_pinning.instance_bench.report import report_part
-from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import strips
 from nova_pinning.instance_bench import run_comparison
 from nova_pinning.instance_bench import self_test
@@ -27,8 +26,7 @@ from nova_pinning.tests.unit import unit_base
 def _part(run, old=None, **conditions):
     summary = run.summary(**conditions)
     comparison = old and run_comparison.compare(summary, old.summary())
-    return report_part.Part('results.jsonl', summary, run_claims.claims(summary),
-                     comparison)
+    return report_part.Part('results.jsonl', summary, comparison)
 
 
 def _root(*parts):
@@ -112,23 +110,14 @@ class PageTest(unit_base.TestCase):
 
     def test_names(self):
         def part(run, source):
-            return report_part.Part(source, run.summary(), ())
+            return report_part.Part(source, run.summary())
 
-        guests = report_scenes.Run().alone()
-        processes = report_scenes.Run().alone(
-            report_scenes.tenant(platform=report_scenes.BM))
+        run = report_scenes.Run().alone()
         name = 'an-experiment-of-network'
-        for given, names in (
-                ([(guests, 'x')], [name]),
-                ([(guests, 'x'), (processes, 'y')],
-                 [f'{name}, vm', f'{name}, bm']),
-                ([(guests, 'd/x'), (guests, 'd/y')],
-                 [f'{name}, x', f'{name}, y']),
-                ([(guests, 'd/x'), (guests, 'e/x')],
-                 [f'{name}, d/x', f'{name}, e/x']),
-                ([(guests, 'd/x'), (guests, 'd/x')], [name, name])):
+        for sources, names in (
+                (['x'], [name]), (['x', 'y'], [f'{name}, x', f'{name}, y'])):
             self.assertEqual(names, report_part.names([
-                part(*one) for one in given]))
+                part(run, source) for source in sources]))
 
     def test_size_that_comes_out_otherwise(self):
         run = report_scenes.Run(rounds=2).alone(factors={'size': 'up to 4'})
