@@ -2,6 +2,7 @@
 """What a run says of what it was made for: one sentence, and its ratios."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import math
@@ -15,50 +16,39 @@ from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 from nova_pinning.presentation import typed_table
 
-# Of more the table need not stand open.
-_MOST_BARS = 16
+# Of more ratios the table need not stand open.
+_MOST_OPEN = 16
 #: The factor that says which neighbour a row has.
 NEIGHBOUR = 'scenario'
 
 _Pair = tuple[statistics.FigureRow, intervals.Interval]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """A ratio that the sentence is about.
-
-    :param kind: what it is that the ratio compares
-    """
-
-    label: str
-    kind: str
-    ratio: intervals.Interval
+_Ratios = Sequence[tuple[str, intervals.Interval]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentAnswer:
     """
     :param more: what belongs to it, and is not it
-    :param axis: what the bars' ratios are
+    :param axis: what the ratios are
+    :param ratios: that the sentence is about, each with what it is of
     """
 
     sentence: str
     more: str = ''
     axis: str = ''
-    bars: tuple[Bar, ...] = ()
+    ratios: _Ratios = ()
 
     @property
     def table(self) -> run_tables.ReportTable | None:
         """The ratios, None if there are none."""
-        if not self.bars:
+        if not self.ratios:
             return None
         return run_tables.ReportTable(
-            ('of', 'kind', typed_table.count('ratio')),
-            [(bar.label, bar.kind, words.ratio(bar.ratio))
-             for bar in self.bars],
+            ('of', typed_table.count('ratio')),
+            [(label, words.ratio(ratio)) for label, ratio in self.ratios],
             title=self.axis[0].upper() + self.axis[1:],
-            drawn=[strips.Strip(bar.ratio) for bar in self.bars],
-            is_detail=len(self.bars) > _MOST_BARS)
+            drawn=[strips.Strip(ratio) for _label, ratio in self.ratios],
+            is_detail=len(self.ratios) > _MOST_OPEN)
 
 
 def answer(summary: statistics.RunSummary) -> ExperimentAnswer:
@@ -74,44 +64,48 @@ def answer(summary: statistics.RunSummary) -> ExperimentAnswer:
 def _isolation(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     isolations = list(row_pairs.isolations(summary))
     rows = [one.row for one in isolations if one.other is not None]
-    pairs = [(_name(one.row, rows), one.level, one.spread)
-             for one in isolations
-             if one.level is not None and one.spread is not None]
-    costs = list(row_pairs.density_costs(summary))
-    bars, more = [], []
-    sentence = ('What pinning buys beside neighbours was not measured: no '
-                'floating instance had as many vCPUs for each CPU as a pinned '
-                'one has.')
-    if pairs:
-        gains = '; '.join(f'{words.change(level)} for {name}'
-                          for name, level, _spread in pairs)
-        sentence = ('Beside neighbours, with as many vCPUs for each CPU, '
-                    f'pinning {gains}.')
-        if all(one.has_one_cpu for one in isolations):
-            sentence = ('This host is too small to tell what pinning buys: '
-                        'with as many vCPUs for each CPU, a floating instance '
-                        'has one CPU to float on, and is pinned in all but '
-                        'name.')
-            more.append(f'There pinning {gains}.')
+    levels = [(_name(one.row, rows), one.level) for one in isolations
+              if one.level is not None]
+    spreads = [(_name(one.row, rows), one.spread) for one in isolations
+               if one.spread is not None]
+    costs = [(cost, cost.row.tenant.workload)
+             for cost in row_pairs.density_costs(summary)]
+    gains = '; '.join(f'{words.change(level)} for {name}'
+                      for name, level in levels)
+    sentence = ('Beside neighbours, with as many vCPUs for each CPU, pinning '
+                f'{gains}.')
+    more = []
+    if not levels:
+        sentence = ('What pinning buys beside neighbours was not measured: no '
+                    'floating instance had as many vCPUs for each CPU as a '
+                    'pinned one has.')
+    elif all(one.has_one_cpu for one in isolations):
+        sentence = ('This host is too small to tell what pinning buys: with '
+                    'as many vCPUs for each CPU, a floating instance has one '
+                    'CPU to float on, and is pinned in all but name.')
+        more.append(f'There pinning {gains}.')
+    if spreads:
         more.append('Floating instances vary by this many times as much: '
-                    + '; '.join(f'{name} {words.ratio(spread)}'
-                                for name, _level, spread in pairs) + '.')
-    for name, level, spread in pairs:
-        bars += [Bar(label=f'{name}: level', kind='pinning gains',
-                     ratio=level),
-                 Bar(label=f'{name}: spread', kind='floating varies more',
-                     ratio=spread)]
+                    f'{_listed(spreads)}.')
     if costs:
         more.append('What density costs is apart from that: ' + '; '.join(
-            f'{cost.row.tenant.workload} is {words.ratio(cost.cost)} times '
-            f'worse off at {cost.many:.2g} vCPUs for each CPU than at '
-            f'{cost.few:.2g}, both floating' for cost in costs) + '.')
-        bars += [Bar(label=f'{cost.row.tenant.workload}: density',
-                     kind='density costs', ratio=cost.cost)
-                 for cost in costs]
+            f'{workload} is {words.ratio(cost.cost)} times worse off at '
+            f'{cost.many:.2g} vCPUs for each CPU than at {cost.few:.2g}, '
+            'both floating' for cost, workload in costs) + '.')
     return ExperimentAnswer(
-        sentence=sentence, more=' '.join(more), bars=tuple(bars),
-        axis='floating by pinned, many by few; above 1: worse')
+        sentence=sentence, more=' '.join(more),
+        axis='floating by pinned, many by few; above 1: worse', ratios=[
+            *((f'{name}: level, floating by pinned', level)
+              for name, level in levels),
+            *((f'{name}: spread, floating by pinned', spread)
+              for name, spread in spreads),
+            *((f'{workload}: density, many by few', cost.cost)
+              for cost, workload in costs)])
+
+
+def _listed(ratios: _Ratios) -> str:
+    return '; '.join(f'{label} {words.ratio(ratio)}'
+                     for label, ratio in ratios)
 
 
 def _name(row: statistics.FigureRow,
@@ -130,24 +124,18 @@ def _name(row: statistics.FigureRow,
 def _neighbours(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     rows = [(row, ratio) for row in row_pairs.first_figures(summary)
             if (ratio := slowdown(row)) is not None]
-    worst = [max(of_kind, key=lambda pair: pair[1].value)
-             for is_pinned in (True, False)
-             if (of_kind := [pair for pair in rows
-                             if pair[0].is_pinned is is_pinned])]
-    if not worst:
-        return None
     sentence = '; '.join(
-        f'the worst neighbour of {_kind(row)} instances is '
+        f'the worst neighbour of {kind} instances is '
         f'{row.case.factors.get(NEIGHBOUR, "")}, which slows '
         f'{row.tenant.workload} {words.ratio(ratio)} times'
-        for row, ratio in worst)
+        for kind, is_pinned in (('pinned', True), ('floating', False))
+        for row, ratio in sorted(
+            (pair for pair in rows if pair[0].is_pinned is is_pinned),
+            key=lambda pair: -pair[1].value)[:1])
     return ExperimentAnswer(
-        sentence=sentence[0].upper() + sentence[1:] + '.',
+        sentence=f'{sentence[0].upper()}{sentence[1:]}.',
         axis='slowdown by a neighbour; above 1: worse',
-        bars=tuple(Bar(
-            label=f'{row.tenant.workload} beside '
-                  f'{row.case.factors.get(NEIGHBOUR, "")}',
-            kind=_kind(row), ratio=ratio) for row, ratio in rows))
+        ratios=_labelled(summary, rows)) if rows else None
 
 
 def slowdown(row: statistics.FigureRow) -> intervals.Interval | None:
@@ -155,24 +143,23 @@ def slowdown(row: statistics.FigureRow) -> intervals.Interval | None:
     return row.slowdown or row.overhead
 
 
-def _kind(row: statistics.FigureRow) -> str:
-    return 'pinned' if row.is_pinned else 'floating'
-
-
 def _mutex(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     pairs = [(row, row_pairs.ratio(summary, row, other))
              for row, other in row_pairs.smp_pairs(summary)]
     if not pairs:
         return _overheads(summary)
+    platforms = [(f'on {run_tables.platform(summary, row.tenant)}', ratio)
+                 for row, ratio in pairs]
     return ExperimentAnswer(
         sentence='Threads that take turns at a mutex need, on two CPUs by on '
-                 'one: ' + '; '.join(
-                     f'{words.ratio(ratio)} on '
-                     f'{run_tables.platform(summary, row.tenant)}'
-                     for row, ratio in pairs) + '.',
-        axis='two CPUs by one; above 1: one is faster', bars=tuple(Bar(
-            label=_label(summary, row), kind=str(row.tenant.platform),
-            ratio=ratio) for row, ratio in pairs))
+                 f'one: {_listed(platforms)}.',
+        axis='two CPUs by one; above 1: one is faster',
+        ratios=_labelled(summary, pairs))
+
+
+def _labelled(summary: statistics.RunSummary,
+              pairs: Iterable[_Pair]) -> _Ratios:
+    return [(_label(summary, row), ratio) for row, ratio in pairs]
 
 
 def _label(summary: statistics.RunSummary, row: statistics.FigureRow) -> str:
@@ -187,49 +174,41 @@ def _priority(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     finishes = statistics.finishes(summary)
     if not finishes:
         return None
-    bars = tuple(Bar(
-        label=_label(summary, finish.heavy), kind='heavier by lighter',
-        ratio=finish.ratio.interval) for finish in finishes)
     first = finishes[0]
+    ratios = _labelled(summary, (
+        (finish.heavy, finish.ratio.interval) for finish in finishes))
     return ExperimentAnswer(
         sentence=f'With weights {first.heavy.tenant.weight} and '
                  f'{first.light.tenant.weight} the heavier is done in this '
-                 'part of the time of the lighter: ' + '; '.join(
-                     f'{bar.label}: {words.ratio(bar.ratio)}'
-                     for bar in bars) + '.',
-        axis='finish time, heavier by lighter', bars=bars)
+                 f'part of the time of the lighter: {_listed(ratios)}.',
+        axis='finish time, heavier by lighter', ratios=ratios)
 
 
 def _by_pinning(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     """Of each platform and workload, what pinning gains at least, at most."""
-    pairs = floating_by_pinned(summary)
+    pairs = sorted(floating_by_pinned(summary),
+                   key=lambda pair: pair[1].value)
     if not pairs:
         return _overheads(summary)
-    sentences, bars = [], []
-    for name in dict.fromkeys(row.tenant.platform for row, _ratio in pairs):
-        own = sorted(((row, ratio) for row, ratio in pairs
-                      if row.tenant.platform is name),
-                     key=lambda pair: pair[1].value)
-        platform = run_tables.platform(summary, own[0][0].tenant)
-        sentences.append(f'{platform} ' + ' to '.join(
-            f'{words.ratio(ratio)} ({_work(row)})'
-            for row, ratio in _ends(own)))
-        bars += [Bar(label=f'{name}, {_work(row)}', kind=str(name),
-                     ratio=ratio) for row, ratio in own]
+    by_platform: dict[str, list[_Pair]] = {}
+    for row, ratio in pairs:
+        by_platform.setdefault(run_tables.platform(
+            summary, row.tenant), []).append((row, ratio))
     return ExperimentAnswer(
         sentence='Floating instances are, by pinned ones of the same size, '
-                 'this many times worse off: ' + '; '.join(sentences) + '.',
-        axis='floating by pinned; above 1: pinning gains', bars=tuple(bars))
+                 'this many times worse off: ' + '; '.join(
+                     f'{platform} ' + ' to '.join(
+                         f'{words.ratio(ratio)} ({row.tenant.workload}, '
+                         f'{words.count(row.tenant.size.vcpus, "vCPU")})'
+                         for row, ratio in _ends(own))
+                     for platform, own in by_platform.items()) + '.',
+        axis='floating by pinned; above 1: pinning gains',
+        ratios=_labelled(summary, pairs))
 
 
 def _ends(pairs: list[_Pair]) -> list[_Pair]:
     """The first and the last, if these are two."""
     return pairs if len(pairs) < 2 else [pairs[0], pairs[-1]]
-
-
-def _work(row: statistics.FigureRow) -> str:
-    return (f'{row.tenant.workload}, '
-            f'{words.count(row.tenant.size.vcpus, "vCPU")}')
 
 
 def floating_by_pinned(summary: statistics.RunSummary) -> list[_Pair]:
@@ -240,52 +219,45 @@ def floating_by_pinned(summary: statistics.RunSummary) -> list[_Pair]:
 
 def _latency(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     """The largest latency seen is what such instances are bought for."""
-    largest = {
-        row.case.name: row for row in summary.rows if row.is_measured
-        and row.figure.name == 'max'}
-    if not largest:
-        return _overheads(summary)
-    pairs = floating_by_pinned(summary) or [
-        (row, row.overhead) for row in row_pairs.first_figures(summary)
-        if row.overhead is not None]
     sentence = '; '.join(
         f'{_label(summary, row)}: {words.number(row.estimate.maximum)} '
-        f'{row.figure.unit}' for row in largest.values())
+        f'{row.figure.unit}' for row in summary.rows
+        if row.is_measured and row.figure.name == 'max')
+    if not sentence:
+        return _overheads(summary)
     return ExperimentAnswer(
         sentence=f'The latest that a thread woke: {sentence}.',
         axis='floating by pinned, or by the baseline; above 1: worse',
-        bars=tuple(Bar(label=f'{_label(summary, row)}: {row.figure.name}',
-                       kind=str(row.tenant.platform), ratio=ratio)
-                   for row, ratio in pairs))
+        ratios=_labelled(
+            summary, floating_by_pinned(summary) or _by_baseline(summary)))
+
+
+def _by_baseline(summary: statistics.RunSummary) -> list[_Pair]:
+    return sorted(((row, row.overhead)
+                   for row in row_pairs.first_figures(summary)
+                   if row.overhead is not None),
+                  key=lambda pair: pair[1].value)
 
 
 def _overheads(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     """What is worst and what is best against the baseline."""
-    rows = sorted(((row, row.overhead) for row in
-                   row_pairs.first_figures(summary)
-                   if row.overhead is not None),
-                  key=lambda pair: pair[1].value)
-    if not rows:
-        return None
+    rows = _by_baseline(summary)
     base = ', '.join(summary.experiment.baseline.values())
     return ExperimentAnswer(
         sentence=f'Against the baseline ({base}), above 1 being worse: ' +
                  ' to '.join(f'{words.ratio(ratio)} for {_label(summary, row)}'
                              for row, ratio in _ends(rows)) + '.',
         axis='by the baseline; above 1: worse',
-        bars=tuple(Bar(label=_label(summary, row),
-                       kind=str(row.tenant.platform), ratio=ratio)
-                   for row, ratio in rows))
+        ratios=_labelled(summary, rows)) if rows else None
 
 
 def _self_test(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     found = self_test.calibrate(summary.results)
     return ExperimentAnswer(
         sentence=calibration_words(found), axis='copies, furthest first',
-        bars=tuple(Bar(label=f'{one.name}, {one.figure}', kind='',
-                       ratio=one.ratio)
-                   for one in sorted(found.comparisons, reverse=True,
-                                     key=lambda one: one.reach)))
+        ratios=[(f'{one.name}, {one.figure}', one.ratio)
+                for one in sorted(found.comparisons, reverse=True,
+                                  key=lambda one: one.reach)])
 
 
 def calibration_words(found: self_test.Calibration | None) -> str:

@@ -25,7 +25,7 @@ class AnswerTest(unit_base.TestCase):
         found = answer.answer(_summary(report_scenes.ALL[kind]()))
         self.assertNotIn('does not answer', found.sentence)
         self.assertTrue(found.sentence.endswith('.'))
-        self.assertTrue(found.bars)
+        self.assertTrue(found.ratios)
 
     def test_nothing_measured(self):
         for kind, make in report_scenes.ALL.items():
@@ -55,19 +55,18 @@ class AnswerTest(unit_base.TestCase):
 
     def test_mutex(self):
         found = answer.answer(_summary(report_scenes.mutex()))
-        for bar, ratio in zip(found.bars, (3.1 / 1.2, 7.4 / 1.4),
-                              strict=True):
-            self.assertAlmostEqual(ratio, bar.ratio.value, delta=0.2)
+        for (_label, found_ratio), ratio in zip(
+                found.ratios, (3.1 / 1.2, 7.4 / 1.4), strict=True):
+            self.assertAlmostEqual(ratio, found_ratio.value, delta=0.2)
 
     def test_table(self):
-        bars = tuple(answer.Bar(
-            label=f'bar {number}', kind='a', ratio=report_scenes.interval(
-                1.5 ** number, 1.0, 2.0)) for number in range(25))
+        ratios = [(f'case {number}', report_scenes.interval(
+            1.5 ** number, 1.0, 2.0)) for number in range(25)]
         found = answer.ExperimentAnswer(sentence='It.', axis='by one',
-                                        bars=bars).table
+                                        ratios=ratios).table
         self.assertEqual('By one', found.title)
-        self.assertEqual(('bar 1', 'a', '1.50 (1.00 to 2.00)'), found.rows[1])
-        self.assertEqual(bars[1].ratio, found.drawn[1].interval)
+        self.assertEqual(('case 1', '1.50 (1.00 to 2.00)'), found.rows[1])
+        self.assertEqual(ratios[1][1], found.drawn[1].interval)
         self.assertTrue(found.is_detail)
         self.assertIsNone(answer.ExperimentAnswer(sentence='It.').table)
 
