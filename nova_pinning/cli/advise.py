@@ -223,17 +223,16 @@ def as_dict(advice: advice_model.Advice) -> Mapping[str, object]:
         'flavor_why': advice.why,
         'advice': list(map(line_as_dict, advice.lines)),
         'sources': {
-            source.key: {
-                **dataclasses.asdict(source), 'year': source.year or None}
-            for source in advice.sources}}
+            key: {'key': key, **dataclasses.asdict(source),
+                  'year': source.year or None}
+            for key, source in advice.sources.items()}}
 
 
 def line_as_dict(line: advice_model.AdviceLine) -> Mapping[str, object]:
     """A line of it, as JSON has it."""
-    return encoder.encode(dataclasses.replace(line, sources=())) | {
+    return encoder.encode(line) | {
         'answer': str(line),
-        'unit': line.unit if line.low is not None else '',
-        'sources': [source.key for source in line.sources]}
+        'unit': line.unit if line.low is not None else ''}
 
 
 def show(advice: advice_model.Advice, console: rich.console.Console) -> None:
@@ -244,11 +243,10 @@ def show(advice: advice_model.Advice, console: rich.console.Console) -> None:
         f'({question.load}) on {question.platform}'
         + (f', host {host.name} with {len(host.cpus)} CPUs' if host else ''),
         console)
-    numbers = {source: number for number, source
-               in enumerate(advice.sources, 1)}
+    numbers = {key: number for number, key in enumerate(advice.sources, 1)}
     rows = [(advice_model.TOPICS[line.topic], str(line), _because(line),
              ' '.join([line.strength, *(
-                 f'[{numbers[source]}]' for source in line.sources)]))
+                 f'[{numbers[key]}]' for key in line.sources)]))
             for line in advice.lines]
     if advice.why:
         rows.insert(0, ('flavor', advice.flavors[0] if advice.flavors
@@ -256,7 +254,7 @@ def show(advice: advice_model.Advice, console: rich.console.Console) -> None:
     typed_table.show(('on', 'advice', 'because', 'strength'), rows, console)
     if numbers:
         printing.heading('Sources', console)
-        for source, number in numbers.items():
+        for number, source in enumerate(advice.sources.values(), 1):
             printing.say(f'[{number}] {source}', console, '  ')
             # Whole, to be copied.
             console.print(f'      {source.url}', soft_wrap=True)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import dataclasses
 import enum
 import math
+from typing import Any
 
 from nova_pinning.host import host_model
 from nova_pinning.instance_bench import bench_model
@@ -67,8 +68,9 @@ class Question:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AdviceLine:
-    """The answer on one topic.
+    """The answer on one topic, or a rule that gives it.
 
+    :param when: what the question, the host or an earlier answer has to be
     :param answers: each of which does, the best first; empty for sizes
     :param otherwise: what is worse, and will do where no flavor has better;
         of a size so many vCPUs
@@ -77,10 +79,12 @@ class AdviceLine:
     :param unit: of a size: 'vCPU', or 'CHR' if that takes a host to tell
     :param strength: 'own results', or that of the rule
     :param holds: where that was found, or what it does not cover
+    :param sources: keys of publications
     :param remark: what else there is to be said
     """
 
-    topic: str
+    topic: str = ''
+    when: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     answers: tuple[str, ...] = ()
     otherwise: tuple[str, ...] = ()
     low: float | None = None
@@ -89,7 +93,7 @@ class AdviceLine:
     why: str
     strength: str
     holds: str = ''
-    sources: tuple[published.Publication, ...] = ()
+    sources: tuple[str, ...] = ()
     remark: str = ''
 
     def __str__(self) -> str:
@@ -136,7 +140,7 @@ class Advice:
     why: str = ''
 
     @property
-    def sources(self) -> tuple[published.Publication, ...]:
+    def sources(self) -> dict[str, published.Publication]:
         """Each once, in the order in which they are first named."""
-        return tuple(dict.fromkeys(
-            each for line in self.lines for each in line.sources))
+        return {key: published.sources()[key]
+                for line in self.lines for key in line.sources}

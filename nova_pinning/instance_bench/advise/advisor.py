@@ -16,6 +16,7 @@ import types
 from typing import Any
 
 from nova_pinning.document import source
+from nova_pinning.document import typed_document
 from nova_pinning.flavors import flavor_model
 from nova_pinning.host import engine
 from nova_pinning.host import host_model
@@ -23,11 +24,7 @@ from nova_pinning.instance_bench.advise import advice_model
 from nova_pinning.instance_bench.advise import flavor_agreement
 from nova_pinning.instance_bench.advise import own_results
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench import published
 from nova_pinning.instance_bench import statistics
-
-#: What the question, the host or an earlier answer has to be.
-Conditions = Mapping[str, Any]
 
 _FILE = 'rules.yaml'
 # Above rounding: 0.14 of 50 CPUs is 7, not a bit more.
@@ -35,22 +32,14 @@ _ROUNDING = 1e-9
 
 
 @functools.cache
-def rules() -> Mapping[
-        str, Sequence[tuple[Conditions, advice_model.AdviceLine]]]:
-    """By topic: conditions, and the answer if these are met."""
+def rules() -> Mapping[str, Sequence[advice_model.AdviceLine]]:
+    """By topic, each with its conditions."""
     text = resources.files(__package__).joinpath(_FILE).read_text('utf-8')
-    return {topic: [_rule(topic, **rule) for rule in of_topic]
-            for topic, of_topic in source.parse(text, _FILE).value.items()}
-
-
-def _rule(topic: str, when: Conditions, sources: Sequence[str],
-          answers: Sequence[str] = (), otherwise: Sequence[str] = (),
-          **others: Any,
-          ) -> tuple[Conditions, advice_model.AdviceLine]:
-    known = published.sources()
-    return when, advice_model.AdviceLine(
-        topic=topic, answers=tuple(answers), otherwise=tuple(otherwise),
-        sources=tuple(known[key] for key in sources), **others)
+    found = typed_document.read(
+        Mapping[str, tuple[advice_model.AdviceLine, ...]],
+        source.parse(text, _FILE))
+    return {topic: [dataclasses.replace(line, topic=topic) for line in lines]
+            for topic, lines in found.items()}
 
 
 def advise(
@@ -77,8 +66,8 @@ def advise(
     found = own_results.findings(summaries, question)
     lines: list[advice_model.AdviceLine] = []
     for topic in advice_model.TOPICS:
-        rule = next((line for conditions, line in rules()[topic]
-                     if _are_met(conditions, facts)), None)
+        rule = next((line for line in rules()[topic]
+                     if _are_met(line.when, facts)), None)
         if rule is None:
             continue
         line = _overridden(rule, found.get(topic), facts)
@@ -94,7 +83,8 @@ def advise(
                                flavors=names, why=why)
 
 
-def _are_met(conditions: Conditions, facts: Mapping[str, object]) -> bool:
+def _are_met(conditions: Mapping[str, Any],
+             facts: Mapping[str, object]) -> bool:
     """What is not known meets no condition."""
     return all(key in facts and (
         facts[key] in value if isinstance(value, list)

@@ -5,15 +5,14 @@ figures.yaml has the facts. They stand beside measured figures for reference,
 and are never mixed with them.
 """
 
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import functools
 from importlib import resources
-from typing import Any
 
 from nova_pinning.document import source
+from nova_pinning.document import typed_document
 
 _FILE = 'figures.yaml'
 
@@ -27,7 +26,6 @@ class Publication:
     :param url: '' if it is not to be had on the web
     """
 
-    key: str
     authors: str
     title: str
     year: int = 0
@@ -47,13 +45,14 @@ class PublishedFigure:
     :param table: of the report, as in bench_model.Experiment
     :param figure: with its unit, '' if there is none
     :param conditions: under which it was found or holds
+    :param source: the key of its publication
     """
 
     table: str
     what: str
     figure: str = ''
     conditions: str
-    source: Publication
+    source: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +60,8 @@ class PublishedTable:
     """Figures for beside the rows of a table.
 
     :param workload: that they are of, or how its name begins; '' for any
-    :param rows: by what the report calls them, a figure for each column;
-        None where there is none
-    :param better: '' unless ratios are to be made of them
+    :param source: the key of their publication
+    :param rows: by what the report calls them, a figure for each column
     :param note: what they are of, and where they were measured
     :param disagrees: what the source says elsewhere, '' if it agrees with
         itself
@@ -71,16 +69,11 @@ class PublishedTable:
 
     table: str
     workload: str
-    source: Publication
+    source: str
     columns: tuple[str, ...]
-    rows: Mapping[str, tuple[float | None, ...]]
-    better: str = ''
-    unit: str = ''
+    rows: Mapping[str, tuple[float, ...]]
     note: str
     disagrees: str = ''
-
-    def value(self, row: str, column: str) -> float | None:
-        return self.rows[row][self.columns.index(column)]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -112,20 +105,6 @@ def sources() -> Mapping[str, Publication]:
 @functools.cache
 def shipped() -> _Shipped:
     text = resources.files(__package__).joinpath(_FILE).read_text('utf-8')
-    value = source.parse(text, _FILE).value
-    known = {key: Publication(key=key, **fields)
-             for key, fields in value['sources'].items()}
-
-    def entries(key: str) -> Iterator[dict[str, Any]]:
-        return ({**entry, 'source': known[entry['source']]}
-                for entry in value[key])
-
-    return _Shipped(
-        known, tuple(map(_table, entries('beside'))),
-        tuple(PublishedFigure(**entry) for entry in entries('figures')))
-
-
-def _table(entry: Mapping[str, Any]) -> PublishedTable:
-    return PublishedTable(**{
-        **entry, 'columns': tuple(entry['columns']),
-        'rows': {name: tuple(row) for name, row in entry['rows'].items()}})
+    found: _Shipped = typed_document.read(
+        _Shipped, source.parse(text, _FILE))
+    return found

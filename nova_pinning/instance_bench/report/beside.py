@@ -50,20 +50,9 @@ def _cells(summary: statistics.RunSummary,
         return {}
     if table == 'overhead':
         return _best_chr(found, summary, row)
-    name = _PLACES[table](row)
-    if name not in found.rows:
-        return {}
-    if table == 'ladder':
-        return _ladder(found, name, row)
-    values = dict(zip(found.columns, found.rows[name]))
-    if table == 'levels':
-        # Turned as the measured are; the note has it as printed.
-        share = values.pop('share of bare metal')
-        return {f'{PREFIX}against baseline': f'{1 / (share or 1):.2f}'}
-    if table == 'network':
-        return {f'{PREFIX}against baseline': f'{values["ratio"]:.2f}'}
-    return {f'{PREFIX}{column}': words.NONE if value is None
-            else f'{value:,.5g}' for column, value in values.items()}
+    values = found.rows.get(_PLACES[table](row), ())
+    return {f'{PREFIX}{column}': f'{value:,.6g}'
+            for column, value in zip(found.columns, values)}
 
 
 def _best_chr(found: published.PublishedTable,
@@ -74,7 +63,7 @@ def _best_chr(found: published.PublishedTable,
         summary.results.workloads[row.tenant.workload].workload_class)
     if kind is None or not summary.host_cpus:
         return {}
-    low, high = (end or 0.0 for end in found.rows[kind])
+    low, high = found.rows[kind]
     is_in = low <= row.tenant.size.vcpus / summary.host_cpus <= high
     return {f'{PREFIX}best CHR, {low:g} to {high:g}':
             'in it' if is_in else words.NONE}
@@ -85,7 +74,8 @@ def note(table: str, workload: str) -> str:
     found = published.beside(table, workload)
     if found is None:
         return ''
-    text = f'Published: {found.source}; {found.note}.'
+    text = (f'Published: {published.sources()[found.source]}; '
+            f'{found.note}.')
     if found.disagrees:
         text += f' The source disagrees with itself: {found.disagrees}.'
     return text
@@ -99,20 +89,9 @@ def _rung(row: statistics.FigureRow) -> str:
             else f'{threads / (tenant.size.vcpus * tenant.count):.2g}x')
 
 
-def _ladder(found: published.PublishedTable, name: str,
-            row: statistics.FigureRow) -> dict[str, str]:
+def _ladder(row: statistics.FigureRow) -> str:
     """Both booted as usual, as the baseline here is."""
-    if row.tenant.platform not in _GUESTS:
-        return {}
-    base, value = (found.value(name, one)
-                   for one in ('node normal', 'guest normal'))
-    if base is None or value is None:
-        return {}
-    ratio = (value / base if found.better == bench_model.Better.LOWER
-             else base / value)
-    return {f'{PREFIX}baseline, {found.unit}': f'{base:,.6g}',
-            f'{PREFIX}measured, {found.unit}': f'{value:,.6g}',
-            f'{PREFIX}ratio': f'{ratio:.3f}'}
+    return _rung(row) if row.tenant.platform in _GUESTS else ''
 
 
 def _levels(row: statistics.FigureRow) -> str:
@@ -139,4 +118,4 @@ def _network(row: statistics.FigureRow) -> str:
 
 _PLACES: dict[str, Callable[[statistics.FigureRow], str]] = {
     'levels': _levels, 'mutex': _mutex, 'network': _network,
-    'priority': _rung, 'ladder': _rung}
+    'priority': _rung, 'ladder': _ladder}

@@ -123,15 +123,18 @@ class Part:
         table = self.summary.experiment.table
         tables = (published.beside(table, name)
                   for name in self.summary.results.workloads)
-        return list(dict.fromkeys((
+        keys = dict.fromkeys((
             *(found.source for found in tables if found is not None),
-            *(figure.source for figure in published.figures(table)))))
+            *(figure.source for figure in published.figures(table))))
+        return [published.sources()[key] for key in keys]
 
     @property
     def published(self) -> run_tables.ReportTable | None:
         """What has no row to stand beside."""
+        numbers = {source: number
+                   for number, source in enumerate(self.sources, 1)}
         rows = [(figure.what, figure.figure or words.NONE, figure.conditions,
-                 f'[{self.sources.index(figure.source) + 1}]')
+                 f'[{numbers[published.sources()[figure.source]]}]')
                 for figure in published.figures(self.summary.experiment.table)]
         return run_tables.ReportTable(
             ('what', 'figure', 'conditions', 'source'), rows,

@@ -46,11 +46,11 @@ class RulesTest(unit_base.TestCase):
                 self.assertNotIn('CHR', str(found))
         self.assertEqual({
             (topic, line.why) for topic, rules in advisor.rules().items()
-            for _conditions, line in rules}, reached)
+            for line in rules}, reached)
 
     def test_each_says_how_strong_it_is_and_why(self):
         for topic, rules in advisor.rules().items():
-            for _conditions, line in rules:
+            for line in rules:
                 self.assertIn(line.strength, (
                     'documented', 'measured', 'our reading'))
                 self.assertTrue(line.why and line.sources, line)

@@ -83,7 +83,7 @@ class FlavorValuesTest(unit_base.TestCase):
         """Another would rule all of them out."""
         values = {pair for _specs, said in SAYING for pair in said.items()}
         for topic, rules in advisor.rules().items():
-            for _conditions, line in rules:
+            for line in rules:
                 self.assertLessEqual(
                     {(topic, answer) for answer in line.answers}, values)
 

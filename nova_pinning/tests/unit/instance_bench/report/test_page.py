@@ -92,7 +92,7 @@ class PageTest(unit_base.TestCase):
     def test_published_figures_are_apart(self):
         root = _page(report_scenes.priority(rounds=3))
         table = published.beside('priority', '')
-        self.assertIn(table.source.url,
+        self.assertIn(published.sources()[table.source].url,
                       root.xpath('//aside')[0].text_content())
         marked = root.xpath('//td[contains(@class, " p ")]')
         self.assertEqual(6 * len(table.columns), len(marked))
@@ -106,7 +106,7 @@ class PageTest(unit_base.TestCase):
         inside = root.xpath('//aside')[0].text_content()
         for figure in published.figures('mutex'):
             self.assertIn(figure.what, ' '.join(inside.split()))
-            self.assertIn(figure.source.url, inside)
+            self.assertIn(published.sources()[figure.source].url, inside)
 
     def test_names(self):
         def part(run, source):
