@@ -2,7 +2,6 @@
 """What a run says of what it was made for: one sentence, and its ratios."""
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import math
@@ -22,7 +21,7 @@ _MOST_OPEN = 16
 NEIGHBOUR = 'scenario'
 
 _Pair = tuple[statistics.FigureRow, intervals.Interval]
-_Ratios = Sequence[tuple[str, intervals.Interval]]
+_Ratios = list[tuple[str, intervals.Interval]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +35,7 @@ class ExperimentAnswer:
     sentence: str
     more: str = ''
     axis: str = ''
-    ratios: _Ratios = ()
+    ratios: _Ratios = dataclasses.field(default_factory=list)
 
     @property
     def table(self) -> run_tables.ReportTable | None:
@@ -135,7 +134,8 @@ def _neighbours(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     return ExperimentAnswer(
         sentence=f'{sentence[0].upper()}{sentence[1:]}.',
         axis='slowdown by a neighbour; above 1: worse',
-        ratios=_labelled(summary, rows)) if rows else None
+        ratios=[(_label(summary, row), ratio) for row, ratio in rows]
+    ) if rows else None
 
 
 def slowdown(row: statistics.FigureRow) -> intervals.Interval | None:
@@ -143,23 +143,30 @@ def slowdown(row: statistics.FigureRow) -> intervals.Interval | None:
     return row.slowdown or row.overhead
 
 
-def _mutex(summary: statistics.RunSummary) -> ExperimentAnswer | None:
-    pairs = [(row, row_pairs.ratio(summary, row, other))
-             for row, other in row_pairs.smp_pairs(summary)]
-    if not pairs:
-        return _overheads(summary)
-    platforms = [(f'on {run_tables.platform(summary, row.tenant)}', ratio)
-                 for row, ratio in pairs]
+def _of_pairs(summary: statistics.RunSummary, what: str, axis: str,
+              pairs: Sequence[_Pair]) -> ExperimentAnswer | None:
+    """Of each platform the least and the most; None if there are no pairs."""
+    by_platform: dict[str, _Ratios] = {}
+    for row, ratio in sorted(pairs, key=lambda pair: pair[1].value):
+        by_platform.setdefault(run_tables.platform(
+            summary, row.tenant), []).append((_label(summary, row), ratio))
     return ExperimentAnswer(
-        sentence='Threads that take turns at a mutex need, on two CPUs by on '
-                 f'one: {_listed(platforms)}.',
-        axis='two CPUs by one; above 1: one is faster',
-        ratios=_labelled(summary, pairs))
+        sentence=f'{what}: ' + '; '.join(
+            f'{platform} ' + ' to '.join(
+                f'{words.ratio(ratio)} ({label})'
+                for label, ratio in own[:1] + own[1:][-1:])
+            for platform, own in by_platform.items()) + '.',
+        axis=axis, ratios=[(_label(summary, row), ratio)
+                           for row, ratio in pairs]) if pairs else None
 
 
-def _labelled(summary: statistics.RunSummary,
-              pairs: Iterable[_Pair]) -> _Ratios:
-    return [(_label(summary, row), ratio) for row, ratio in pairs]
+def _mutex(summary: statistics.RunSummary) -> ExperimentAnswer | None:
+    return _of_pairs(
+        summary, 'Threads that take turns at a mutex need, on two CPUs by on '
+        'one', 'two CPUs by one; above 1: one is faster', [
+            (row, row_pairs.ratio(summary, row, other))
+            for row, other in row_pairs.smp_pairs(summary)]
+    ) or _overheads(summary)
 
 
 def _label(summary: statistics.RunSummary, row: statistics.FigureRow) -> str:
@@ -172,43 +179,19 @@ def _label(summary: statistics.RunSummary, row: statistics.FigureRow) -> str:
 
 def _priority(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     finishes = statistics.finishes(summary)
-    if not finishes:
-        return None
-    first = finishes[0]
-    ratios = _labelled(summary, (
-        (finish.heavy, finish.ratio.interval) for finish in finishes))
-    return ExperimentAnswer(
-        sentence=f'With weights {first.heavy.tenant.weight} and '
-                 f'{first.light.tenant.weight} the heavier is done in this '
-                 f'part of the time of the lighter: {_listed(ratios)}.',
-        axis='finish time, heavier by lighter', ratios=ratios)
+    weights = ' and '.join(str(one.tenant.weight) for finish in finishes[:1]
+                           for one in (finish.heavy, finish.light))
+    return _of_pairs(
+        summary, f'With weights {weights} the heavier is done in this part of '
+        'the time of the lighter', 'finish time, heavier by lighter', [
+            (finish.heavy, finish.ratio.interval) for finish in finishes])
 
 
 def _by_pinning(summary: statistics.RunSummary) -> ExperimentAnswer | None:
-    """Of each platform and workload, what pinning gains at least, at most."""
-    pairs = sorted(floating_by_pinned(summary),
-                   key=lambda pair: pair[1].value)
-    if not pairs:
-        return _overheads(summary)
-    by_platform: dict[str, list[_Pair]] = {}
-    for row, ratio in pairs:
-        by_platform.setdefault(run_tables.platform(
-            summary, row.tenant), []).append((row, ratio))
-    return ExperimentAnswer(
-        sentence='Floating instances are, by pinned ones of the same size, '
-                 'this many times worse off: ' + '; '.join(
-                     f'{platform} ' + ' to '.join(
-                         f'{words.ratio(ratio)} ({row.tenant.workload}, '
-                         f'{words.count(row.tenant.size.vcpus, "vCPU")})'
-                         for row, ratio in _ends(own))
-                     for platform, own in by_platform.items()) + '.',
-        axis='floating by pinned; above 1: pinning gains',
-        ratios=_labelled(summary, pairs))
-
-
-def _ends(pairs: list[_Pair]) -> list[_Pair]:
-    """The first and the last, if these are two."""
-    return pairs if len(pairs) < 2 else [pairs[0], pairs[-1]]
+    return _of_pairs(
+        summary, 'Floating instances are, by pinned ones of the same size, '
+        'this many times worse off', 'floating by pinned; above 1: pinning '
+        'gains', floating_by_pinned(summary)) or _overheads(summary)
 
 
 def floating_by_pinned(summary: statistics.RunSummary) -> list[_Pair]:
@@ -223,32 +206,21 @@ def _latency(summary: statistics.RunSummary) -> ExperimentAnswer | None:
         f'{_label(summary, row)}: {words.number(row.estimate.maximum)} '
         f'{row.figure.unit}' for row in summary.rows
         if row.is_measured and row.figure.name == 'max')
+    found = _by_pinning(summary)
     if not sentence:
-        return _overheads(summary)
-    return ExperimentAnswer(
-        sentence=f'The latest that a thread woke: {sentence}.',
-        axis='floating by pinned, or by the baseline; above 1: worse',
-        ratios=_labelled(
-            summary, floating_by_pinned(summary) or _by_baseline(summary)))
-
-
-def _by_baseline(summary: statistics.RunSummary) -> list[_Pair]:
-    return sorted(((row, row.overhead)
-                   for row in row_pairs.first_figures(summary)
-                   if row.overhead is not None),
-                  key=lambda pair: pair[1].value)
+        return found
+    sentence = f'The latest that a thread woke: {sentence}.'
+    return (dataclasses.replace(found, sentence=sentence) if found
+            else ExperimentAnswer(sentence=sentence))
 
 
 def _overheads(summary: statistics.RunSummary) -> ExperimentAnswer | None:
-    """What is worst and what is best against the baseline."""
-    rows = _by_baseline(summary)
     base = ', '.join(summary.experiment.baseline.values())
-    return ExperimentAnswer(
-        sentence=f'Against the baseline ({base}), above 1 being worse: ' +
-                 ' to '.join(f'{words.ratio(ratio)} for {_label(summary, row)}'
-                             for row, ratio in _ends(rows)) + '.',
-        axis='by the baseline; above 1: worse',
-        ratios=_labelled(summary, rows)) if rows else None
+    return _of_pairs(
+        summary, f'Against the baseline ({base}), above 1 being worse',
+        'by the baseline; above 1: worse', [
+            (row, row.overhead) for row in row_pairs.first_figures(summary)
+            if row.overhead is not None])
 
 
 def _self_test(summary: statistics.RunSummary) -> ExperimentAnswer | None:
