@@ -30,6 +30,16 @@ _WITH_INTERFACE = (bench_model.PlatformName.GUEST,
 _AS_THEY_ARE = (
     'name', 'role', 'workload', 'platform', 'provisioning', 'weight',
     'emulator_threads', 'network_cpus', 'queues', 'agent', 'flavor')
+_GUESTS = (bench_model.PlatformName.GUEST,
+           bench_model.PlatformName.CONTAINER_IN_GUEST)
+#: What tenants may set on some platforms only, and why on no others.
+_ONLY_ON = (
+    ('agent', _GUESTS, 'nova-pinning agent works for guests; measure it with '
+     '--platform vm'),
+    ('network_cpus', _GUESTS, 'no interrupts and no vhost threads of this '
+     'host carry its packets; measure them with --platform vm'),
+    ('queues', _WITH_INTERFACE, "queues are those of a guest's network "
+     'interface'))
 #: Platforms whose instances have their own memory.
 _WITH_MEMORY = (bench_model.PlatformName.CONTAINER,
                 bench_model.PlatformName.GUEST,
@@ -163,18 +173,6 @@ def _too_few(tenant: bench_model.Tenant, layout: cpu_layout.CpuLayout) -> str:
             f'{words.count(tenant.size.vcpus, "vCPU")}, and there '
             f'{"is" if cpus == 1 else "are"} '
             f'{words.count(cpus, f"{tenant.guest_class} CPU")}')
-
-
-_GUESTS = (bench_model.PlatformName.GUEST,
-           bench_model.PlatformName.CONTAINER_IN_GUEST)
-#: What tenants may set on some platforms only, and why on no others.
-_ONLY_ON = (
-    ('agent', _GUESTS, 'nova-pinning agent works for guests; measure it with '
-     '--platform vm'),
-    ('network_cpus', _GUESTS, 'no interrupts and no vhost threads of this '
-     'host carry its packets; measure them with --platform vm'),
-    ('queues', _WITH_INTERFACE, "queues are those of a guest's network "
-     'interface'))
 
 
 def _refusal(tenants: Sequence[bench_model.Tenant],

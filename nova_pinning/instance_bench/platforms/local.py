@@ -211,7 +211,8 @@ class LocalPlatform(holder.Holder):
                 seen = cpuset.union(
                     affinity.seen for affinity in trial.affinities())
         except bench_errors.BenchError as error:
-            raise errors.InputError(str(error), None, self.advice) from None
+            raise errors.InputError(
+                str(error), None, error.advice or self.advice) from None
         if seen != cpus:
             raise errors.InputError(
                 f'a trial got CPUs {seen} instead of {cpus}: the others are '

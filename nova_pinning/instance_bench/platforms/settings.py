@@ -15,7 +15,7 @@ class PlatformSettings:
     :param cloud: name in clouds.yaml; '' for the environment's
     :param server_image: name or ID of the image that servers boot
     :param hypervisor: command that is put before virsh to reach the libvirt
-        of a compute host, {host} being its name; '' connects by ``connect``
+        of a compute host, {host} being its name; '' if that is this host
     :param boot_seconds: after which an instance that does not answer has
         failed
     """

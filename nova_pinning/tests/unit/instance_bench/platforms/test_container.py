@@ -282,6 +282,12 @@ class PlatformTestCase(unit_base.TestCase):
                         None if name == 'cc' else name):
             self.assertIn('apt-get install gcc', self.refused(request).advice)
 
+    def test_a_program_that_cannot_be_built(self):
+        workload = dataclasses.replace(
+            local_instances.WORKLOAD, source='x', build='exit 3')
+        self.assertEqual('the command is exit 3', self.refused(
+            dataclasses.replace(self.request(), workload=workload)).advice)
+
     def test_all_is_ended_though_it_hangs(self):
         self.useFixture(fixtures.MockPatchObject(local, '_END_SECONDS', 0.1))
         only, = self.check().launch([self.request()])
