@@ -16,8 +16,7 @@ _NANOSECONDS = 1e9
 class _Counters:
     time: float
     ran: dict[int, int]
-    sent: int
-    received: int
+    traffic: int
     memory: dict[int, int]
 
 
@@ -50,8 +49,7 @@ class ActivityMeter:
                       for tid, time in there.ran.items())
             activity[uuid] = decision.Activity(
                 ran / _NANOSECONDS / seconds,
-                max(0, there.sent - before.sent) / seconds,
-                max(0, there.received - before.received) / seconds,
+                max(0, there.traffic - before.traffic) / seconds,
                 there.memory)
         self._last = counters
         return activity
@@ -67,16 +65,9 @@ class ActivityMeter:
             first = text.partition(' ')[0]
             if first.isdecimal():
                 ran[tid] = int(first)
-        # What a tap receives is what its guest has sent.
-        return _Counters(now, ran, self._traffic(guest, 'rx_bytes'),
-                         self._traffic(guest, 'tx_bytes'),
-                         {} if guest.is_pinned else guest_memory.by_node(
-                             self._files, guest.pid))
-
-    def _traffic(self, guest: agent_model.AgentGuest, name: str) -> int:
-        total = 0
-        for tap in guest.taps:
-            text = self._files.text(
-                f'/sys/class/net/{tap}/statistics/{name}') or ''
-            total += int(text) if text.isdecimal() else 0
-        return total
+        traffic = sum(
+            self._files.number(f'/sys/class/net/{tap}/statistics/{name}') or 0
+            for tap in guest.taps for name in ('rx_bytes', 'tx_bytes'))
+        return _Counters(
+            now, ran, traffic, {} if guest.is_pinned else guest_memory.by_node(
+                self._files, guest.pid))

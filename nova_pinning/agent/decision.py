@@ -17,8 +17,8 @@ from nova_pinning.agent import interrupts
 from nova_pinning import cpuset
 from nova_pinning.host import agent_record
 
-# Bytes a second that a guest must send and receive to count as talking.
-_TALKS = 10e6
+# Bytes a second that a guest sends and receives.
+_MUCH_TRAFFIC = 10e6
 # Memory that is worth staying with, in bytes.
 _MUCH = 64 << 20
 
@@ -58,14 +58,12 @@ class Activity:
     """What a guest did lately.
 
     :param busy_cpus: how many CPUs its vCPUs were busy on, None if it is new
-    :param sent: bytes a second
-    :param received: likewise
+    :param traffic: bytes a second, sent and received
     :param memory: bytes by NUMA node, {} if that is not known
     """
 
     busy_cpus: float | None = None
-    sent: float = 0.0
-    received: float = 0.0
+    traffic: float = 0.0
     memory: Mapping[int, int] = dataclasses.field(default_factory=dict)
 
 
@@ -143,7 +141,7 @@ def _at_home(
                 and not guest.is_pinned}
     domains = {domain: cpus & host.shared_cpus
                for domain, cpus in host.l3_domains.items()}
-    near = _near(host, floating, homes, activity, present)
+    near = _near(host, activity, present)
     chosen = homes.decide(now, domains, {
         uuid: home_domains.FloatingGuest(
             len(guest.vcpus), guest.cpus,
@@ -166,31 +164,17 @@ def _with_memory(host: agent_model.AgentHost,
 
 
 def _near(
-    host: agent_model.AgentHost,
-    guests: Mapping[str, agent_model.AgentGuest],
-    homes: home_domains.HomeDomains, activity: Mapping[str, Activity],
+    host: agent_model.AgentHost, activity: Mapping[str, Activity],
     present: Mapping[agent_record.Setting, cpuset.CpuSet],
 ) -> dict[str, cpuset.CpuSet]:
-    """What guests with much traffic would like to be near.
+    """L3 domains where packets are handled, for guests with much traffic.
 
-    Those that talk to each other want to be together, the others near the
-    CPUs that handle the packets of the host's network cards.
+    :returns: their CPUs, by UUID
     """
-    busy = {uuid: activity[uuid] for uuid in guests if uuid in activity
-            and max(activity[uuid].sent, activity[uuid].received) >= _TALKS}
-    if not busy:
-        return {}
     handlers = cpuset.union(
         present.get(agent_model.interrupt(number), agent_model.NO_CPUS)
         for nic in host.nics for number in nic.interrupts)
-    near = dict.fromkeys(busy, handlers)
-    for pair in home_domains.talking(
-            {uuid: what.sent for uuid, what in busy.items()},
-            {uuid: what.received for uuid, what in busy.items()}, _TALKS):
-        # Who came first stays, and the other comes to it.
-        first, second = sorted(pair, key=list(guests).index)
-        near[second] = cpuset.union(
-            host.l3_domains[domain]
-            for domain in homes.homes.get(first, ())
-            if domain in host.l3_domains)
-    return near
+    near = cpuset.union(host.l3_domains[domain]
+                        for domain in host.domains_of(handlers))
+    return {uuid: near for uuid, what in activity.items()
+            if what.traffic >= _MUCH_TRAFFIC}

@@ -10,7 +10,6 @@ only if that makes things clearly better, and only so many move in an hour.
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
-import itertools
 
 from nova_pinning import cpuset
 from nova_pinning import units
@@ -278,23 +277,3 @@ def _nearness(guest: FloatingGuest, home: frozenset[int],
         bool(cpus) and any(not domains[domain].isdisjoint(cpus)
                            for domain in home)
         for cpus in (guest.near, guest.memory))
-
-
-def talking(
-    sent: Mapping[str, float], received: Mapping[str, float],
-    least: float,
-) -> set[frozenset[str]]:
-    """Guests that seem to talk to each other.
-
-    Nobody tells who sends to whom. But where one sends about what another
-    receives, and both much of it, they are taken for a pair.
-
-    :param sent: bytes a second by guest
-    :param received: likewise
-    :param least: what less is no traffic to speak of
-    """
-    return {
-        frozenset((one, other))
-        for one, other in itertools.permutations(sent, 2)
-        if sent[one] >= least and received.get(other, 0.0) >= least
-        and abs(sent[one] - received[other]) <= 0.05 * sent[one]}

@@ -210,12 +210,6 @@ class DynamicTestCase(unit_base.TestCase):
             'a': self.floating(memory=CPUS('4-7'))})
         self.assertEqual({'a': frozenset([1])}, new)
 
-    def test_talking(self):
-        self.assertEqual(
-            {frozenset('ab')}, home_domains.talking(
-                {'a': 50e6, 'b': 20e6, 'c': 30e6},
-                {'a': 1e6, 'b': 49.9e6, 'c': 1e6}, 10e6))
-
     def test_at_random(self):
         moves = 0
         for seed in range(20 if forms.SHORT else 200):
@@ -245,6 +239,17 @@ class DecisionTestCase(unit_base.TestCase):
             {'thread 7/7', 'thread 7/70', 'thread 7/71', 'thread 7/72'},
             set(map(str, settings)))
         self.assertEqual({CPUS('4-7')}, set(settings.values()))
+
+    def test_traffic(self):
+        """Who has much of it is drawn to where packets are handled."""
+        here = host(shared_cpus=CPUS('1-7'), nics=(nic(40),))
+        present = {agent_model.interrupt(40): CPUS('0')}
+        for traffic, home in (20e6, CPUS('1-3')), (0.0, CPUS('4-7')):
+            settings = decision.decide(
+                here, [self.floating()], decision.Scheme(interrupts=False),
+                home_domains.HomeDomains(),
+                {'u': decision.Activity(traffic=traffic)}, present, 0).settings
+            self.assertEqual({home}, set(settings.values()))
 
     def test_nothing_outside_of_the_plan(self):
         """A guest that floats over all CPUs is not ours to confine."""
