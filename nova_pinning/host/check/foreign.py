@@ -15,6 +15,7 @@ from nova_pinning import cpuset
 from nova_pinning.host.check import commands
 from nova_pinning.host.check import cpu_watch
 from nova_pinning.host.check import facts
+from nova_pinning.host.check.rules import interrupts
 from nova_pinning.host.check.rules import pins
 from nova_pinning.host.check.rules import services
 from nova_pinning.host import words
@@ -316,19 +317,12 @@ class ForeignWorkJudge:
             if interrupt.managed}
         movable = [
             arrival for arrival in arrivals if arrival.number not in managed]
-        cpus = next((interrupt.cpus
-                     for interrupt in self._view.plan.interrupts
-                     if interrupt.address == device),
-                    self._view.plan.host_cpus)
-        names = next((pci_device.names
-                      for pci_device in self._view.facts.host.pci_devices
-                      if pci_device.address == device), ())
+        cpus = interrupts.expected(self._view, device)
         total = sum(sum(arrival.counts.values()) for arrival in arrivals)
         where = cpuset.CpuSet(
             cpu for arrival in arrivals for cpu in arrival.counts)
         return check_rule.Violation(
-            subject='interrupts of ' +
-            (', '.join(names) or device or 'no PCI device'),
+            subject=interrupts.subject(self._view, device),
             message=f'{words.count(total, "interrupt")} arrived on '
             f'{self._where(where)} in {self._time}',
             evidence=tuple(

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+import itertools
 import os
 import re
 
@@ -58,31 +59,25 @@ def split(
     is_complete = records is not None and not any(
         path.startswith(records) for path in tree.unread)
     others, qemus = [], []
-    vhost: dict[int, list[qemu_process.QemuThread]] = {}
+    vhost: dict[int, list[facts.HostProcess]] = {}
     for process in processes:
         worker = _VHOST.fullmatch(process.name)
         if process.of_kernel and worker:
-            vhost.setdefault(int(worker[1]), []).extend(process.threads)
-        if _is_guest(process.arguments) or _is_of(
+            vhost.setdefault(int(worker[1]), []).append(process)
+        elif _is_guest(process.arguments) or _is_of(
                 states.get(process.pid), process):
             qemus.append(process)
         else:
             others.append(process)
     guests = tuple(
         _guest(tree, qemu, states.get(qemu.pid), stored,
-               vhost.get(qemu.pid, []), is_complete,
+               [thread for worker in vhost.pop(qemu.pid, ())
+                for thread in worker.threads], is_complete,
                chosen is None or qemu.pid in chosen)
         for qemu in qemus)
-    running = {qemu.pid for qemu in qemus}
-    return tuple(
-        process for process in others
-        if not (process.of_kernel and _works_for(process) in running)), guests
-
-
-def _works_for(process: facts.HostProcess) -> int | None:
-    """The process that a vhost thread of the kernel moves packets for."""
-    match = _VHOST.fullmatch(process.name)
-    return int(match[1]) if match else None
+    # Those that work for something else are processes like others.
+    others += itertools.chain.from_iterable(vhost.values())
+    return tuple(sorted(others, key=lambda process: process.pid)), guests
 
 
 def _is_guest(arguments: Sequence[str]) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """H2xx: the machine and its kernel."""
 
+from collections.abc import Iterable
 
 from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
@@ -83,11 +84,9 @@ def other_machine(view: facts.CheckedHost) -> check_rule.Violations:
     planned, there = view.planned, view.facts.host
     # CPUs that one of the two lacks are another rule's.
     common = planned.cpus & there.cpus
-    for what, expected, seen in (
-            ('NUMA nodes', _nodes(planned, common), _nodes(there, common)),
-            ('cores', _cores(planned, common), _cores(there, common)),
-            ('L3 domains', _l3_domains(planned, common),
-             _l3_domains(there, common))):
+    groups = _groups(there, common)
+    for what, expected in _groups(planned, common).items():
+        seen = groups[what]
         # Not every host file tells of caches.
         if expected == seen or not expected or not seen:
             continue
@@ -102,25 +101,17 @@ def other_machine(view: facts.CheckedHost) -> check_rule.Violations:
                   for cpus in sorted(seen - expected))))
 
 
-_Groups = frozenset[cpuset.CpuSet]
-
-
-def _nodes(host: host_model.HostDescription, common: cpuset.CpuSet) -> _Groups:
-    return frozenset(node.cpus & common for node in host.nodes) - {
-        cpuset.CpuSet()}
-
-
-def _cores(host: host_model.HostDescription, common: cpuset.CpuSet) -> _Groups:
-    return frozenset(
-        cpuset.CpuSet(core) & common
-        for node in host.nodes for core in node.cores) - {cpuset.CpuSet()}
-
-
-def _l3_domains(host: host_model.HostDescription,
-                common: cpuset.CpuSet) -> _Groups:
-    return frozenset(
-        domain & common for node in host.nodes
-        for domain in node.l3_domains) - {cpuset.CpuSet()}
+def _groups(
+    host: host_model.HostDescription, common: cpuset.CpuSet,
+) -> dict[str, frozenset[cpuset.CpuSet]]:
+    """What CPUs have together, by what it is."""
+    found: dict[str, Iterable[Iterable[int]]] = {
+        'NUMA nodes': [node.cpus for node in host.nodes],
+        'cores': [core for node in host.nodes for core in node.cores],
+        'L3 domains': [
+            domain for node in host.nodes for domain in node.l3_domains]}
+    return {what: frozenset(cpuset.CpuSet(group) & common for group in groups)
+            - {cpuset.CpuSet()} for what, groups in found.items()}
 
 
 @check_rule.rule(

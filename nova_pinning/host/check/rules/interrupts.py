@@ -72,7 +72,11 @@ def _astray(view: facts.CheckedHost) -> Iterator[facts.Interrupt]:
             yield interrupt
 
 
-def _expected(view: facts.CheckedHost, device: str) -> cpuset.CpuSet:
+def expected(view: facts.CheckedHost, device: str) -> cpuset.CpuSet:
+    """Where the interrupts of a device belong.
+
+    :param device: its PCI address, '' for interrupts of none
+    """
     for planned in view.plan.interrupts:
         if planned.address == device:
             return planned.cpus
@@ -80,7 +84,8 @@ def _expected(view: facts.CheckedHost, device: str) -> cpuset.CpuSet:
     return _near_guest(view, own) if own else view.plan.host_cpus
 
 
-def _subject(view: facts.CheckedHost, device: str) -> str:
+def subject(view: facts.CheckedHost, device: str) -> str:
+    """The interrupts of a device as findings name them."""
     if not device:
         return 'interrupts of no PCI device'
     names = next((pci_device.names
@@ -99,25 +104,25 @@ def _by_device(
 
 
 def _evidence(
-    interrupts: Iterable[facts.Interrupt], expected: cpuset.CpuSet,
+    interrupts: Iterable[facts.Interrupt], cpus: cpuset.CpuSet,
 ) -> tuple[facts.HostEvidence, ...]:
     return tuple(
         facts.HostEvidence(
             interrupt=interrupt.number, name=','.join(interrupt.names),
-            cpus=_goes_to(interrupt), expected_cpus=expected)
+            cpus=_goes_to(interrupt), expected_cpus=cpus)
         for interrupt in interrupts)
 
 
 def _remediation(
-    interrupts: Iterable[facts.Interrupt], expected: cpuset.CpuSet,
+    interrupts: Iterable[facts.Interrupt], cpus: cpuset.CpuSet,
 ) -> tuple[str, ...]:
     # A list of several CPUs may all end on the first: one CPU for each in
     # turn spreads them.
-    cpus = tuple(expected)
+    each = tuple(cpus)
     return tuple(
         commands.move_interrupt(
-            interrupt.number, cpuset.CpuSet([cpus[index % len(cpus)]]))
-        for index, interrupt in enumerate(interrupts)) if cpus else ()
+            interrupt.number, cpuset.CpuSet([each[index % len(each)]]))
+        for index, interrupt in enumerate(interrupts)) if each else ()
 
 
 @check_rule.rule(
@@ -130,14 +135,14 @@ def on_dedicated(view: facts.CheckedHost) -> check_rule.Violations:
     astray = (interrupt for interrupt in _astray(view)
               if not interrupt.managed)
     for device, strays in sorted(_by_device(astray).items()):
-        expected = _expected(view, device)
+        cpus = expected(view, device)
         where = cpuset.union(map(_goes_to, strays)) & view.taken_cpus
         yield check_rule.Violation(
-            subject=_subject(view, device),
+            subject=subject(view, device),
             message=f'{words.count(len(strays), "interrupt")} may arrive on '
                     f'{words.cpus(where)}, not for the host',
-            evidence=_evidence(strays, expected),
-            remediation=_remediation(strays, expected),
+            evidence=_evidence(strays, cpus),
+            remediation=_remediation(strays, cpus),
             # Timers, buttons and serial lines are seldom heard of.
             severity=None if device else check_rule.Severity.WARNING)
 
@@ -165,7 +170,7 @@ def _names(
     view: facts.CheckedHost, interrupts: Iterable[facts.Interrupt],
 ) -> Iterator[str]:
     for device in _by_device(interrupts):
-        yield _subject(view, device).removeprefix('interrupts of ')
+        yield subject(view, device).removeprefix('interrupts of ')
 
 
 @check_rule.rule(
@@ -267,7 +272,7 @@ def allowed(view: facts.CheckedHost) -> check_rule.Violations:
     astray = {interrupt.number for interrupt in _astray(view)}
     own = _passed_through(view)
     movable = {
-        interrupt: _expected(view, interrupt.device)
+        interrupt: expected(view, interrupt.device)
         for interrupt in view.facts.interrupts
         if not interrupt.managed and interrupt.number not in astray
         and not _is_posted(view, interrupt)
@@ -281,13 +286,12 @@ def allowed(view: facts.CheckedHost) -> check_rule.Violations:
             evidence=tuple(
                 facts.HostEvidence(
                     interrupt=interrupt.number, name=','.join(interrupt.names),
-                    cpus=interrupt.cpus, expected_cpus=expected)
-                for interrupt, expected in movable.items()),
+                    cpus=interrupt.cpus, expected_cpus=cpus)
+                for interrupt, cpus in movable.items()),
             remediation=tuple(
                 commands.move_interrupt(
-                    interrupt.number,
-                    _goes_to(interrupt) & expected or expected)
-                for interrupt, expected in movable.items()))
+                    interrupt.number, _goes_to(interrupt) & cpus or cpus)
+                for interrupt, cpus in movable.items()))
 
 
 @check_rule.rule(
