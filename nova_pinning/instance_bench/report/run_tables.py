@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import statistics as mathematics
 
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.report import beside
@@ -209,9 +208,9 @@ def busy(summary: statistics.RunSummary) -> ReportTable | None:
 
 def _busy(samples: Sequence[bench_model.UtilisationSample],
           cpus: Iterable[int]) -> str:
-    parts = [mathematics.fmean(sample.busy.get(str(cpu), 0.0)
-                               for sample in samples) for cpu in cpus]
-    return (f'{words.percent(mathematics.fmean(parts))} '
+    parts = [sum(sample.busy.get(str(cpu), 0.0) for sample in samples)
+             / len(samples) for cpu in cpus]
+    return (f'{words.percent(sum(parts) / len(parts))} '
             f'({words.percent(min(parts))} to {words.percent(max(parts))})')
 
 
