@@ -120,12 +120,13 @@ def _check_is_page(path: str) -> None:
 def _parts(parsed_args: argparse.Namespace) -> list[report_part.Part]:
     """What there is to show of each file.
 
-    :raises errors.InputError: if a file cannot be read, or the baseline is of
-        none of the experiments
+    :raises errors.InputError: if a file cannot be read, the self-test is
+        none, or the baseline is of none of the experiments
     """
     calibration = None
     if parsed_args.self_test is not None:
-        calibration = _calibration(parsed_args.self_test)
+        calibration = self_test.calibrate(
+            results_file.read(parsed_args.self_test), parsed_args.self_test)
     stretch = calibration.stretch if calibration else 1.0
     old = None
     if parsed_args.baseline is not None:
@@ -142,21 +143,6 @@ def _parts(parsed_args: argparse.Namespace) -> list[report_part.Part]:
     if old is not None:
         _check_compared(parts, old, parsed_args.baseline)
     return parts
-
-
-def _calibration(path: str) -> self_test.Calibration:
-    """What a self-test came to.
-
-    :raises errors.InputError: if it cannot be read, or is of another
-        experiment
-    """
-    try:
-        return self_test.calibrate(results_file.read(path), path)
-    except errors.InputError as error:
-        if error.where is not None:
-            raise
-        raise errors.InputError(error.message, errors.Location(path),
-                                error.advice) from None
 
 
 def _check_compared(parts: list[report_part.Part], old: statistics.RunSummary,

@@ -108,8 +108,8 @@ def calibrate(results: bench_model.Results, source: str = '') -> Calibration:
     if results.experiment.table != TABLE:
         raise errors.InputError(
             f'has results of {results.experiment.name}, which is not a '
-            'self-test', advice='make one with nova-pinning bench run '
-                                'self-test')
+            'self-test', errors.Location(source) if source else None,
+            'make one with nova-pinning bench run self-test')
     by_case: dict[tuple[object, ...], list[statistics.FigureRow]] = {}
     summary = statistics.summarise(results)
     for row in summary.rows:
