@@ -140,12 +140,11 @@ def defects(parsed_args: argparse.Namespace) -> known_hits.KnownDefects:
     from nova_pinning.upgrade import known_hits
     from nova_pinning.upgrade import register
 
-    shipped = register.shipped()
-    usual = (shipped.version(parsed_args.release, '--release')
+    usual = (register.shipped().version(parsed_args.release, '--release')
              if parsed_args.release else None)
     if usual is not None and not usual.is_tested:
         print(f'warning: --release: {usual.doubt}', file=sys.stderr)
-    return known_hits.KnownDefects(usual, shipped)
+    return known_hits.KnownDefects(usual)
 
 
 def add_release(parser: argparse.ArgumentParser, help_text: str) -> None:

@@ -57,7 +57,7 @@ class ImportNova(base_command.FileCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         fleets.check_output(parsed_args)
-        descriptions = load_hosts(parsed_args.hosts)
+        descriptions = host_loader.by_name(parsed_args.hosts)
         # Only here, for it takes seconds.
         standalone.prepare()
         from nova_pinning.bridge.importer import fleet_import
@@ -106,13 +106,6 @@ def add_hosts(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument('--hosts', metavar='DIR',
                         help=f"host files, which tell hosts' {what}; the "
                         'name in a file is that of the compute service')
-
-
-def load_hosts(directory: str | None) -> Mapping[str, Any]:
-    """Host files by the name of the host."""
-    if directory is None:
-        return {}
-    return {host.name: host for host in host_loader.load_directory(directory)}
 
 
 def unmatched(descriptions: Iterable[str],

@@ -79,17 +79,17 @@ class ExporterService:
         self._settings = settings
         self._ended = threading.Event()
         self._server: web_server.WebServer | None = None
-        self._threads = [periodic.PeriodicThread(
-            'read', self.watch.refresh, settings.read_interval_seconds)]
+        self._threads = [
+            periodic.PeriodicThread('read', self.watch.refresh,
+                                    settings.read_interval_seconds),
+            periodic.PeriodicThread('plan', self._plan,
+                                    settings.plan_interval_seconds)]
         self._packed = _Made(packed_snapshot)
         self._page = _Made(self._made_page, _PAGE_SECONDS)
         self._commands = child_commands.ChildCommands()
         self._planned = planned_figures.PlannedFigures(
             settings, lambda: self._packed.of(self.watch.fleet), self._tasks,
             self._commands)
-        if self._planned.is_wanted:
-            self._threads.append(periodic.PeriodicThread(
-                'plan', self._plan, settings.plan_interval_seconds))
 
     def start(self) -> str:
         """Serve, and begin to read.

@@ -167,10 +167,7 @@ def configured(settings: Any) -> FleetSource:
     :raises errors.InputError: if they name nothing to read from, or what
         cannot be loaded
     """
-    descriptions: Mapping[str, host_model.HostDescription] = {}
-    if settings.host_files:
-        descriptions = {host.name: host for host in
-                        host_loader.load_directory(settings.host_files)}
+    descriptions = host_loader.by_name(settings.host_files or None)
     chosen = [name for name in ('nova_conf', 'cloud', 'snapshot')
               if settings[name]]
     if len(chosen) != 1:

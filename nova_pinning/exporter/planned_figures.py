@@ -43,11 +43,6 @@ class PlannedFigures:
         for task in self._wanted:
             tasks.expect(task)
 
-    @property
-    def is_wanted(self) -> bool:
-        """Whether the options ask for any."""
-        return bool(self._wanted)
-
     def text(self) -> str:
         """The figures as they were worked out last."""
         return ''.join(self._texts.get(task, '') for task in self._wanted)
@@ -58,7 +53,7 @@ class PlannedFigures:
         :returns: whether there was a fleet to do it for
         :raises SystemExit: if all is to end
         """
-        content = self._snapshot()
+        content = self._snapshot() if self._wanted else b''
         if content is None:
             return False
         for task, work_out in self._wanted.items():

@@ -76,6 +76,15 @@ def load_directory(
     return tuple(hosts.values())
 
 
+def by_name(
+    directory: str | os.PathLike[str] | None,
+) -> dict[str, host_model.HostDescription]:
+    """The same by the names of hosts; none without a directory."""
+    if directory is None:
+        return {}
+    return {host.name: host for host in load_directory(directory)}
+
+
 def override(
     description: host_model.HostDescription,
     dedicated: cpuset.CpuSet | None = None,

@@ -11,6 +11,7 @@ from nova_pinning.cli import fleets
 from nova_pinning.document import packed
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import host_loader
 from nova_pinning.importers import compute_api
 from nova_pinning.importers import compute_run
 from nova_pinning.osc import applying
@@ -43,7 +44,7 @@ class CloudFleetReader(base.CloudCommand):
         :raises errors.InputError: if a host file is wrong
         :raises errors.CloudError: if the cloud cannot be worked with
         """
-        descriptions = fleet_import_nova.load_hosts(host_files)
+        descriptions = host_loader.by_name(host_files)
         fleet, notes = compute_run.read(
             self.fleet_cloud, descriptions, applying.with_progress, jobs)
         return fleet, [*notes, *fleet_import_nova.unmatched(

@@ -80,10 +80,7 @@ class CheckSegregation(base.CloudCommand):
         scheduler_arguments = common_options.nova_arguments(parsed_args)
         settings = audited.AuditSettings(
             hosts=frozenset(parsed_args.names),
-            descriptions={
-                host.name: host
-                for host in host_loader.load_directory(parsed_args.hosts)
-            } if parsed_args.hosts else {},
+            descriptions=host_loader.by_name(parsed_args.hosts),
             configs=(configs.load(parsed_args.provider_configs)
                      if parsed_args.provider_configs else {}),
             emulator_cpus=parsed_args.emulator_cpus, jobs=parsed_args.jobs,

@@ -132,12 +132,8 @@ def plan(site: site_file.Site, state: CloudState) -> SitePlan:
     return made
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Named:
-    """A host with the group that names it, and by what."""
-
-    group: site_file.HostGroup
-    selector: site_file.HostSelector
+#: A group that names a host, and by what.
+_Named = tuple[site_file.HostGroup, site_file.HostSelector]
 
 
 class _Planner:
@@ -161,7 +157,7 @@ class _Planner:
             by = named.get(host.name)
             if by:
                 self._check_single_class(host, by)
-                groups = [named.group for named in by]
+                groups = [group for group, _selector in by]
                 hosts.append(self._host_change(
                     host, groups[0].host_class, groups[0].name,
                     [group.aggregate.name for group in groups
@@ -188,8 +184,7 @@ class _Planner:
         for group in self._site.groups:
             for selector in group.selectors:
                 for name in self._hosts(selector, group):
-                    by_host.setdefault(name, []).append(
-                        _Named(group, selector))
+                    by_host.setdefault(name, []).append((group, selector))
         return by_host
 
     def _hosts(self, selector: site_file.HostSelector,
@@ -241,14 +236,13 @@ class _Planner:
 
     def _check_single_class(self, host: segregation_model.MarkedHost,
                             by: Sequence[_Named]) -> None:
-        first = by[0]
-        for named in by[1:]:
-            if named.group.host_class is not first.group.host_class:
+        first, selector = by[0]
+        for group, other in by[1:]:
+            if group.host_class is not first.host_class:
                 self.errors.append(errors.InputError(
-                    f'host {host.name} is {_shown(named)} here',
-                    named.selector.where,
-                    f'{first.selector.where.key} in line '
-                    f'{first.selector.where.line} makes it {_shown(first)}'))
+                    f'host {host.name} is {_shown(group)} here', other.where,
+                    f'{selector.where.key} in line {selector.where.line} '
+                    f'makes it {_shown(first)}'))
                 return
 
     # What is to be done about them.
@@ -311,9 +305,8 @@ def is_of_class(host: segregation_model.MarkedHost,
     return placement_traits.classes_of(host.traits or ()) == {host_class}
 
 
-def _shown(named: _Named) -> str:
-    host_class = named.group.host_class
-    return f'to be {host_class}' if host_class else 'to be of no class'
+def _shown(group: site_file.HostGroup) -> str:
+    return f'to be {group.host_class or "of no class"}'
 
 
 def first_names(names: Sequence[str]) -> str:

@@ -56,24 +56,19 @@ class DefectHit:
 class KnownDefects:
     """The defects of a cloud that is not just being upgraded.
 
-    :param defects: None for those that come with this package
+    The register is not read before there is need of it.
+
     :param usual: what hosts run of which it is not known; None if nothing is
         told of them then
     """
 
     usual: nova_version.NovaVersion | None = None
-    defects: register.DefectRegister | None = None
 
     def version_of(
         self, host: snapshot.FleetHost,
     ) -> nova_version.NovaVersion | None:
         """What a host runs, None if it is not known."""
-        return version_of(self._register, host, self.usual)
-
-    @property
-    def _register(self) -> register.DefectRegister:
-        # Not before there is need of it: it takes a while to read.
-        return self.defects or register.shipped()
+        return version_of(register.shipped(), host, self.usual)
 
     def hitting(self, operation: defect_model.Operation,
                 guest_on_host: hits.GuestOnHost) -> Iterator[DefectHit]:
@@ -88,7 +83,7 @@ class KnownDefects:
                 operation is defect_model.Operation.LIVE_MIGRATION
                 and not migration.is_in_state_for_live(guest_on_host.guest)):
             return
-        for defect in self._register.defects:
+        for defect in register.shipped().defects:
             if (operation not in defect.operations or defect.beside
                     or not defect.affects(version)):
                 continue

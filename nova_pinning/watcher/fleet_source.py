@@ -37,13 +37,9 @@ def read_fleet(
         return _kept(settings, now or datetime.datetime.now(datetime.UTC))
     if settings.nova_conf:
         return _from_databases(settings, tell)
-    descriptions = {}
-    if settings.host_files:
-        descriptions = {host.name: host for host in
-                        host_loader.load_directory(settings.host_files)}
     fleet, notes = compute_run.read(
-        compute_api.ComputeCloud(connect(), 'of Watcher'), descriptions,
-        now=now)
+        compute_api.ComputeCloud(connect(), 'of Watcher'),
+        host_loader.by_name(settings.host_files or None), now=now)
     for note in notes:
         tell(note)
     return fleet

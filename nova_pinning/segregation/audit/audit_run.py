@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from concurrent import futures
 import dataclasses
-import functools
 from typing import Any
 from typing import TypeVar
 
@@ -64,7 +63,7 @@ _Result = TypeVar('_Result')
 Place = tuple[hostclass.HostClass | None, hostclass.HostClass | None]
 #: Hands on what is done as it is, and may tell people of it; called with the
 #: number of hosts that there are to do.
-Progress = Callable[[Iterator['_SeenHost'], int], Iterator['_SeenHost']]
+Progress = Callable[[Iterator[Any], int], Iterator[Any]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,31 +90,12 @@ class Audit:
     unmatched: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _SeenHost:
-    """What was seen of a host: its inventories and its servers."""
-
-    provider: str
-    inventories: Mapping[str, client.ProviderInventory] | None
-    servers: Mapping[Place, int]
-    findings: tuple[check_rule.Finding, ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Scope:
-    """What is read host by host; what comes in one piece always is.
-
-    :param inventories: names of the hosts whose inventories are, None for
-        all hosts
-    :param servers: of those whose servers are, which are among them
-    :param known: inventories of other hosts, from an earlier look
-    """
-
-    inventories: frozenset[str] | None
-    servers: frozenset[str] | None
-    known: Mapping[str, Mapping[str,
-                                client.ProviderInventory]] = dataclasses.field(
-                                    default_factory=dict)
+#: What was seen of a host: its inventories, where its servers are, and what is
+#: wrong with these.
+_SeenHost = tuple[
+    segregation_model.MarkedHost,
+    Mapping[str, client.ProviderInventory] | None, Mapping[Place, int],
+    list[check_rule.Finding]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,12 +115,11 @@ def run_audit(cloud: segregation_cloud.SegregationCloud,
     :raises errors.InputError: for a host to be audited that there is not
     :raises errors.CloudError: if the cloud cannot be read
     """
-    everything = settings.hosts or None
-    first = _look(cloud, settings, _Scope(everything, everything), progress)
+    first = _look(cloud, settings, progress)
     findings = first.findings
     if findings:
         known = set(map(_key, findings))
-        second = _look(cloud, settings, _again(first), progress)
+        second = _look(cloud, settings, progress, first)
         findings = tuple(
             finding for finding in second.findings if _key(finding) in known)
     view = first.view
@@ -164,20 +143,23 @@ def _key(finding: check_rule.Finding) -> tuple[str, str, str]:
     return finding.code, finding.id, finding.host
 
 
-def _again(first: _Look) -> _Scope:
-    """What has to be read for a second look at what was found."""
+def _look(cloud: segregation_cloud.SegregationCloud,
+          settings: audited.AuditSettings, progress: Progress,
+          first: _Look | None = None) -> _Look:
+    """See what there is, and what is wrong with it.
+
+    What comes in one piece is read as a whole, the rest host by host.
+
+    :param first: an earlier look, to which this is the second: only what was
+        found then is looked at
+    """
     def hosts_of(group: str) -> frozenset[str]:
-        return frozenset(finding.host for finding in first.findings
+        return frozenset(finding.host for finding in findings_before
                          if finding.code.startswith(group))
 
-    return _Scope(hosts_of('S1') | hosts_of('S5'), hosts_of('S1'),
-                  first.view.inventories)
-
-
-def _look(cloud: segregation_cloud.SegregationCloud,
-          settings: audited.AuditSettings, scope: _Scope,
-          progress: Progress) -> _Look:
-    """See what there is, and what is wrong with it."""
+    findings_before = first.findings if first else ()
+    with_servers = hosts_of('S1') if first else settings.hosts
+    to_read = with_servers | hosts_of('S5')
     aggregates_seen = cloud.aggregates()
     hosts_seen = cloud.hosts()
     class_change.find_hosts(settings.hosts, hosts_seen)
@@ -188,23 +170,24 @@ def _look(cloud: segregation_cloud.SegregationCloud,
             os_traits.CUSTOM_NAMESPACE, is_used=False)))
     isolating = [aggregate for aggregate in aggregates_seen
                  if aggregate.isolated_for]
-    read = [host for host in hosts_seen if scope.inventories is None
-            or host.name in scope.inventories]
+    has_all = not first and not settings.hosts
+    read = [host for host in hosts_seen if has_all or host.name in to_read]
     findings: list[check_rule.Finding] = []
     counted: collections.Counter[Place] = collections.Counter()
-    inventories_seen = dict(scope.known)
+    inventories_seen = dict(first.view.inventories) if first else {}
     pool = futures.ThreadPoolExecutor(settings.jobs, 'audit')
     try:
         members = dict(zip(
             (aggregate.uuid for aggregate in isolating),
             pool.map(cloud.members, isolating), strict=True))
-        for seen in progress(_ahead(
-                pool, functools.partial(_see, cloud, view, scope), read,
-                settings.jobs * _AHEAD), len(read)):
-            if seen.inventories is not None:
-                inventories_seen[seen.provider] = seen.inventories
-            counted.update(seen.servers)
-            findings += seen.findings
+        for host, offers, places, found in progress(_ahead(
+                pool, lambda host: _see(
+                    cloud, view, host, has_all or host.name in with_servers),
+                read, settings.jobs * _AHEAD), len(read)):
+            if offers is not None:
+                inventories_seen[host.provider] = offers
+            counted.update(places)
+            findings += found
     finally:
         pool.shutdown(cancel_futures=True)
     view = dataclasses.replace(view, inventories=inventories_seen,
@@ -229,9 +212,12 @@ def _ahead(pool: futures.Executor, function: Callable[[_Item], _Result],
 
 
 def _see(cloud: segregation_cloud.SegregationCloud,
-         view: audited.AuditedCloud, scope: _Scope,
-         host: segregation_model.MarkedHost) -> _SeenHost:
-    """Look at one host."""
+         view: audited.AuditedCloud, host: segregation_model.MarkedHost,
+         has_servers: bool) -> _SeenHost:
+    """Look at one host.
+
+    :param has_servers: with its servers
+    """
     host_class = view.classes[host.provider]
     inventories_seen = _inventories(cloud, host)
     has_pcpu = 'PCPU' in (inventories_seen or {})
@@ -239,14 +225,13 @@ def _see(cloud: segregation_cloud.SegregationCloud,
     is_unclear = not segregation_model.agrees(host)
     counted: collections.Counter[Place] = collections.Counter()
     findings: list[check_rule.Finding] = []
-    is_read = scope.servers is None or host.name in scope.servers
-    for server in cloud.servers(host.name) if is_read else ():
+    for server in cloud.servers(host.name) if has_servers else ():
         if servers.has_to_be_settled(server, host_class, has_pcpu):
             server = class_change.with_settled_class(cloud, server)
         counted[host_class, server.host_class] += 1
         findings += servers.findings(server, host_class, is_unclear,
                                      view.settings.known)
-    return _SeenHost(host.provider, inventories_seen, counted, tuple(findings))
+    return host, inventories_seen, counted, findings
 
 
 def _inventories(

@@ -60,7 +60,6 @@ class PlannedTestCase(cli_case.TestCase):
 
     def test_nothing_asked_for(self):
         planned = self.planned()
-        self.assertFalse(planned.is_wanted)
         self.assertEqual('', planned.text())
 
     def test_mix(self):
