@@ -29,9 +29,10 @@ def got(compute: Any, path: str, **options: Any) -> Any:
     :raises errors.UnsettledError: if what it names is not there
     :raises errors.CloudError: if it is not told for another reason
     """
+    with translated():
+        response = compute.get(path, **options)
     try:
         with translated():
-            response = compute.get(path, **options)
             sdk_exceptions.raise_from_response(response)
             return response.json()
     except errors.UnsettledError as error:
