@@ -14,6 +14,7 @@ import dataclasses
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
+from nova_pinning.admission import outcome
 from nova_pinning.fleet import migration
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -174,6 +175,13 @@ class HostState:
         """Whether its server group keeps one more off the host."""
         return (kind.most is not None
                 and self.members.get(kind.group, 0) >= kind.most)
+
+    def shared_with(self, index: int, amounts: outcome.Amounts,
+                    sign: int) -> 'HostState':
+        """As ``HostOccupancy.shared_with``."""
+        return HostState(
+            self.occupancy.shared_with(index, amounts, sign), self._judge,
+            self.members)
 
     def with_guest(self, kind: GuestKind) -> 'HostState':
         """The host with one more guest, for which there is room."""

@@ -93,8 +93,14 @@ class CountedFleet:
         reason = rules.placing_refusal(kind.guest, host)
         if reason:
             return reason
+        is_hopeful = rules is not self.rules
+        if is_hopeful:
+            # Guests of other hosts may leave what they share.
+            host = dataclasses.replace(host, children=tuple(
+                dataclasses.replace(child, held=()) if child.is_shared
+                else child for child in host.children))
         found = self._judge.room(kind.request, host_occupancy.of_host(host))
-        is_refused = (judge.is_certain_no(found) if rules is not self.rules
+        is_refused = (judge.is_certain_no(found) if is_hopeful
                       else isinstance(found, model.Refusal))
         return str(found) if is_refused else ''
 

@@ -16,6 +16,7 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning import fit
 from nova_pinning.fleet import guest_kinds
 from nova_pinning.fleet import occupied
+from nova_pinning.fleet import shared_providers
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.placement import inventory
@@ -38,6 +39,7 @@ class EvacuationFleet:
     :ivar kind: of a guest
     :ivar kinds: by number
     :ivar judge: says what room hosts have
+    :ivar shared: what hosts share
     """
 
     def __init__(self, fleet: snapshot.Fleet, rules: move_rules.MoveRules,
@@ -51,6 +53,7 @@ class EvacuationFleet:
                 kind.guest, host))
         self.kind, self.kinds = self._kinds.of, self._kinds.kinds
         self.shape = self._kinds.shape
+        self.shared = shared_providers.SharedProviders(fleet.hosts)
         self.occupancies = occupied.of_fleet(fleet)
         self.states = {name: self.state_of(occupancy) for name, occupancy
                        in self.occupancies.items()}
@@ -117,10 +120,26 @@ class EvacuationFleet:
             if not takers:
                 down.append(guest)
                 continue
-            target = choose(kind, takers)
-            placed.append((guest, target, place(states[target], kind)))
-            states[target] = states[target].with_guest(kind)
+            placed.append(self.put(states, guest, choose(kind, takers)))
         return placed, down, states
+
+    def put(self, states: dict[str, guest_kinds.HostState],
+            guest: snapshot.FleetGuest, target: str) -> Placed:
+        """Evacuate a guest to a host that takes it.
+
+        Of a provider that shares with both hosts Placement counts it once
+        (nova.scheduler.client.report._move_operation_alloc_request).
+        """
+        kind = self.kind(guest)
+        placed = guest, target, place(states[target], kind)
+        states[target] = states[target].with_guest(kind)
+        had = {uuid for uuid, *_place in self.shared.taken(guest)}
+        for uuid, name, index, amounts in self.shared.taken(
+                states[target].occupancy.guests[-1]):
+            if name in states and (uuid in had) == (name == target):
+                states[name] = states[name].shared_with(
+                    index, amounts, -1 if name == target else 1)
+        return placed
 
 
 def place(state: guest_kinds.HostState,

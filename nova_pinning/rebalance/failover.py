@@ -168,7 +168,9 @@ class _LossJudge:
         if trial.down:
             doubt = self._doubt(open_guests, targets)
             trial, bound = self._prove(
-                trial, open_guests, targets, has_doubts=bool(doubt))
+                trial, open_guests, targets, is_exact=not doubt and not any(
+                    any(self.fleet.shared.taken(guest))
+                    for guest in open_guests))
             least += bound
         down = (*(_down(guest, nowhere[guest.uuid], is_certain=True)
                   for guest in guests if guest.uuid in nowhere),
@@ -199,12 +201,13 @@ class _LossJudge:
 
     def _prove(
         self, trial: _Trial, guests: Sequence[snapshot.FleetGuest],
-        targets: evacuation.Targets, has_doubts: bool,
+        targets: evacuation.Targets, is_exact: bool,
     ) -> tuple[_Trial, int]:
         """The best evacuation that is found, and how many stay down at least.
 
         :param guests: that could come up if each were the only one
-        :param has_doubts: whether one may come up where it is not certain
+        :param is_exact: whether each comes up where it is certain or not at
+            all, and takes nothing that hosts share
         """
         counts: dict[int, int] = {}
         for guest in guests:
@@ -224,7 +227,7 @@ class _LossJudge:
         except evacuation_search.TooManyError:
             return trial, bound.down
         return (self._follow(found.sequences, guests, targets),
-                bound.down if has_doubts else found.down)
+                found.down if is_exact else bound.down)
 
     def _follow(
         self, sequences: Mapping[str, Sequence[int]],
@@ -242,9 +245,8 @@ class _LossJudge:
             for number in numbers:
                 kind, state = self.fleet.kinds[number], states[name]
                 if self.fleet.would_take(kind, state):
-                    states[name] = state.with_guest(kind)
-                    placed.append((waiting[number].pop(), name,
-                                   evacuation.place(state, kind)))
+                    placed.append(self.fleet.put(
+                        states, waiting[number].pop(), name))
         rest = self._try([guest for own in waiting.values() for guest in own],
                          states)
         return _Trial(placed + rest.placed, rest.down)

@@ -270,10 +270,11 @@ class BlockBuilder:
         """Whether Placement could refuse for lack of a resource.
 
         It could not for disk of which a snapshot does not tell, nor for what
-        the cells limit as strictly.
+        the cells limit as strictly. What others may give back of a provider
+        that shares with them is not told by one host.
         """
-        if name not in self._occupancy.inventories:
-            return name != inventory.DISK_GB and bool(self._cells)
+        if ('placement', name) not in self._free:
+            return False
         if topology is None or not topology.is_pinned:
             return True
         free = self._free['placement', name]
@@ -398,7 +399,10 @@ class BlockBuilder:
                 sum(max(0, free_kib) for free_kib in pools.values())
                 if pools else
                 (cell.memory_mib - cell.memory_used_mib) * units.KIB_PER_MIB)
-        for name, offers in self._occupancy.host.offers.items():
+        host = self._occupancy.host
+        for name, offers in host.offers.items():
+            if any(host.providers[index].is_shared for index, _has in offers):
+                continue
             free['placement', name] = sum(
                 max(0, math.floor(has.capacity)
                     - self._occupancy.used[index].get(name, 0))

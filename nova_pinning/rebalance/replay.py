@@ -6,17 +6,18 @@ for nova-compute's claim to choose. So each move is decided by the engine, with
 the claim predicted, on the hosts as the moves before it have left them.
 """
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import copy
 import dataclasses
 
-from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning import fit
-from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
+from nova_pinning.fleet import shared_providers
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.rebalance import move_rules
@@ -37,8 +38,8 @@ class MoveReplay:
         occupancies: Mapping[str, host_occupancy.HostOccupancy],
         ask_nova: fit.AskNova | None = None,
     ) -> None:
-        self._fleet = fleet
         self._rules = rules
+        self._shared = shared_providers.SharedProviders(fleet.hosts)
         self._judge = rules.admission(fit.ClaimBounds(ask_nova=ask_nova))
         self._hosts_of_guests = {
             guest.uuid: guest.host for guest in fleet.guests}
@@ -47,8 +48,8 @@ class MoveReplay:
 
     def copy(self) -> 'MoveReplay':
         """Another one in the same state."""
-        other = MoveReplay(self._fleet, self._rules, self.occupancies,
-                           self._judge.bounds.ask_nova)
+        other = copy.copy(self)
+        other.occupancies = dict(self.occupancies)
         other._hosts_of_guests = dict(self._hosts_of_guests)
         other.moves = list(self.moves)
         return other
@@ -88,6 +89,11 @@ class MoveReplay:
             source_fit=guest.fit, target_fit=moved.fit))
         self.occupancies[target] = self.occupancies[target].adding(moved)
         self.occupancies[source] = self.occupancies[source].without(guest)
+        for one, sign in ((moved, 1), (guest, -1)):
+            for _uuid, name, place, amounts in self._shared.taken(one):
+                if name != one.host:
+                    self.occupancies[name] = self.occupancies[
+                        name].shared_with(place, amounts, sign)
         self._hosts_of_guests[guest.uuid] = target
         return moved
 
@@ -100,8 +106,12 @@ class MoveReplay:
 
     def _moved(self, guest: snapshot.FleetGuest, target: str,
                target_fit: model.Fit) -> snapshot.FleetGuest:
-        return _moved(guest, self._rules.request(guest),
-                      self.occupancies[target], target_fit)
+        """The guest with what it uses of the host that it has come to."""
+        there = judge.placed_on(
+            self._rules.request(guest), self.occupancies[target], target_fit)
+        return dataclasses.replace(
+            guest, host=there.host, fit=there.fit, devices=there.devices,
+            resources=there.resources, allocations=there.allocations)
 
     def guest(self, uuid: str) -> snapshot.FleetGuest:
         """A guest as it is now."""
@@ -158,32 +168,30 @@ def fleet_after(
 
     :raises KeyError: if a move is of a guest or a host that it has not
     """
-    guests = {guest.uuid: guest for guest in fleet.guests}
-    occupancies = dict[str, host_occupancy.HostOccupancy]()
-    reader = moved_guest.RequestReader(fleet)
-    if any(guest.devices or guest.resources or guest.allocations
-           for guest in (guests[move.guest] for move in moves)):
-        occupancies = occupied.of_fleet(fleet)
+    before = occupied.of_fleet(fleet)
+    moved = MoveReplay(fleet, move_rules.MoveRules(fleet), before)
     for move in moves:
-        guest = guests[move.guest]
-        moved = dataclasses.replace(
-            guest, host=move.target, fit=move.target_fit)
-        if occupancies:
-            moved = _moved(guest, reader.request(guest),
-                           occupancies[move.target],
-                           move.target_fit or judge.FLOATING)
-            occupancies[move.source] = occupancies[move.source].without(guest)
-            occupancies[move.target] = occupancies[move.target].adding(moved)
-        guests[move.guest] = moved
-    return dataclasses.replace(fleet, guests=tuple(guests.values()))
-
-
-def _moved(
-    guest: snapshot.FleetGuest, request: guest_request.GuestRequest,
-    target: host_occupancy.HostOccupancy, target_fit: model.Fit,
-) -> snapshot.FleetGuest:
-    """A guest with what it uses of the host that it has come to."""
-    there = judge.placed_on(request, target, target_fit)
+        moved.move(moved.guest(move.guest), move.target,
+                   move.target_fit or judge.FLOATING)
+    changed = [occupancy for name, occupancy in moved.occupancies.items()
+               if occupancy is not before[name]]
+    hosts = {occupancy.host.name: _host(occupancy) for occupancy in changed}
+    guests = {guest.uuid: guest for occupancy in changed
+              for guest in occupancy.guests}
     return dataclasses.replace(
-        guest, host=there.host, fit=there.fit, devices=there.devices,
-        resources=there.resources, allocations=there.allocations)
+        fleet, hosts=tuple(hosts.get(host.name, host) for host in fleet.hosts),
+        guests=tuple(guests.get(guest.uuid, guest) for guest in fleet.guests))
+
+
+def _host(occupancy: host_occupancy.HostOccupancy) -> snapshot.FleetHost:
+    """A host with what is held of providers that share beside its guests."""
+    held = list(map(collections.Counter, occupancy.used))
+    for guest in occupancy.guests:
+        for index, amounts in guest.allocations:
+            held[index].subtract(dict(amounts))
+    host = occupancy.host
+    return dataclasses.replace(host, children=tuple(
+        dataclasses.replace(child, held=tuple(sorted(
+            (name, amount) for name, amount in has.items() if amount)))
+        if child.is_shared else child
+        for child, has in zip(host.children, held[1:])))

@@ -14,6 +14,7 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import resident_guest
 from nova_pinning.fit import threads
 from nova_pinning.fleet import occupied
+from nova_pinning.fleet import shared_providers
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import cell_state
@@ -79,18 +80,15 @@ class OccupancyLedger:
         self.free_devices = _array(map(_free_devices, self.occupancies))
         self.version = _array(0 for _ in self.hosts)
         self.allocated = _array(0 for _ in self.hosts)
-        self._sharing: dict[str, list[tuple[int, int]]] = {}
-        for index, host in enumerate(self.hosts):
-            for number, child in enumerate(host.children, 1):
-                if child.is_shared and child.uuid:
-                    self._sharing.setdefault(child.uuid, []).append(
-                        (index, number))
+        self._shared = shared_providers.SharedProviders(self.hosts)
+        self._index_of = {
+            host.name: index for index, host in enumerate(self.hosts)}
         # What is held of a provider has in it what guests of other hosts have.
         if is_empty:
             gone = occupied.guests_by_host(fleet)
-            for index, host in enumerate(self.hosts):
+            for host in self.hosts:
                 for guest in gone[host.name]:
-                    self._share(index, guest, -1)
+                    self._share(guest, -1)
         self._used: dict[str, Numbers] = {}
         self.dedicated_cpus = sum(
             len(host.dedicated_cpus) for host in self.hosts)
@@ -129,7 +127,7 @@ class OccupancyLedger:
         self.occupancies[index] = occupancy
         self.version[index] += 1
         self.allocated[index] += 1
-        self._share(index, guest, sign)
+        self._share(guest, sign)
         self.used_vcpus[index] += sign * guest.vcpus
         self.guests[index] += sign
         self.free_memory_mib[index] -= sign * guest.memory_mib
@@ -140,16 +138,14 @@ class OccupancyLedger:
             self.free_devices[index] = _free_devices(occupancy)
         self.sold_vcpus[guest.guest_class] += sign * guest.vcpus
 
-    def _share(self, index: int, guest: resident_guest.ResidentGuest,
-               sign: int) -> None:
+    def _share(self, guest: resident_guest.ResidentGuest, sign: int) -> None:
         """Tell other hosts what a guest takes of what they share."""
-        for number, amounts in guest.allocations:
-            uuid = self.hosts[index].children[number - 1].uuid
-            for other, place in self._sharing.get(uuid, ()):
-                if other != index:
-                    self.occupancies[other] = self.occupancies[
-                        other].shared_with(place, amounts, sign)
-                    self.allocated[other] += 1
+        for _uuid, name, place, amounts in self._shared.taken(guest):
+            if name != guest.host:
+                other = self._index_of[name]
+                self.occupancies[other] = self.occupancies[
+                    other].shared_with(place, amounts, sign)
+                self.allocated[other] += 1
 
     def _known(
         self, index: int, occupancy: host_occupancy.HostOccupancy,

@@ -179,6 +179,31 @@ def doubted(fleet, *names):
         else host for host in fleet.hosts))
 
 
+def on_shared_disks(fleet, totals):
+    """The fleet with a disk of 20 GiB for each guest where its host has one.
+
+    :param totals: of each host, the UUID of what it shares, and its total
+    """
+    guests = tuple(
+        dataclasses.replace(
+            guest, disk_gib=20, resources={'DISK_GB': 0},
+            allocations=((1, (('DISK_GB', 20),)),)) for guest in fleet.guests)
+    uuid_of = {host.name: totals[number][0]
+               for number, host in enumerate(fleet.hosts)}
+    hosts = []
+    for host, (uuid, total) in zip(fleet.hosts, totals):
+        others = [guest for guest in guests if uuid_of[guest.host] == uuid
+                  and guest.host != host.name]
+        hosts.append(dataclasses.replace(
+            host, inventories=host.root_inventories, children=(
+                offered_host.OfferedProvider(
+                    None, (('DISK_GB', inventory.Inventory(total)),),
+                    is_shared=True, uuid=uuid, held=(
+                        (('DISK_GB', 20 * len(others)),)
+                        if others else ())),)))
+    return dataclasses.replace(fleet, hosts=tuple(hosts), guests=guests)
+
+
 class Mover:
     """Puts guests of a fleet on hosts, by all that nova asks."""
 

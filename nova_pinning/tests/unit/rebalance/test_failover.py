@@ -193,6 +193,18 @@ class FailoverTestCase(base.BaseTestCase):
             'whether h0-0 can be evacuated to h2: not all is known that the '
             'answer depends on: more may be held', loss.doubt)
 
+    @ddt.data((('p', 'p'), 60, YES), (('p', 'p'), 59, NO),
+              (('p', 'q'), 40, YES), (('p', 'q'), 39, UNKNOWN))
+    @ddt.unpack
+    def test_shared(self, uuids, total, verdict):
+        """Who was on the same storage takes no more of it than before."""
+        fleet = asking.on_shared_disks(
+            filled([host('h0', 8), host('h1', 4), host('h2', 4)],
+                   [[(3,), (3,)], [], []]),
+            ((uuids[0], total), (uuids[1], total), (uuids[1], total)))
+        loss, = failover.check_failover(fleet, only=['h0']).losses
+        self.assertIs(verdict, loss.verdict)
+
     def test_doubt_of_zone(self):
         """In which zone a guest was asked for may not be known."""
         fleet = filled(

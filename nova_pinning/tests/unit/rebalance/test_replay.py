@@ -188,6 +188,31 @@ class TestDevices(unit_base.TestCase):
         self.assertNotIn('not known', str(
             assuming.verdict(done.guest('guest0'), 'host0')))
 
+    def test_shared_providers(self):
+        """While a guest moves it is counted there twice, and then once."""
+        def go(total, *targets):
+            fleet = small_fleets.on_shared_disks(small_fleets.fleet_of(
+                [small_fleets.fleet_host(number, 4) for number in range(3)],
+                [(0, [0], 2)]), (('p', total), ('p', total), ('q', 20)))
+            done = replay.MoveReplay(fleet, move_rules.MoveRules(fleet),
+                                     occupied.of_fleet(fleet))
+            said = [done.try_move('guest0', target) for target in targets]
+            after = replay.fleet_after(fleet, done.moves)
+            for occupancies in (done.occupancies, occupied.of_fleet(after)):
+                yield said, [
+                    occupancies[f'host{number}'].used[1].get('DISK_GB', 0)
+                    for number in range(3)]
+
+        for said, used in go(39, 'host1'):
+            self.assertIn('19 DISK_GB left of 39, 20 needed', str(said))
+            self.assertEqual([20, 20, 0], used)
+        for targets, expected in ((('host1',), [20, 20, 0]),
+                                  (('host1', 'host0'), [20, 20, 0]),
+                                  (('host2',), [0, 0, 20])):
+            for said, used in go(40, *targets):
+                self.assertNotIn('needed', str(said))
+                self.assertEqual(expected, used)
+
     def test_refused_by_devices(self):
         kind = devices.device_keys('144d', 'a808')
         hosts = [small_fleets.fleet_host(
