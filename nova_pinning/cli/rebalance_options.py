@@ -145,16 +145,6 @@ def add_solver(parser: argparse.ArgumentParser) -> None:
         '--seconds', metavar='N', type=common_options.positive, default=60.0,
         help='after which the best plan so far is taken, with the bound that '
              'is proved by then (default: 60)')
-    add_claims(group)
-
-
-def add_claims(parser: argparse._ActionsContainer) -> None:
-    """Add --check-claims."""
-    parser.add_argument(
-        '--check-claims', action='store_true',
-        help="have nova's own claim make every move of the plan as well, not "
-             'only those of guests that its fit is known to get wrong; the '
-             'exit status is 1 if one comes out otherwise')
 
 
 def request_of(

@@ -2,7 +2,6 @@
 """What the commands do with a plan of moves once they have one."""
 
 import argparse
-import sys
 
 import rich.console
 
@@ -25,7 +24,6 @@ from nova_pinning.rebalance import move_cost
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
-from nova_pinning import spelling
 
 # Hosts that are drawn unless all are asked for.
 _DRAWN = 6
@@ -84,8 +82,6 @@ def planned(
         plan = planning.make_plan(request, fleet,
                                   deferred_claim.predict_claim, tell)
     is_fine = _is_reached(plan, request, fleet)
-    if parsed_args.check_claims:
-        is_fine = _claims_agree(plan, request, fleet) and is_fine
     return (
         fleets.with_gaps(answer(parsed_args, plan, fleet), fleet),
         fleets.status(fleet) if is_fine else base_command.FINDINGS)
@@ -104,31 +100,6 @@ def _is_reached(
     return not plan.stuck and all(
         guest.host not in goal.hosts or guest.uuid in leaving
         for guest in fleet.guests)
-
-
-def _claims_agree(
-    plan: plan_model.RebalancePlan, request: plan_request.PlanRequest,
-    fleet: snapshot.Fleet,
-) -> bool:
-    """Whether nova's own claim makes every move as planned.
-
-    What does not agree is told on the error output.
-    """
-    from nova_pinning.rebalance import plan_check
-    from nova_pinning.rebalance import planning
-
-    with fleets.progress("asking nova's claim"), fleets.without_collector():
-        used = planning.without_excluded(fleet, request)
-        checked = plan_check.check_plan(
-            plan, used, planning.rules_of(used, request),
-            deferred_claim.predict_claim, deferred_claim.claimed_fit)
-    for check in checked.moves:
-        if not check.is_sound:
-            move = check.move
-            print(spelling.printable(
-                f'warning: move {check.number} of guest {move.guest} to '
-                f'{move.target}: {check.reason}'), file=sys.stderr)
-    return all(check.is_sound for check in checked.moves)
 
 
 def answer(

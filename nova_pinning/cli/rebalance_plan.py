@@ -35,7 +35,6 @@ class Plan(display.Lister):
         rebalance_options.add_sizes(parser, 'if not those of PLAN, ')
         rebalance_output.add_plan(parser)
         rebalance_output.add_options(parser)
-        rebalance_options.add_claims(parser)
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         rebalance_output.check(parsed_args)

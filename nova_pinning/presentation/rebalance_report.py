@@ -17,7 +17,9 @@ from nova_pinning.presentation import moves_drawing
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import terminal_drawing
 from nova_pinning.presentation import typed_table
+from nova_pinning.rebalance import move_cost
 from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import plan_request
 
 _Key = TypeVar('_Key')
 # Hosts, and guests that are alike, that are named before others are counted.
@@ -196,6 +198,7 @@ def _cost(plan: plan_model.RebalancePlan) -> Iterator[str]:
         verb = 'takes' if parked == 1 else 'take'
         yield (f'{words.count(parked, "move")} {verb} a guest out of the way '
                'for a time.')
+    at_once = plan_request.CostSettings(parallel=len(plan.moves))
     in_steps = words.count(max(steps(plan)), 'step')
     spans = [move.seconds for move in plan.moves if move.seconds is not None]
     if len(spans) < len(plan.moves):
@@ -203,16 +206,7 @@ def _cost(plan: plan_model.RebalancePlan) -> Iterator[str]:
     else:
         yield (f'About {words.span(sum(spans))} one after the other; in '
                f'{in_steps}, those of a step at the same time, '
-               f'{words.span(_longest(plan))}.')
-
-
-def _longest(plan: plan_model.RebalancePlan) -> float:
-    """Seconds, if each move begins as soon as those before it are done."""
-    ends: list[float] = []
-    for move in plan.moves:
-        ends.append((move.seconds or 0) + max(
-            (ends[place] for place in move.after), default=0))
-    return max(ends, default=0)
+               f'{words.span(move_cost.total_seconds(plan, at_once) or 0)}.')
 
 
 def amount(mib: int) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moves cost: bytes, time, and how long guests stand still.
+"""How long moves take.
 
 A live migration copies all memory, then again and again what was written
 meanwhile (pre-copy: Clark et al., Live Migration of Virtual Machines, NSDI
@@ -33,76 +33,46 @@ _SWITCHED_FROM = 0.9
 _MOST_ROUNDS = 1000
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class MoveEstimate:
-    """What one move takes.
-
-    :param seconds: None if it does not end
-    :param copied_mib: of memory and disk, rounds of pre-copy included
-    :param downtime_seconds: that the guest stands still
-    :param note: what is special, for people; '' for nothing
-    """
-
-    seconds: float | None
-    copied_mib: float = 0.0
-    downtime_seconds: float = 0.0
-    note: str = ''
-
-
-def estimate(move: plan_model.PlannedMove, settings: plan_request.CostSettings,
-             dirty_rate_mib: float | None = None) -> MoveEstimate:
-    """What a move takes.
+def seconds_of(move: plan_model.PlannedMove,
+               settings: plan_request.CostSettings,
+               dirty_rate_mib: float | None = None) -> float | None:
+    """How long a move takes, None if it does not end.
 
     :param dirty_rate_mib: that the guest writes per second; None if it is not
         known, and then nothing is copied twice
     """
+    seconds: float | None = settings.stop_seconds
+    if move.kind is plan_model.MigrationKind.LIVE:
+        seconds = _pre_copy(move.memory_mib, dirty_rate_mib or 0.0, settings)
     disk_mib = (0 if settings.shared_storage
                 else move.disk_gib * units.MIB_PER_GIB)
-    if move.kind is plan_model.MigrationKind.COLD:
-        seconds = settings.stop_seconds + disk_mib / settings.bandwidth_mib
-        return MoveEstimate(
-            seconds=seconds + settings.overhead_seconds,
-            copied_mib=disk_mib,
-            downtime_seconds=seconds + settings.overhead_seconds,
-            note='stands still while it is moved')
-    copied = _pre_copy(move.memory_mib, dirty_rate_mib or 0.0, settings)
-    if copied.seconds is None:
-        return copied
-    return dataclasses.replace(
-        copied, copied_mib=copied.copied_mib + disk_mib,
-        seconds=(copied.seconds + disk_mib / settings.bandwidth_mib
-                 + settings.overhead_seconds))
+    return None if seconds is None else (
+        seconds + disk_mib / settings.bandwidth_mib
+        + settings.overhead_seconds)
 
 
 def _pre_copy(memory_mib: float, rate_mib: float,
-              settings: plan_request.CostSettings) -> MoveEstimate:
-    """Memory alone, round by round."""
+              settings: plan_request.CostSettings) -> float | None:
+    """Seconds that memory alone takes, round by round."""
     bandwidth = settings.bandwidth_mib
-    left, copied, throttle, note = float(memory_mib), 0.0, 0.0, ''
+    left, copied, throttle = float(memory_mib), 0.0, 0.0
     for number in range(_MOST_ROUNDS):
         if number and left <= bandwidth * settings.downtime_seconds:
-            return MoveEstimate(
-                seconds=(copied + left) / bandwidth, copied_mib=copied + left,
-                downtime_seconds=left / bandwidth, note=note)
+            return (copied + left) / bandwidth
         copied += left
         # No more can be written again than there is.
         written = min(memory_mib,
                       rate_mib * (1 - throttle) * left / bandwidth)
         if written >= _SWITCHED_FROM * left and number and settings.post_copy:
             # The guest runs on, on the other host, and waits for pages.
-            return MoveEstimate(
-                seconds=(copied + written) / bandwidth,
-                copied_mib=copied + written, note='by post-copy')
+            return (copied + written) / bandwidth
         if written > _THROTTLED_FROM * left and settings.auto_converge:
             throttle = min(_MOST_THROTTLE, throttle + (
                 _MORE_THROTTLE if throttle else _FIRST_THROTTLE))
-            note = f'slowed down by {throttle:.0%} meanwhile'
         elif written >= left and not settings.post_copy:
             break
         left = written
-    return MoveEstimate(
-        seconds=None, note=f'writes {rate_mib:,.0f} MiB/s, and '
-        f'{bandwidth:,.0f} MiB/s are copied, so its migration does not end')
+    return None
 
 
 def priced(plan: plan_model.RebalancePlan, settings: plan_request.CostSettings,
@@ -114,8 +84,8 @@ def priced(plan: plan_model.RebalancePlan, settings: plan_request.CostSettings,
     """
     rates = _dirty_rates(fleet) if fleet is not None else {}
     plan = dataclasses.replace(plan, moves=tuple(
-        dataclasses.replace(move, seconds=estimate(
-            move, settings, rates.get(move.guest)).seconds)
+        dataclasses.replace(move, seconds=seconds_of(
+            move, settings, rates.get(move.guest)))
         for move in plan.moves))
     needed = len(windows(plan, settings))
     if needed > 1:

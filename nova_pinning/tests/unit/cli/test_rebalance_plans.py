@@ -178,18 +178,6 @@ class TestDefragment(_PlanCase):
             capture_output=True, text=True)
         self.assertEqual((0, ''), (done.returncode, done.stderr))
 
-    def test_claims(self):
-        self._defragment('--for', '16', '--check-claims')
-        # One that does not agree.
-        from nova_pinning.bridge.offline import fleet_claim
-        with mock.patch.object(fleet_claim, 'claimed_fit',
-                               return_value=None):
-            done = self._run('defragment', _EXAMPLE, '--for', '16',
-                             '--check-claims')
-        self.assertEqual(1, done.status)
-        self.assertIn("warning: move 0 of guest", done.err)
-        self.assertIn("nova's claim", done.err)
-
     @ddt.data(
         (('--moves', '0'), '--moves'),
         (('--moves', '0%'), '--moves'),

@@ -42,58 +42,48 @@ def guest(metadata=None, flavor=''):
 class EstimateTestCase(base.BaseTestCase):
 
     def test_memory_once(self):
-        found = move_cost.estimate(move(), plan_request.CostSettings())
-        self.assertEqual(10.0 + 16.0, found.seconds)
-        self.assertEqual(16000, found.copied_mib)
-        self.assertEqual('', found.note)
+        self.assertEqual(10.0 + 16.0, move_cost.seconds_of(
+            move(), plan_request.CostSettings()))
 
     @ddt.data((True, 0.0), (False, 20 * 1.024))
     @ddt.unpack
     def test_disks(self, shared, more):
         settings = plan_request.CostSettings(shared_storage=shared)
-        found = move_cost.estimate(move(disk_gib=20), settings)
-        self.assertAlmostEqual(26.0 + more, found.seconds)
-        cold = move_cost.estimate(move(disk_gib=20, kind=COLD), settings)
-        self.assertAlmostEqual(70.0 + more, cold.seconds)
-        self.assertEqual(cold.seconds, cold.downtime_seconds)
+        self.assertAlmostEqual(26.0 + more, move_cost.seconds_of(
+            move(disk_gib=20), settings))
+        self.assertAlmostEqual(70.0 + more, move_cost.seconds_of(
+            move(disk_gib=20, kind=COLD), settings))
 
     @unit_base.settings(200)
     @hypothesis.given(
         strategies.integers(1000, 10**6), strategies.floats(1, 990))
     def test_geometric_series(self, memory_mib, rate_mib):
         """The sum of Clark et al., in closed form."""
-        found = move_cost.estimate(
+        found = move_cost.seconds_of(
             move(memory_mib=memory_mib), plan_request.CostSettings(**BARE),
             rate_mib)
         ratio = rate_mib / 1000
         rounds = max(1, math.ceil(
             math.log(500 / memory_mib) / math.log(ratio) - 1e-9))
         whole = memory_mib * (1 - ratio ** (rounds + 1)) / (1 - ratio)
-        self.assertAlmostEqual(whole / 1000, found.seconds, delta=1e-6 * whole)
-        self.assertLessEqual(found.downtime_seconds, 0.5)
+        self.assertAlmostEqual(whole / 1000, found, delta=1e-6 * whole)
 
     @ddt.data(1000, 5000)
     def test_does_not_end(self, rate_mib):
-        found = move_cost.estimate(
-            move(), plan_request.CostSettings(), rate_mib)
-        self.assertIsNone(found.seconds)
-        self.assertIn('does not end', found.note)
+        self.assertIsNone(move_cost.seconds_of(
+            move(), plan_request.CostSettings(), rate_mib))
 
     def test_post_copy(self):
         settings = plan_request.CostSettings(post_copy=True, **BARE)
-        found = move_cost.estimate(move(), settings, 5000)
-        self.assertEqual('by post-copy', found.note)
         # Two rounds of all memory, and what was written meanwhile.
-        self.assertAlmostEqual(48.0, found.seconds)
+        self.assertAlmostEqual(
+            48.0, move_cost.seconds_of(move(), settings, 5000))
         self.assertIsNone(settings.dirty_limit_mib)
 
     def test_auto_converge(self):
         settings = plan_request.CostSettings(auto_converge=True, **BARE)
-        found = move_cost.estimate(move(), settings, 1500)
-        self.assertIn('slowed down by ', found.note)
-        self.assertGreater(found.seconds, 16.0)
-        self.assertIsNotNone(move_cost.estimate(
-            move(), settings, 90000).seconds)
+        self.assertGreater(move_cost.seconds_of(move(), settings, 1500), 16.0)
+        self.assertIsNotNone(move_cost.seconds_of(move(), settings, 90000))
 
     @ddt.data(
         ({'pinning:dirty_rate': 'high'}, {}, 500.0),
