@@ -59,22 +59,11 @@ def plan_defragmentation(
         out of reach, the plan that comes closest, and ``stopped`` says so.
         ``is_optimal`` of a plan with ``until`` says that fewer moves will not
         do, or that it is out of reach
-    :raises errors.InputError: if there are no sizes, a weight is not above
-        0, a limit is below 1, or until is below 1
+    :raises errors.InputError: if there are no sizes
     """
-    plan_search.check_limits(limits)
     if not sizes:
         raise errors.InputError('there is no size to make room for',
                                 errors.Location('--for'))
-    for size in sizes:
-        if not size.weight > 0:
-            raise errors.InputError(
-                f'size {size.name} has weight {size.weight:g}',
-                errors.Location('--for'), 'give it one above 0')
-    if until is not None and until < 1:
-        raise errors.InputError(f'room for {until} guests',
-                                errors.Location('--until'),
-                                'give a number from 1 up')
     tell(0.0)
     if until is not None:
         # What the others gain is told, and not minded.

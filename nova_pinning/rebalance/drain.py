@@ -2,6 +2,7 @@
 """The moves that leave hosts without guests."""
 
 import collections
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import math
@@ -38,41 +39,32 @@ def plan_drain(
     :returns: all or nothing: if not all guests can leave, a plan without
         moves, of which ``stuck`` says what stands in the way and
         ``is_optimal`` whether it is proved that there is no way
-    :raises errors.InputError: if a host is not one of the fleet or given
-        twice, there is none, or a limit is below 1 or below what has to move
+    :raises errors.InputError: if a host is not one of the fleet, there is
+        none, or a limit is below what has to move
     """
-    plan_search.check_limits(limits)
-    _check_hosts(fleet, hosts)
+    if not hosts:
+        raise errors.InputError('there is no host to drain',
+                                errors.Location('--host'))
+    for name in set(hosts).difference(host.name for host in fleet.hosts):
+        raise errors.InputError(f'there is no host {name!r}',
+                                errors.Location('--host'))
     tell(0.0)
     search = plan_search.PlanSearch(
         fleet, (), limits, rules, settings, frozenset(hosts))
-    plan = _Drain(search, hosts, tell).plan()
+    plan = _Drain(search, dict.fromkeys(hosts), tell).plan()
     tell(1.0)
     return plan
 
 
-def _check_hosts(fleet: snapshot.Fleet, hosts: Sequence[str]) -> None:
-    where = errors.Location('--host')
-    if not hosts:
-        raise errors.InputError('there is no host to drain', where)
-    known = {host.name for host in fleet.hosts}
-    for name, times in collections.Counter(hosts).items():
-        if name not in known:
-            raise errors.InputError(f'there is no host {name!r}', where)
-        if times > 1:
-            raise errors.InputError(f'host {name!r} is given {times} times',
-                                    where)
-
-
 class _Drain:
 
-    def __init__(self, search: plan_search.PlanSearch, hosts: Sequence[str],
+    def __init__(self, search: plan_search.PlanSearch, hosts: Iterable[str],
                  tell: solver_settings.Tell) -> None:
         self._search = search
         self._hosts = tuple(hosts)
         self._tell = tell
         self._guests = [
-            guest for name in hosts
+            guest for name in self._hosts
             for guest in search.counted.occupancies[name].guests]
 
     def plan(self) -> plan_model.RebalancePlan:

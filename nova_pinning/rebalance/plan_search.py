@@ -9,7 +9,6 @@ import math
 import time
 
 from nova_pinning.admission import host_occupancy
-from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import counted_fleet
 from nova_pinning.rebalance import integer_program
@@ -28,21 +27,6 @@ from nova_pinning.rebalance import whole_program
 _NODES_FOR_BYTES = 200
 # Solutions of the program of a whole fleet that are put in order at most.
 _SOLUTIONS = 6
-
-
-def check_limits(limits: move_rules.MoveLimits) -> None:
-    """Look whether anything may be moved at all.
-
-    :raises errors.InputError: if not
-    """
-    if limits.moves is not None and limits.moves < 1:
-        raise errors.InputError(
-            f'a limit of {limits.moves} moves', errors.Location('--moves'),
-            'allow at least 1')
-    if limits.memory_mib is not None and limits.memory_mib < 1:
-        raise errors.InputError(
-            f'a limit of {limits.memory_mib} MiB to copy',
-            errors.Location('--memory'), 'allow at least 1 MiB')
 
 
 class PlanSearch:

@@ -7,6 +7,7 @@ import dataclasses
 import statistics
 
 from nova_pinning.admission import guest_request
+from nova_pinning.document import terms
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -24,7 +25,7 @@ class SlotSize:
 
     request: guest_request.GuestRequest
     name: str
-    weight: float = 1.0
+    weight: terms.Positive = 1.0
 
 
 def dedicated_slot(

@@ -180,8 +180,6 @@ class TestDrain(test_defragment._Case):
     @ddt.data(
         ((), {}, '--host: there is no host to drain'),
         (('host7',), {}, "--host: there is no host 'host7'"),
-        (('host0', 'host0'), {}, "--host: host 'host0' is given 2 times"),
-        (('host0',), {'moves': 0}, '--moves: a limit of 0 moves'),
         (('host0',), {'moves': 1},
          '--moves: 2 guests cannot leave with a limit of 1 move'),
         (('host0',), {'memory_mib': 2},
