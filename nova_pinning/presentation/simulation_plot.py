@@ -2,7 +2,6 @@
 """CPUs sold over time, drawn with matplotlib."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import simulation_report
@@ -15,8 +14,6 @@ _DASHES = ('-', '--', '-.', ':', (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)),
            (0, (7, 3)))
 _MARKS = 'osD^vPX*'
 _MARKS_A_LINE = 9
-# Between names of lines, of the height of a picture.
-_LEAST_GAP = 0.075
 
 
 def svg(results: Sequence[simulation_run.Result], names: Sequence[str]) -> str:
@@ -66,7 +63,8 @@ def svg(results: Sequence[simulation_run.Result], names: Sequence[str]) -> str:
         for axes in (sold, stranded):
             axes.grid(axis='y', linewidth=0.4, alpha=0.6)
             axes.set_ylim(0, min(100, axes.get_ylim()[1]))
-            _name_lines(axes)
+        if sold.get_lines():
+            sold.legend()
         figure.suptitle('Dedicated CPUs that each configuration of the '
                         'scheduler sells, and strands', x=0.01, ha='left')
         sold.set_title(
@@ -74,20 +72,3 @@ def svg(results: Sequence[simulation_run.Result], names: Sequence[str]) -> str:
             f'Means over {seeds} seeds, with 95% confidence intervals',
             fontsize=10, loc='left')
         return chart_svg.render(figure)
-
-
-def _name_lines(axes: Any) -> None:
-    """Write the name of each line of a matplotlib.axes.Axes at its end."""
-    low, high = axes.get_ylim()
-    gap = (high - low) * _LEAST_GAP
-    lines = sorted(axes.get_lines(), key=lambda line: line.get_ydata()[-1])
-    place = low - gap
-    for above, line in zip(reversed(range(len(lines))), lines):
-        end = line.get_xdata()[-1], line.get_ydata()[-1]
-        place = max(place + gap, min(end[1], high - gap * above))
-        axes.annotate(
-            line.get_label(), end, (1.02, place), va='center',
-            textcoords=axes.get_yaxis_transform(), color=line.get_color(),
-            annotation_clip=False,
-            arrowprops={'arrowstyle': '-', 'color': line.get_color(),
-                        'linewidth': 0.6, 'shrinkA': 0, 'shrinkB': 3})

@@ -33,13 +33,11 @@ class ComparedFigure(NamedTuple):
 
     :param key: in documents
     :param title: for people, of one column
-    :param is_share: whether people read it as a percentage
     """
 
     key: str
     title: str
     of: statistic.Figure
-    is_share: bool = True
 
 
 FIGURES = (
@@ -50,11 +48,7 @@ FIGURES = (
     ComparedFigure('sold', 'Mean sold', statistic.sold_share),
     ComparedFigure('accepted', 'Accepted', lambda result: result.acceptance),
     ComparedFigure('stranded', 'Stranded', statistic.stranded_share),
-    ComparedFigure('in_fewest_l3', 'Few L3', statistic.l3_share),
-    ComparedFigure('decision_micros',
-                   'µs',
-                   lambda result: result.decision_micros or None,
-                   is_share=False))
+    ComparedFigure('in_fewest_l3', 'Few L3', statistic.l3_share))
 
 
 def figures(results: Sequence[simulation_run.Result], names: Sequence[str],
@@ -268,19 +262,16 @@ def _figures(results: Sequence[simulation_run.Result], names: Sequence[str],
     found = figures(results, names)
     printing.heading('Configurations', console)
     titles = [figure.title for figure in found]
-    rows = [[name, *(_value(figure, of_it[name])
-                     for figure, of_it in found.items())]
-            for name in names]
-    typed_table.show(['Configuration', *map(typed_table.count, titles)], rows,
-                     console)
+    header = ['Configuration', *map(typed_table.count, titles)]
+    typed_table.show(header, [
+        [name, *(_points(of_it[name].value, '.1f', '%')
+                 for of_it in found.values())] for name in names], console)
     if len(names) > 1:
-        changes = [figure for figure in found if figure.is_share]
-        titles = [figure.title for figure in changes]
         printing.heading(f'Change against {names[0]}, in points', console)
-        typed_table.show(
-            ['Configuration', *map(typed_table.count, titles)],
-            [[name, *(_change(found[figure][name]) for figure in changes)]
-             for name in names[1:]], console)
+        typed_table.show(header, [
+            [name, *(_points(of_it[name].change, '+.1f')
+                     for of_it in found.values())]
+            for name in names[1:]], console)
     console.print()
     printing.say(' '.join(_legend(
         {figure.key for figure in found}, study)), console)
@@ -310,7 +301,6 @@ def _legend(keys: Collection[str], study: compare.Study) -> Iterator[str]:
         ('stranded', 'free CPUs that an average guest could not use '
                      '(stranded)'),
         ('in_fewest_l3', 'guests in the fewest L3 domains possible'),
-        ('decision_micros', 'median time of a decision in microseconds (µs)'),
     ) if key in keys]
     if columns:
         text = '; '.join(columns)
@@ -323,25 +313,13 @@ def _legend(keys: Collection[str], study: compare.Study) -> Iterator[str]:
         yield 'After ±: half the 95% confidence interval of the mean.'
 
 
-def _value(figure: ComparedFigure,
-           compared: statistic.Compared) -> str:
-    if compared.value is None:
+def _points(estimate: statistic.SeedEstimate | None, form: str,
+            unit: str = '') -> str:
+    if estimate is None:
         return '-'
-    return _estimate(compared.value, 100 if figure.is_share else 1,
-                     '%' if figure.is_share else '', '')
-
-
-def _change(compared: statistic.Compared) -> str:
-    return '-' if compared.change is None else _estimate(
-        compared.change, 100, '', '+')
-
-
-def _estimate(estimate: statistic.SeedEstimate, factor: float, unit: str,
-              sign: str) -> str:
-    digits = '.1f' if factor == 100 else '.0f'
-    text = f'{estimate.mean * factor:{sign}{digits}}{unit}'
+    text = f'{estimate.mean * 100:{form}}{unit}'
     if estimate.error is not None:
-        text += f' ±{estimate.error * factor:{digits}}'
+        text += f' ±{estimate.error * 100:.1f}'
     return text
 
 

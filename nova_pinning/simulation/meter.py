@@ -107,8 +107,6 @@ class RunResult:
     :param moves: None if none were to be made
     :param doubts: what is not known of hosts that took no guest for that
         reason: how many hosts, and an example
-    :param decision_micros: median time of a decision; it is of this machine
-        and moment, and no part of what is compared
     """
 
     configuration: str
@@ -129,8 +127,6 @@ class RunResult:
     impossible: tuple[ImpossibleKind, ...] = ()
     moves: MoveCounts | None = None
     doubts: tuple[gaps.Counted, ...] = ()
-    decision_micros: float = dataclasses.field(default=0.0, compare=False)
-    decision_micros_99: float = dataclasses.field(default=0.0, compare=False)
 
     @property
     def acceptance(self) -> float:
@@ -180,19 +176,17 @@ class RunMeter:
         self._seen = numpy.full(len(ledger.hosts), -1, dtype=numpy.int64)
         self._kinds: dict[tuple[int, str], list[int]] = {}
         self._hash = hashlib.sha256()
-        self._micros: list[float] = []
         self._impossible: collections.Counter[
             tuple[int, str]] = collections.Counter()
 
     def arrived(
         self, time_seconds: float, request: guest_request.GuestRequest,
         host: int | None, is_l3_possible: bool | None = None,
-        is_l3_met: bool | None = None, micros: float | None = None,
+        is_l3_met: bool | None = None,
     ) -> None:
         """Count an arrival.
 
         :param host: None if it was refused
-        :param micros: that the decision took
         """
         found = self.found
         found.arrivals += 1
@@ -205,8 +199,6 @@ class RunMeter:
         counts[1] += is_refused
         if request.topology is not None and request.topology.is_pinned:
             self._sizes.update(mix.sizes(request.topology))
-        if micros is not None:
-            self._micros.append(micros)
         if is_l3_possible is not None:
             found.l3_possible = (found.l3_possible or 0) + is_l3_possible
             found.l3_met = (found.l3_met or 0) + (
@@ -282,7 +274,7 @@ class RunMeter:
 
     def result(self, doubts: tuple[gaps.Counted, ...]) -> RunResult:
         """What was found; to be asked for at the end of the run."""
-        found, micros = self.found, sorted(self._micros)
+        found = self.found
         found.kinds = tuple([
             KindResult(name, vcpus, *counts)
             for (vcpus, name), counts in sorted(self._kinds.items())])
@@ -293,9 +285,6 @@ class RunMeter:
         found.final_vcpus = self._ledger.sold_vcpus[_DEDICATED]
         found.digest = self._hash.hexdigest()[:32]
         found.doubts = doubts
-        if micros:
-            found.decision_micros = micros[len(micros) // 2]
-            found.decision_micros_99 = micros[len(micros) * 99 // 100]
         return found
 
 

@@ -69,8 +69,7 @@ def run(
 ) -> Result:
     """Run a simulation to its end.
 
-    The same arguments give the same result anywhere, but for the times that
-    decisions take.
+    The same arguments give the same result anywhere.
 
     :param arrivals: in the order of their times
     :param seed: the order in which nova meets the hosts is drawn by it, which
@@ -191,9 +190,7 @@ class _Simulation:
     def _arrive(self, arrival: arrival_process.Arrival) -> None:
         # A guest of the fleet may have the same name, but no line break.
         uuid = f'\n{arrival.id}'
-        begun = time.perf_counter()
         decision = self.scheduler.place(uuid, arrival.request)
-        micros = (time.perf_counter() - begun) * 1e6
         self._events += 1
         if decision.host is not None and arrival.lifetime_seconds is not None:
             self._leaves(arrival.time_seconds + arrival.lifetime_seconds, uuid)
@@ -202,4 +199,4 @@ class _Simulation:
                                       decision.host is not None)
         self._meter.arrived(
             arrival.time_seconds, arrival.request, decision.host,
-            decision.is_l3_possible, decision.is_l3_met, micros)
+            decision.is_l3_possible, decision.is_l3_met)
