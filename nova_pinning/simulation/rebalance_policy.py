@@ -10,18 +10,15 @@
   if left out); without it, the size of which most was asked for lately.
 """
 
-from collections.abc import Mapping
+import contextlib
 import dataclasses
-from typing import NoReturn
 
 from nova_pinning import errors
 from nova_pinning.simulation import spec
 
 _WHERE = errors.Location('--rebalance')
 _EXAMPLE = 'write it like every=6h moves=1%'
-_KEYS = ('every', 'moves', 'from', 'for')
 _MOST_MOVES = 100_000
-_MOST_VCPUS = 100_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,47 +51,32 @@ def parse(text: str) -> RebalancePolicy:
     """
     :raises errors.InputError: saying what is wrong
     """
-    given = spec.items(text, _KEYS, _WHERE, _EXAMPLE)
+    given = spec.items(text, _ITEMS, _WHERE, _EXAMPLE)
     for key in ('every', 'moves'):
-        if key not in given:
-            _refuse(f'{key} is missing')
-    moves, share = _moves(given['moves'])
-    return RebalancePolicy(
-        every_hours=_hours('every', given), moves=moves, moves_share=share,
-        from_hours=_hours('from', given) if 'from' in given else 0.0,
-        sizes=_sizes(given['for']) if 'for' in given else ())
-
-
-def _refuse(message: str) -> NoReturn:
-    raise errors.InputError(message, _WHERE, _EXAMPLE)
-
-
-def _hours(key: str, given: Mapping[str, str]) -> float:
-    try:
-        return spec.hours(given[key])
-    except ValueError as error:
-        _refuse(f'{key} {error}')
+        if _ITEMS[key][0] not in given:
+            raise errors.InputError(f'{key} is missing', _WHERE, _EXAMPLE)
+    moves, share = given.pop('moves')
+    return RebalancePolicy(moves=moves, moves_share=share, **given)
 
 
 def _moves(text: str) -> tuple[int | None, float | None]:
-    if text.endswith('%'):
+    with contextlib.suppress(ValueError):
+        if not text.endswith('%'):
+            return spec.whole(text, _MOST_MOVES), None
         share = spec.positive(text[:-1])
-        if share is not None and share <= 100:
+        if share <= 100:
             return None, share / 100
-    elif (number := spec.whole(text, _MOST_MOVES)) is not None:
-        return number, None
-    _refuse(f'moves {text!r} is neither a number from 1 to {_MOST_MOVES:,} '
-            'nor a share above 0%')
+    raise ValueError(f'{text!r} is neither a number from 1 to {_MOST_MOVES:,} '
+                     'nor a share above 0%')
 
 
 def _sizes(text: str) -> tuple[tuple[int, float], ...]:
-    sizes: dict[int, float] = {}
-    for item, what, weight in spec.shares(text):
-        vcpus = spec.whole(what, _MOST_VCPUS)
-        if vcpus is None or weight is None:
-            _refuse(f'for: {item!r} is not a number of vCPUs, or one with its '
-                    'weight')
-        if vcpus in sizes:
-            _refuse(f'for: {what} appears twice')
-        sizes[vcpus] = weight
-    return tuple(sizes.items())
+    return tuple(
+        (int(share.what), share.weight) for share in spec.shares(
+            text, lambda what: False,
+            'a number of vCPUs, or one with its weight'))
+
+
+_ITEMS: spec.Items = {
+    'every': ('every_hours', spec.hours), 'moves': ('moves', _moves),
+    'from': ('from_hours', spec.hours), 'for': ('sizes', _sizes)}

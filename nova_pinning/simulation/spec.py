@@ -17,12 +17,14 @@
 * ``count=10000``: arrivals.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import functools
 import math
 import re
+from typing import Any
 from typing import NamedTuple
 from typing import NoReturn
 
@@ -32,9 +34,10 @@ from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
 
+#: What a key sets, and what makes its value of a text: raises ValueError.
+Items = Mapping[str, tuple[str, Callable[[str], Any]]]
+
 _WHERE = errors.Location('--arrivals')
-_KEYS = ('mix', 'memory', 'cells', 'class', 'lifetime', 'distribution',
-         'sigma', 'rate', 'load', 'count')
 _UNITS = {'s': 1 / 3600, 'm': 1 / 60, 'h': 1.0, 'd': 24.0}
 _NUMBER = r'[0-9]+(?:\.[0-9]+)?'
 _MOST_ARRIVALS = 100_000_000
@@ -61,15 +64,15 @@ class ArrivalSpec:
     """
 
     mix: tuple[Share, ...]
-    memory_mib: int
-    cells: int
-    guest_class: hostclass.HostClass
-    lifetime_hours: float | None
-    distribution: str
-    sigma: float
-    rate_per_hour: float | None
-    load: tuple[float, float] | None
-    count: int
+    memory_mib: int = 4096
+    cells: int = 1
+    guest_class: hostclass.HostClass = hostclass.HostClass.DEDICATED
+    lifetime_hours: float | None = 24.0
+    distribution: str = arrival_process.EXPONENTIAL
+    sigma: float = 1.0
+    rate_per_hour: float | None = None
+    load: tuple[float, float] | None = None
+    count: int = 10_000
 
     @property
     def flavors(self) -> Mapping[str, errors.Location]:
@@ -127,75 +130,85 @@ def parse(text: str) -> ArrivalSpec:
     """
     :raises errors.InputError: saying what is wrong
     """
-    given = items(text, _KEYS, _WHERE,
+    given = items(text, _ITEMS, _WHERE,
                   'write it like mix=8:70,16:30 rate=100 lifetime=24h')
     if 'mix' not in given:
         _refuse('mix is missing', 'write it like mix=8:70,16:30')
-    if ('rate' in given) == ('load' in given):
+    spec = ArrivalSpec(**given)
+    if (spec.rate_per_hour is None) == (spec.load is None):
         _refuse('either rate or load has to be given')
-    lifetime = given.get('lifetime', '24h')
-    distribution = given.get('distribution', arrival_process.EXPONENTIAL)
-    known = (arrival_process.EXPONENTIAL, arrival_process.LOG_NORMAL)
-    if distribution not in known:
-        _refuse(f'distribution {distribution!r} is not one of '
-                f'{", ".join(known)}')
-    spec = ArrivalSpec(
-        mix=_mix(given['mix']),
-        memory_mib=_whole(given, 'memory', 4096, 10 ** 8),
-        cells=_whole(given, 'cells', 1, 64),
-        guest_class=host_class(given.get('class', ''), _WHERE),
-        lifetime_hours=None if lifetime == arrival_process.FOREVER
-        else _lifetime(lifetime),
-        distribution=distribution, sigma=_positive(given, 'sigma') or 1.0,
-        rate_per_hour=_positive(given, 'rate'),
-        load=_load(given['load']) if 'load' in given else None,
-        count=_whole(given, 'count', 10_000, _MOST_ARRIVALS))
     if spec.load is not None and spec.lifetime_hours is None:
         _refuse('the load of guests that stay forever has no bounds',
                 'give a rate, or a lifetime')
     return spec
 
 
-def items(text: str, keys: Collection[str], where: errors.Location,
-          example: str) -> dict[str, str]:
+def items(text: str, known: Items, where: errors.Location,
+          example: str) -> dict[str, Any]:
     """``key=value`` items, separated by blanks.
 
-    :raises errors.InputError: for a key that is not one of these, or comes
-        twice
+    :returns: the values that are set, by what they set
+    :raises errors.InputError: for a key that is not known, or comes twice,
+        and for a value that is none
     """
-    found: dict[str, str] = {}
+    found: dict[str, Any] = {}
     for item in text.split():
         key, equals, value = item.partition('=')
-        if not equals or key not in keys:
+        if not equals or key not in known:
             raise errors.InputError(
-                f'{item!r} is not one of {", ".join(keys)} with a value',
+                f'{item!r} is not one of {", ".join(known)} with a value',
                 where, example)
-        if key in found:
+        name, convert = known[key]
+        if name in found:
             raise errors.InputError(f'{key} is given twice', where)
-        found[key] = value
+        try:
+            found[name] = convert(value)
+        except ValueError as error:
+            raise errors.InputError(f'{key} {error}', where, example) from None
     return found
 
 
-def shares(text: str) -> Iterator[tuple[str, str, float | None]]:
-    """``what:weight`` items, separated by commas: each, what, its weight.
+def shares(text: str, is_name: Callable[[str], bool],
+           meaning: str) -> Iterator[Share]:
+    """``what:weight`` items, separated by commas; the weight may be left out.
 
-    The weight is 1 if left out, and None if it is none.
+    :param is_name: whether something is what is asked for, if it is no number
+    :param meaning: what it is to be
+    :raises ValueError: for one that is none, or comes twice
     """
+    seen = set()
     for item in text.split(','):
         what, colon, weight = item.rpartition(':')
-        yield (item, what, positive(weight)) if colon else (item, item, 1.0)
+        what = what if colon else item
+        if not (whole(what, _MOST_VCPUS) if what.isdecimal()
+                else is_name(what)):
+            raise ValueError(f'{item!r} is not {meaning}')
+        if what in seen:
+            raise ValueError(f'{what} appears twice')
+        seen.add(what)
+        yield Share(what, positive(weight) if colon else 1.0)
 
 
-def positive(text: str) -> float | None:
-    """A number above 0, None if it is none."""
+def positive(text: str) -> float:
+    """A number above 0.
+
+    :raises ValueError: if it is none
+    """
     is_number = re.fullmatch(_NUMBER, text, re.ASCII)
-    return float(text) if is_number and 0 < float(text) < 1e12 else None
+    if not is_number or not 0 < float(text) < 1e12:
+        raise ValueError(f'{text!r} is not a number above 0')
+    return float(text)
 
 
-def whole(text: str, most: int) -> int | None:
-    """A whole number from 1 up, None if it is none, or more than the most."""
+def whole(text: str, most: int) -> int:
+    """A whole number from 1 up.
+
+    :raises ValueError: if it is none, or more than the most
+    """
     is_number = re.fullmatch('[0-9]{1,14}', text, re.ASCII)
-    return int(text) if is_number and 1 <= int(text) <= most else None
+    if not is_number or not 1 <= int(text) <= most:
+        raise ValueError(f'{text!r} is not a whole number from 1 to {most:,}')
+    return int(text)
 
 
 def hours(text: str) -> float:
@@ -203,23 +216,23 @@ def hours(text: str) -> float:
 
     :raises ValueError: if it is none
     """
-    number = positive(text[:-1])
-    if text[-1:] not in _UNITS or number is None:
-        raise ValueError(f'{text!r} is not a duration such as 90s, 24h or 7d')
-    return number * _UNITS[text[-1]]
+    try:
+        return positive(text[:-1]) * _UNITS[text[-1:]]
+    except (ValueError, LookupError):
+        raise ValueError(f'{text!r} is not a duration such as 90s, 24h or '
+                         '7d') from None
 
 
-def host_class(text: str, where: errors.Location) -> hostclass.HostClass:
+def host_class(text: str) -> hostclass.HostClass:
     """A class by its name, '' for dedicated.
 
-    :raises errors.InputError: if there is none of that name
+    :raises ValueError: if there is none of that name
     """
     try:
         return hostclass.HostClass(text or 'dedicated')
     except ValueError:
-        raise errors.InputError(
-            f'class {text!r} is neither dedicated nor shared', where,
-        ) from None
+        raise ValueError(
+            f'{text!r} is neither dedicated nor shared') from None
 
 
 def _refuse(message: str, advice: str = '') -> NoReturn:
@@ -227,46 +240,40 @@ def _refuse(message: str, advice: str = '') -> NoReturn:
 
 
 def _mix(text: str) -> tuple[Share, ...]:
-    found: dict[str, Share] = {}
-    for item, what, weight in shares(text):
-        if not what or weight is None:
-            _refuse(f'mix: {item!r} is not a size or flavor with its weight',
-                    'write it like mix=8:70,16:30')
-        if what.isdecimal() and whole(what, _MOST_VCPUS) is None:
-            _refuse(f'mix: {what} is not a number of vCPUs')
-        if what in found:
-            _refuse(f'mix: {what} appears twice')
-        found[what] = Share(what, weight)
-    return tuple(found.values())
+    return tuple(shares(text, bool, 'a size or flavor with its weight'))
 
 
-def _lifetime(text: str) -> float:
-    try:
-        return hours(text)
-    except ValueError as error:
-        _refuse(f'lifetime {error}, nor forever')
+def _lifetime(text: str) -> float | None:
+    return None if text == arrival_process.FOREVER else hours(text)
+
+
+def _distribution(text: str) -> str:
+    known = arrival_process.EXPONENTIAL, arrival_process.LOG_NORMAL
+    if text not in known:
+        raise ValueError(f'{text!r} is not one of {", ".join(known)}')
+    return text
 
 
 def _load(text: str) -> tuple[float, float]:
-    bounds = [positive(bound) or math.inf for bound in text.split('-')]
-    if len(bounds) > 2 or max(bounds) > 1000:
-        _refuse(f'load {text!r} is not a share of the CPUs',
-                'write it like 0.9, or 0.5-1.2 for one that rises')
-    return bounds[0], bounds[-1]
+    try:
+        first, *last = map(positive, text.split('-'))
+    except ValueError:
+        first, last = math.inf, []
+    if len(last) > 1 or max([first, *last]) > 1000:
+        raise ValueError(f'{text!r} is not a share of the CPUs, such as 0.9, '
+                         'or 0.5-1.2 for one that rises')
+    return first, last[0] if last else first
 
 
-def _whole(given: Mapping[str, str], key: str, usual: int, most: int) -> int:
-    number = whole(given.get(key, str(usual)), most)
-    if number is None:
-        _refuse(f'{key} {given[key]!r} is not a whole number from 1 to '
-                f'{most:,}')
-    return number
-
-
-def _positive(given: Mapping[str, str], key: str) -> float | None:
-    if key not in given:
-        return None
-    number = positive(given[key])
-    if number is None:
-        _refuse(f'{key} {given[key]!r} is not a number above 0')
-    return number
+_ITEMS: Items = {
+    'mix': ('mix', _mix),
+    'memory': ('memory_mib', functools.partial(whole, most=10 ** 8)),
+    'cells': ('cells', functools.partial(whole, most=64)),
+    'class': ('guest_class', host_class),
+    'lifetime': ('lifetime_hours', _lifetime),
+    'distribution': ('distribution', _distribution),
+    'sigma': ('sigma', positive),
+    'rate': ('rate_per_hour', positive),
+    'load': ('load', _load),
+    'count': ('count', functools.partial(whole, most=_MOST_ARRIVALS)),
+}

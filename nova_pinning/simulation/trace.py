@@ -14,13 +14,16 @@ The first line names the columns, which stand in any order:
 * ``lifetime``: seconds; empty, or without the column, for a guest that stays.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import csv
 import dataclasses
+import functools
 import hashlib
 import math
+from typing import Any
 from typing import NamedTuple
 
 from nova_pinning.admission import guest_request
@@ -31,8 +34,6 @@ from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
 from nova_pinning.simulation import spec
 
-_COLUMNS = ('time', 'id', 'flavor', 'vcpus', 'memory', 'class', 'cells',
-            'pages', 'lifetime')
 _MAX_SECONDS = 1e12
 _MAX_VCPUS = 100_000
 _MAX_MEMORY_MIB = 10 ** 10
@@ -207,68 +208,59 @@ def _header(cells: Sequence[str], where: errors.Location) -> list[str]:
 
 
 def _row(cells: Mapping[str, str], where: errors.Location) -> TraceRow:
-    flavor = cells.get('flavor', '')
-    vcpus = memory_mib = 0
-    count = 1
-    if cells.get('cells'):
-        count = _whole(cells['cells'], 'cells', _MAX_CELLS, where)
-    page_size_kib = _pages(cells.get('pages', ''), where)
-    if flavor:
+    values = {}
+    for name, text in cells.items():
+        try:
+            values[name] = _COLUMNS[name](text) if text else None
+        except ValueError as error:
+            raise errors.InputError(f'{name} {error}', where) from None
+    flavor = values.get('flavor') or ''
+    for name in ('time', 'id', *(() if flavor else ('vcpus', 'memory'))):
+        if values[name] is None:
+            raise errors.InputError(f'{name} is empty', where)
+    count = values.get('cells') or 1
+    guest_class = spec.host_class(cells.get('class', ''))
+    size = (0, 0, guest_class)
+    if not flavor:
+        size = values['vcpus'], values['memory'], guest_class, count, (
+            values.get('pages'))
         for name in ('vcpus', 'memory'):
-            # They say nothing new, but have to be sound.
-            if cells.get(name):
-                _whole(cells[name], name, _MAX_MEMORY_MIB, where)
-    else:
-        vcpus = _whole(cells.get('vcpus', ''), 'vcpus', _MAX_VCPUS, where)
-        memory_mib = _whole(cells.get('memory', ''), 'memory',
-                            _MAX_MEMORY_MIB, where)
-        for name, amount in (('vcpus', vcpus), ('memory', memory_mib)):
-            if amount % count:
+            if values[name] % count:
                 raise errors.InputError(
-                    f'cells {count}: {name} {amount} cannot be spread evenly '
-                    'over so many', where)
-    if not cells['id']:
-        raise errors.InputError('id is empty', where)
-    lifetime = cells.get('lifetime', '')
-    return TraceRow(
-        where.line, _seconds(cells['time'], 'time', where), cells['id'],
-        _seconds(lifetime, 'lifetime', where) if lifetime else None,
-        flavor, vcpus, memory_mib, spec.host_class(
-            cells.get('class', ''), where),
-        *((1, None) if flavor else (count, page_size_kib)))
+                    f'cells {count}: {name} {values[name]} cannot be spread '
+                    'evenly over so many', where)
+    return TraceRow(where.line, values['time'], values['id'],
+                    values.get('lifetime'), flavor, *size)
 
 
-def _pages(text: str, where: errors.Location) -> int | None:
-    if not text:
-        return None
+def _pages(text: str) -> int:
     word = guests.PAGE_WORDS.get(text.lower())
     if word is not None:
         return word
     try:
-        size_kib = quantities.page_size_kib(text, where)
+        size_kib = quantities.page_size_kib(text, errors.Location(''))
     except errors.InputError as error:
-        raise errors.InputError(
-            f'pages {error.message}', where,
-            'write it like 2MiB, 1GiB, small, large or any') from None
+        raise ValueError(f'{error.message}: write it like 2MiB, 1GiB, small, '
+                         'large or any') from None
     if not size_kib:
-        raise errors.InputError('pages 0: a page of no size is none', where)
+        raise ValueError('0: a page of no size is none')
     return size_kib
 
 
-def _seconds(text: str, name: str, where: errors.Location) -> float:
+def _seconds(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds <= _MAX_SECONDS:
-        raise errors.InputError(
-            f'{name} {text!r} is not a number of seconds, 0 or more', where)
+        raise ValueError(f'{text!r} is not a number of seconds, 0 or more')
     return seconds
 
 
-def _whole(text: str, name: str, most: int, where: errors.Location) -> int:
-    number = spec.whole(text, most)
-    if number is None:
-        raise errors.InputError(
-            f'{name} {text!r} is not a whole number from 1 to {most:,}', where)
-    return number
+_COLUMNS: Mapping[str, Callable[[str], Any]] = {
+    'time': _seconds, 'id': str, 'flavor': str,
+    'vcpus': functools.partial(spec.whole, most=_MAX_VCPUS),
+    'memory': functools.partial(spec.whole, most=_MAX_MEMORY_MIB),
+    'class': spec.host_class,
+    'cells': functools.partial(spec.whole, most=_MAX_CELLS),
+    'pages': _pages, 'lifetime': _seconds}

@@ -276,11 +276,11 @@ class TestPolicy(testtools.TestCase):
         ('every=6h moves=1.5', "moves '1.5' is neither"),
         ('every=6h moves=3 moves=4', 'moves is given twice'),
         ('every=6h moves=3 until=4', "'until=4' is not one of"),
-        ('every=6h moves=3 for=', "for: '' is not"),
-        ('every=6h moves=3 for=0', "for: '0' is not"),
-        ('every=6h moves=3 for=8:0', "for: '8:0' is not"),
-        ('every=6h moves=3 for=8:', "for: '8:' is not"),
-        ('every=6h moves=3 for=8,8:2', 'for: 8 appears twice'),
+        ('every=6h moves=3 for=', "for '' is not"),
+        ('every=6h moves=3 for=0', "for '0' is not"),
+        ('every=6h moves=3 for=8:0', "for '0' is not"),
+        ('every=6h moves=3 for=8:', "for '' is not"),
+        ('every=6h moves=3 for=8,8:2', 'for 8 appears twice'),
     )
     @ddt.unpack
     def test_bad(self, text, message):

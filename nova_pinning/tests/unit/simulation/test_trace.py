@@ -122,7 +122,7 @@ class TestBadTraces(_Base):
         ('0,a,-4,1', 2, "vcpus '-4' is not a whole number"),
         ('0,a,0,1', 2, "vcpus '0'"),
         ('0,a,1.5,1', 2, "vcpus '1.5'"),
-        ('0,a,1,', 2, "memory ''"),
+        ('0,a,1,', 2, 'memory is empty'),
         ('0,a,1', 2, 'has 3 columns, the first line has 4'),
         ('0,,1,1', 2, 'id is empty'),
         ('0,"a,1,1', 2, 'is not CSV'),
