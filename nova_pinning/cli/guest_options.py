@@ -181,6 +181,36 @@ def guest_requests(
     return tuple(requests)
 
 
+def requests_by_name(
+    parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
+    named: Mapping[str, errors.Location],
+) -> dict[str, guest_request.GuestRequest]:
+    """Guests of the flavors that are named, as nova would place them.
+
+    Loads nova, if there are any.
+
+    :param named: with where each is used
+    :raises errors.InputError: for one that there is not
+    """
+    image = common_options.image_properties(parsed_args)
+    aliases = pci_aliases(parsed_args, fleet)
+    source = fleet.where.source or 'the snapshot'
+    flavors = {}
+    for name, where in named.items():
+        try:
+            flavors[name] = select.named_flavor(name, fleet.flavors, source)
+        except errors.InputError as error:
+            raise errors.InputError(error.message, where,
+                                    error.advice) from None
+    if not flavors:
+        return {}
+    standalone.prepare()
+    from nova_pinning.bridge.offline import flavor_request
+    with flavor_request.batch(fleet.rules.pci_in_placement):
+        return {name: guest_request_for(flavor, image, aliases)
+                for name, flavor in flavors.items()}
+
+
 def guest_request_for(
     flavor: flavor_model.Flavor, image_properties: Mapping[str, str],
     aliases: Mapping[str, snapshot.PciAlias],

@@ -7,11 +7,9 @@ import argparse
 import dataclasses
 import re
 
-from nova_pinning.bridge.offline import standalone
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
-from nova_pinning.cli import select
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
@@ -292,24 +290,8 @@ def sizes(parsed_args: argparse.Namespace,
             found.append(slot_size.dedicated_slot(
                 int(name), weight=weight, guests=fleet.guests))
         else:
-            found.append(_flavor_slot(parsed_args, fleet, name, weight))
+            request = guest_options.requests_by_name(
+                parsed_args, fleet, {name: where})[name]
+            found.append(slot_size.SlotSize(
+                request=request, name=request.name, weight=weight))
     return found
-
-
-def _flavor_slot(parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
-                 name: str, weight: float) -> slot_size.SlotSize:
-    try:
-        flavor = select.named_flavor(
-            name, fleet.flavors, fleet.where.source or 'the snapshot')
-    except errors.InputError as error:
-        raise errors.InputError(
-            error.message, errors.Location(_FOR),
-            error.advice) from None
-    standalone.prepare()
-    from nova_pinning.bridge.offline import flavor_request
-    with flavor_request.batch(fleet.rules.pci_in_placement):
-        return slot_size.SlotSize(
-            request=guest_options.guest_request_for(
-                flavor, common_options.image_properties(parsed_args),
-                guest_options.pci_aliases(parsed_args, fleet)),
-            name=flavor.name, weight=weight)

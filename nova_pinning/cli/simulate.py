@@ -2,7 +2,6 @@
 """nova-pinning simulate: arrivals and departures, as nova would place them."""
 
 import argparse
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import json
@@ -10,18 +9,14 @@ import os
 import sys
 
 from nova_pinning.admission import gaps
-from nova_pinning.admission import guest_request
 from nova_pinning.admission import outcome
-from nova_pinning.bridge.offline import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import enabled_filters
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
-from nova_pinning.cli import select
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
-from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import simulation_plot
 from nova_pinning.presentation import simulation_report
@@ -229,7 +224,8 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
         for configuration in chosen]
     return compare.Study(
         fleet=fleet, source=arrivals.source(
-            _flavors(parsed_args, fleet, arrivals.flavors),
+            guest_options.requests_by_name(
+                parsed_args, fleet, arrivals.flavors),
             sum(len(host.dedicated_cpus) for host in fleet.hosts)),
         configurations=tuple(chosen),
         seeds=tuple(range(1, parsed_args.seeds + 1)),
@@ -241,33 +237,3 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
             looks_at_l3=parsed_args.fast,
             assumes=common_options.assumed(parsed_args)),
         is_fast=parsed_args.fast)
-
-
-def _flavors(
-    parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
-    named: Mapping[str, errors.Location],
-) -> dict[str, guest_request.GuestRequest]:
-    """Guests of flavors, by name, as nova would place them.
-
-    Loads nova, if there are any.
-
-    :param named: with where each is used
-    :raises errors.InputError: for one that there is not
-    """
-    image = common_options.image_properties(parsed_args)
-    aliases = guest_options.pci_aliases(parsed_args, fleet)
-    source = fleet.where.source or 'the snapshot'
-    flavors = {}
-    for name, where in named.items():
-        try:
-            flavors[name] = select.named_flavor(name, fleet.flavors, source)
-        except errors.InputError as error:
-            raise errors.InputError(error.message, where,
-                                    error.advice) from None
-    if not flavors:
-        return {}
-    standalone.prepare()
-    from nova_pinning.bridge.offline import flavor_request
-    with flavor_request.batch(fleet.rules.pci_in_placement):
-        return {name: guest_options.guest_request_for(flavor, image, aliases)
-                for name, flavor in flavors.items()}
