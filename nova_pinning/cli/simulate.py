@@ -21,8 +21,8 @@ from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import simulation_plot
 from nova_pinning.presentation import simulation_report
 from nova_pinning.simulation import compare
-from nova_pinning.simulation import configuration_file
 from nova_pinning.simulation import rebalance_policy
+from nova_pinning.simulation import settings
 from nova_pinning.simulation import simulation_run
 from nova_pinning.simulation import spec
 from nova_pinning.simulation import trace
@@ -193,7 +193,7 @@ def _cpus() -> int:
 
 def _study(parsed_args: argparse.Namespace) -> compare.Study:
     """What is asked for on the command line."""
-    chosen = [configuration_file.load(name)
+    chosen = [settings.load(name)
               for name in parsed_args.configuration or ['pinning']]
     names = [configuration.name for configuration in chosen]
     for name in names:

@@ -265,11 +265,11 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
         parsed_args: argparse.Namespace,
     ) -> plan_model.RebalancePlan:
         # Only here, for the solver takes a while to import.
-        from nova_pinning.rebalance import replanning
+        from nova_pinning.rebalance import planning
         plan, still_left = execution.plan, set(execution.left)
         fleet, notes = self.read_fleet(parsed_args.hosts, parsed_args.jobs)
         base_command.tell('warning', notes)
-        return replanning.again(
+        return planning.again(
             plan, fleet, [move for position, move in enumerate(plan.moves)
                           if position not in still_left],
             deferred_claim.predict_claim)

@@ -24,8 +24,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning import model
 from nova_pinning.rebalance import evacuation
-from nova_pinning.rebalance import evacuation_bound
-from nova_pinning.rebalance import evacuation_search
+from nova_pinning.rebalance import evacuation_proof
 from nova_pinning.rebalance import failover_model
 from nova_pinning.rebalance import failover_reserve
 from nova_pinning.rebalance import move_rules
@@ -213,7 +212,7 @@ class _LossJudge:
         for guest in guests:
             number = self.fleet.kind(guest).number
             counts[number] = counts.get(number, 0) + 1
-        bound = evacuation_bound.least_down(
+        bound = evacuation_proof.least_down(
             self.fleet, counts, targets, self._settings.seconds)
         if bound.down < len(trial.down) and bound.counts:
             trial = min(trial, self._follow(_sequences(
@@ -222,9 +221,9 @@ class _LossJudge:
         if bound.down >= len(trial.down):
             return trial, len(trial.down)
         try:
-            found = evacuation_search.best(
+            found = evacuation_proof.best(
                 self.fleet, counts, targets, self._settings.most_tries)
-        except evacuation_search.TooManyError:
+        except evacuation_proof.TooManyError:
             return trial, bound.down
         return (self._follow(found.sequences, guests, targets),
                 found.down if is_exact else bound.down)

@@ -10,7 +10,6 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
 from nova_pinning.rebalance import planning
-from nova_pinning.rebalance import replanning
 from nova_pinning.rebalance import slot_size
 from nova_pinning.tests.unit.rebalance import small_fleets
 
@@ -30,7 +29,7 @@ class TestAgain(oslotest.BaseTestCase):
             goal=plan_request.MakeRoom(sizes=(size,))), self.fleet)
         self.assertEqual(2, len(plan.moves))
         for done in (0, 1):
-            made = replanning.again(plan, self.fleet, plan.moves[:done])
+            made = planning.again(plan, self.fleet, plan.moves[:done])
             self.assertEqual(2 - done, len(made.moves))
             self.assertEqual([(0, 2 - done)], [
                 (gain.before, gain.after) for gain in made.gains])
@@ -40,12 +39,12 @@ class TestAgain(oslotest.BaseTestCase):
         request = plan_request.PlanRequest(
             goal=plan_request.DrainHosts(hosts=('host0',)))
         plan = planning.make_plan(request, self.fleet)
-        made = replanning.again(plan, self.fleet)
+        made = planning.again(plan, self.fleet)
         self.assertEqual(plan, made)
         self.assertEqual(['host0'], [move.source for move in made.moves])
         plan = dataclasses.replace(plan, request=dataclasses.replace(
             request, goal=plan_request.DrainHosts(hosts=('gone',))))
-        self.assertRaises(errors.InputError, replanning.again, plan,
+        self.assertRaises(errors.InputError, planning.again, plan,
                           self.fleet)
 
     def test_excluded(self):
@@ -74,7 +73,7 @@ class TestLimitsLeft(oslotest.BaseTestCase):
             guest=str(number), source='a', target='b',
             kind=plan_model.MigrationKind.LIVE, vcpus=1, memory_mib=10)
             for number in range(4)]
-        left = replanning.left(plan_model.RebalancePlan(
+        left = planning.left(plan_model.RebalancePlan(
             goal=plan_model.PlanGoal.DEFRAGMENT, moves=tuple(moves),
             request=request), snapshot.Fleet(hosts=()), moves[:done])
         return left.moves, left.memory_mib

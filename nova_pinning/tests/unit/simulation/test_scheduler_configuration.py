@@ -8,7 +8,6 @@ import testtools
 
 from nova_pinning import errors
 from nova_pinning.scheduler import mix
-from nova_pinning.simulation import configuration_file
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import settings
 
@@ -26,7 +25,7 @@ class TestConfigurationFile(testtools.TestCase):
 
     def read(self, text):
         self.path.write_text(text)
-        return configuration_file.load(str(self.path))
+        return settings.load(str(self.path))
 
     def test_empty_is_default(self):
         found = self.read('[DEFAULT]\ndebug = true\n')
@@ -96,10 +95,10 @@ class TestConfigurationFile(testtools.TestCase):
 
     def test_named(self):
         for name, one in scheduler_configuration.NAMED.items():
-            self.assertIs(one, configuration_file.load(name))
+            self.assertIs(one, settings.load(name))
 
     def test_unknown(self):
         error = self.assertRaises(
-            errors.InputError, configuration_file.load, 'fastest')
+            errors.InputError, settings.load, 'fastest')
         self.assertIn("'fastest' is neither a configuration nor a file",
                       str(error))
