@@ -2,11 +2,13 @@
 """A plan of moves as a file: one JSON document, version 2.
 
 A file whose name ends in ``.zst`` is packed with Zstandard, ``-`` stands for
-the standard input or output. Each move is one line. Version 1 differs in what
-was asked for, which stands there as on the command line: it is not read.
+the standard input or output. Each move is one line. Version 1 differs in where
+guests lie, and in what was asked for, which stands there as on the command
+line: that is not read.
 """
 
 from collections.abc import Sequence
+import contextlib
 import os
 from typing import Any
 
@@ -62,10 +64,25 @@ def loads(text: str, source_name: str = 'plan') -> plan_model.RebalancePlan:
     version, ignored = VERSION, ['gaps']
     if value.get('version') == _OLD:
         version, ignored = _OLD, ['gaps', 'request']
+        _renew(value['moves'])
     plan: plan_model.RebalancePlan = typed_document.read(
         plan_model.RebalancePlan, document, version, ignored)
     _check_moves(document, plan.moves)
     return plan
+
+
+def _renew(moves: Any) -> None:
+    """Tell where guests lie as version 2 does.
+
+    What is none of version 1 is left for the reader to refuse.
+    """
+    with contextlib.suppress(AttributeError, LookupError, TypeError):
+        for move in moves:
+            for cell in (*move.get('source_fit', ()),
+                         *move.get('target_fit', ())):
+                cell['host_cell'] = cell.pop('cell')
+                if 'cpus' in cell:
+                    cell['pins'] = f'{cell.pop("vcpus")}:{cell.pop("cpus")}'
 
 
 def dumps(plan: plan_model.RebalancePlan) -> str:

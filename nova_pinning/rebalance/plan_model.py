@@ -10,12 +10,11 @@ import dataclasses
 import enum
 from typing import Annotated
 
+from nova_pinning.admission import written_forms
 from nova_pinning.document import codec
 from nova_pinning.document import terms
 from nova_pinning import errors
-from nova_pinning import model
 from nova_pinning.rebalance import plan_request
-from nova_pinning.rebalance import written_fit
 
 
 class PlanGoal(enum.StrEnum):
@@ -64,8 +63,8 @@ class PlannedMove:
     vcpus: terms.Vcpus
     memory_mib: terms.Amount
     disk_gib: terms.Amount = 0
-    source_fit: Annotated[model.Fit, written_fit.FORM] | None = None
-    target_fit: Annotated[model.Fit, written_fit.FORM] | None = None
+    source_fit: written_forms.Place | None = None
+    target_fit: written_forms.Place | None = None
     seconds: terms.Duration | None = None
     is_parking: bool = False
     cold_reason: terms.Prose = ''
