@@ -204,7 +204,7 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
         policy = rebalance_policy.parse(parsed_args.rebalance)
         chosen = [either for configuration in chosen for either in (
             configuration, configuration.with_moves(policy))]
-    arrivals: spec.ArrivalSpec | trace.TraceSummary
+    arrivals: spec.ArrivalSpec | trace.ArrivalTrace
     if parsed_args.trace is None:
         arrivals = spec.parse(parsed_args.arrivals)
     else:

@@ -107,8 +107,12 @@ class _Drain:
                 if not any(counted.allows(
                         group.kind, occupancy.host, is_hopeful)
                            for occupancy in self._others()):
-                    stuck += [_stuck_guest(guest, self._why_nowhere(guest))
-                              for guest in group.guests]
+                    stuck += [
+                        _stuck_guest(guest, self._why_nowhere(guest, [
+                            occupancy.host for occupancy in self._others()
+                            if counted.allows(
+                                group.kind, occupancy.host, True)]))
+                        for guest in group.guests]
         return stuck
 
     def _others(self) -> Iterator[host_occupancy.HostOccupancy]:
@@ -116,8 +120,15 @@ class _Drain:
             if name not in self._search.closed:
                 yield occupancy
 
-    def _why_nowhere(self, guest: snapshot.FleetGuest) -> str:
-        """What most of the other hosts are refused for."""
+    def _why_nowhere(self, guest: snapshot.FleetGuest,
+                     doubtful: Sequence[snapshot.FleetHost]) -> str:
+        """What most of the other hosts are refused for.
+
+        :param doubtful: those that might take it, for all that is known
+        """
+        if doubtful:
+            return (f'no host takes it for certain; {doubtful[0].name}: '
+                    f'{self._search.start.verdict(guest, doubtful[0].name)}')
         reasons = collections.Counter(
             self._search.rules.host_refusal(guest, occupancy.host)
             or self._search.start.verdict(guest, occupancy.host.name)

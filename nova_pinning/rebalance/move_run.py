@@ -12,6 +12,7 @@ from collections.abc import Collection
 import dataclasses
 import enum
 
+from nova_pinning.document import cpu_sequence
 from nova_pinning import errors
 from nova_pinning import model
 from nova_pinning.rebalance import migration_cloud
@@ -102,20 +103,9 @@ def cells_text(cells: Collection[migration_cloud.PlacedCell]) -> str:
     """Such as 'CPUs 4-7 of cell 0', in the order of the vCPUs."""
     return ' and '.join(
         (f'CPU{"s" if len(pins) > 1 else ""} '
-         f'{",".join(_runs([cpu for _vcpu, cpu in pins]))} of '
+         f'{cpu_sequence.text_of(tuple(cpu for _vcpu, cpu in pins))} of '
          if pins else '') + f'cell {host_cell}'
         for host_cell, pins in cells) or 'no cell'
-
-
-def _runs(cpus: list[int]) -> list[str]:
-    runs: list[list[int]] = []
-    for cpu in cpus:
-        if runs and cpu == runs[-1][1] + 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return [f'{first}-{last}' if last > first else str(first)
-            for first, last in runs]
 
 
 def is_of(migration: migration_cloud.GuestMigration,

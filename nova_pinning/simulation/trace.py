@@ -21,7 +21,6 @@ from collections.abc import Sequence
 import csv
 import dataclasses
 import functools
-import hashlib
 import math
 from typing import Any
 from typing import NamedTuple
@@ -60,17 +59,17 @@ class TraceRow(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class TraceSummary:
-    """What a trace has in it.
+class ArrivalTrace:
+    """A trace that was looked through, to be read again and again.
 
     :param flavors: names, with where each is used first
-    :param digest: of the file
+    :param kinds: guests by the name of their flavor
     """
 
     path: str
     count: int
     flavors: Mapping[str, errors.Location]
-    digest: str
+    kinds: Mapping[str, guest_request.GuestRequest]
 
     def source(self, flavors: Mapping[str, guest_request.GuestRequest],
                _dedicated_cpus: int) -> 'ArrivalTrace':
@@ -78,20 +77,7 @@ class TraceSummary:
 
         :param flavors: by name
         """
-        return ArrivalTrace(self.path, self.count, flavors, self.digest)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ArrivalTrace:
-    """A trace that was looked through, to be read again and again.
-
-    :param kinds: guests by the name of their flavor
-    """
-
-    path: str
-    count: int
-    kinds: Mapping[str, guest_request.GuestRequest]
-    digest: str
+        return dataclasses.replace(self, kinds=flavors)
 
     def arrivals(self, _seed: int) -> Iterator[arrival_process.Arrival]:
         """The arrivals, the same for any seed.
@@ -119,7 +105,7 @@ class ArrivalTrace:
                 row.time_seconds, row.id, request, row.lifetime_seconds)
 
 
-def scan(path: str) -> TraceSummary:
+def scan(path: str) -> ArrivalTrace:
     """Look through a trace.
 
     :raises errors.InputError: for the first thing in it that is wrong
@@ -132,9 +118,7 @@ def scan(path: str) -> TraceSummary:
             flavors.setdefault(row.flavor, errors.Location(path, row.line))
     if not count:
         raise errors.InputError('has no arrivals', errors.Location(path))
-    with open(path, 'rb') as file:
-        digest = hashlib.file_digest(file, 'sha256').hexdigest()
-    return TraceSummary(path, count, flavors, digest)
+    return ArrivalTrace(path, count, flavors, {})
 
 
 def rows(path: str) -> Iterator[TraceRow]:

@@ -94,7 +94,9 @@ class TestDrain(test_defragment._Case):
             self._fleet((0, [0], 2), (1, [0], 4), sizes=(4, 4, 4)), 'host2')
         plan = plan_of(fleet, 'host0')
         self.assertEqual(((), False), (plan.moves, plan.is_optimal))
-        self.assertIn('more may be held', plan.stuck[0].reason)
+        self.assertEqual(
+            'no host takes it for certain; host2: not all is known that the '
+            'answer depends on: more may be held', plan.stuck[0].reason)
         self.assertIn('no way was found', plan.stopped)
 
     @unit_base.settings(20)
