@@ -9,10 +9,8 @@ import dataclasses
 import itertools
 import multiprocessing
 import os
-import queue
 import signal
 import threading
-from typing import Any
 from typing import NamedTuple
 from typing import Protocol
 
@@ -24,8 +22,6 @@ from nova_pinning.simulation import simulation_run
 
 #: Called with how many more guests have arrived, in any of the runs.
 Tell = Callable[[int], None]
-
-_POLL_SECONDS = 0.1
 
 
 class ArrivalSource(Protocol):
@@ -100,67 +96,48 @@ def perform(
 
     They are the same whatever the number of processes.
 
-    :param tell: called in this process, now and then
+    :param tell: called now and then; with several processes, after each run
     :raises errors.InputError: if a process is killed by somebody else
     """
     if min(processes, len(study.cases)) < 2:
         return [study.perform(case, tell) for case in study.cases]
-    context = multiprocessing.get_context('spawn')
-    # How far the processes are comes through here.
-    channel: Any = context.Queue()
-    stopping = context.Event()
+    others = set(multiprocessing.active_children())
     pool = concurrent.futures.ProcessPoolExecutor(
-        min(processes, len(study.cases)), mp_context=context,
-        initializer=_start, initargs=(study, channel, stopping))
+        min(processes, len(study.cases)),
+        mp_context=multiprocessing.get_context('spawn'),
+        initializer=_start, initargs=(study,))
     try:
         futures = [pool.submit(_work, case) for case in study.cases]
-        waiting = set(futures)
-        while waiting:
-            _drain(channel, tell)
-            done = {future for future in waiting if future.done()}
-            for future in done:
-                future.result()
-            waiting -= done
-        _drain(channel, tell)
+        for future in concurrent.futures.as_completed(futures):
+            future.result()
+            tell(study.source.count)
         return [future.result() for future in futures]
     except process.BrokenProcessPool:
         raise errors.InputError(
             'a process of the simulation was killed', None,
             'it may have had too little memory: give --processes a smaller '
             'number') from None
+    except BaseException:
+        # Nobody wants any more what the others would come to.
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
+        raise
     finally:
-        stopping.set()
         pool.shutdown(cancel_futures=True)
-        channel.close()
-
-
-def _drain(channel: Any, tell: Tell) -> None:
-    """Hand on what has come, waiting a moment for it."""
-    try:
-        while True:
-            tell(channel.get(timeout=_POLL_SECONDS))
-    except queue.Empty:
-        return
 
 
 # In the processes.
 
-class _StoppedError(Exception):
-    """The process is to end."""
+#: What is to be run.
+_work_on: Study | None = None
 
 
-#: What is to be run, where decisions go, and what tells to stop.
-_work_on: tuple[Study, Any, Any] | None = None
-
-
-def _start(study: Study, channel: Any, stopping: Any) -> None:
+def _start(study: Study) -> None:
     global _work_on
     # An interrupt from the terminal is for the first process, which then
-    # tells this one.
+    # ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What nobody reads any more must not keep this process from its end.
-    channel.cancel_join_thread()
-    _work_on = study, channel, stopping
+    _work_on = study
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -177,11 +154,4 @@ def _end_with_parent() -> None:
 
 def _work(case: StudyCase) -> simulation_run.Result:
     assert _work_on is not None
-    study, channel, stopping = _work_on
-
-    def tell(arrivals: int) -> None:
-        if stopping.is_set():
-            raise _StoppedError
-        channel.put(arrivals)
-
-    return study.perform(case, tell)
+    return _work_on.perform(case)
