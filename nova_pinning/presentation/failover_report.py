@@ -24,13 +24,15 @@ _VERDICTS = {
     failover_model.SurvivalVerdict.NO: 'no',
     failover_model.SurvivalVerdict.UNKNOWN: 'not known',
 }
-_ONE_TITLES = {
-    failover_model.SurvivalVerdict.YES:
-        'The fleet survives the loss of {name}',
-    failover_model.SurvivalVerdict.NO:
-        'The fleet does not survive the loss of {name}',
-    failover_model.SurvivalVerdict.UNKNOWN:
-        'It is not known whether the fleet survives the loss of {name}',
+# With what is lost, and then how many of how many losses end so.
+_TITLES = {
+    failover_model.SurvivalVerdict.YES: ('The fleet survives', ''),
+    failover_model.SurvivalVerdict.NO: (
+        'The fleet does not survive',
+        ': {:,} of {:,} would leave guests down'),
+    failover_model.SurvivalVerdict.UNKNOWN: (
+        'It is not known whether the fleet survives',
+        ': of {:,} of {:,} it could not be told'),
 }
 
 
@@ -110,21 +112,12 @@ def show(report: failover_model.FailoverReport,
 
 
 def _title(report: failover_model.FailoverReport) -> str:
-    lost = report.of_verdict(failover_model.SurvivalVerdict.NO)
-    open_ones = report.of_verdict(failover_model.SurvivalVerdict.UNKNOWN)
+    text, counted = _TITLES[report.verdict]
     total = len(report.losses)
     if total == 1:
-        name, verdict = report.losses[0].name, report.losses[0].verdict
-        return _ONE_TITLES[verdict].format(name=name)
-    if lost:
-        return ('The fleet does not survive the loss of any one '
-                f'{report.groups}: {len(lost):,} of {total:,} would leave '
-                'guests down')
-    if open_ones:
-        return ('It is not known whether the fleet survives the loss of any '
-                f'one {report.groups}: of {len(open_ones):,} of {total:,} it '
-                'could not be told')
-    return f'The fleet survives the loss of any one {report.groups}'
+        return f'{text} the loss of {report.losses[0].name}'
+    return f'{text} the loss of any one {report.groups}' + counted.format(
+        len(report.of_verdict(report.verdict)), total)
 
 
 def _one(report: failover_model.FailoverReport) -> str:

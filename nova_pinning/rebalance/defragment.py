@@ -321,13 +321,11 @@ class _Defragmentation:
         """
         search = self._search
         if is_relaxed:
-            program = search.whole(is_hopeful=True)
-            relaxed = program.value_bound
-            if self._least is not None:
-                program.reach(self._least)
-                relaxed = program.moves_bound
+            program = search.whole(is_hopeful=True, least=self._least)
+            relaxed = (program.value_bound if self._least is None
+                       else program.moves_bound)
             return self._rounded(relaxed(search.seconds))
-        self._solved = search.solved(self._solve_first)
+        self._solved = search.solved(self._solve, self._least)
         return self._rounded(self._solved[1].bound)
 
     def _rounded(self, bound: float) -> float:
@@ -336,13 +334,6 @@ class _Defragmentation:
                 bound, [size.weight for size in self._search.goal.sizes])
         return math.floor(bound + _TOLERANCE) if math.isfinite(
             bound) else bound
-
-    def _solve_first(
-        self, program: whole_program.WholeProgram,
-    ) -> integer_program.Solution:
-        if self._least is not None:
-            program.reach(self._least)
-        return self._solve(program)
 
     def _solve(
         self, program: whole_program.WholeProgram,

@@ -9,7 +9,6 @@ mostly as good as any plan.
 
 from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
 
 from nova_pinning.rebalance import counted_fleet
 from nova_pinning.rebalance import host_block
@@ -20,14 +19,6 @@ from nova_pinning.rebalance import taking_hosts
 
 # So many moves for one more slot are worth while where it has to go fast.
 _MOVES_PER_SLOT = 16
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class WantedMove:
-    """A guest, and the host that it is to go to."""
-
-    guest: str
-    target: str
 
 
 class OneWayProgram(moves_program.MovesProgram):
@@ -118,19 +109,22 @@ class OneWayProgram(moves_program.MovesProgram):
 
     def wanted(
         self, solution: integer_program.Solution,
-    ) -> list[WantedMove]:
-        """The moves of a solution, in an order that nova can take."""
+    ) -> list[tuple[str, str]]:
+        """The moves of a solution, in an order that nova can take.
+
+        :returns: guests, each with the host that it is to go to
+        """
         targets: dict[int, list[tuple[int, str]]] = {}
         for host, kinds in sorted(self._paths(solution.values).items()):
             for position, kind in enumerate(kinds):
                 targets.setdefault(kind, []).append((position, host))
-        moves: list[tuple[int, str, WantedMove]] = []
+        moves: list[tuple[int, str, str]] = []
         for kind, guests in self.leaving(solution.values).items():
             for guest, (position, host) in zip(
                     guests, sorted(targets.get(kind, ())), strict=True):
-                moves.append((position, host, WantedMove(guest, host)))
+                moves.append((position, host, guest))
         moves.sort(key=lambda move: move[:2])
-        return [move for _position, _host, move in moves]
+        return [(guest, host) for _position, host, guest in moves]
 
     def _paths(self, values: Sequence[int]) -> Mapping[str, list[int]]:
         """The kinds of the guests that each host takes, in order."""

@@ -92,15 +92,18 @@ class PlanSearch:
         return program
 
     def whole(self, must_leave: bool = True, is_hopeful: bool = False,
-              ) -> whole_program.WholeProgram:
+              least: int | None = None) -> whole_program.WholeProgram:
         """The program of all plans.
 
         :param is_hopeful: whether all that is not known turns out well
+        :param least: that the room is to be worth, None for whatever it is
         """
         program = whole_program.WholeProgram(
             self.counted, self.goal, self.closed, must_leave, is_hopeful,
             self.settings.most_nodes)
         program.limit(self.limits)
+        if least is not None:
+            program.reach(least)
         return program
 
     @functools.cached_property
@@ -118,17 +121,19 @@ class PlanSearch:
     def solved(
         self, solve: Callable[[whole_program.WholeProgram],
                               integer_program.Solution],
+        least: int | None = None,
     ) -> tuple[whole_program.WholeProgram, integer_program.Solution]:
         """That program and its solution.
 
         Of what is not known the solution makes no use, and its bound the
         best.
         """
-        program = self.whole()
+        program = self.whole(least=least)
         solution = solve(program)
         if self._has_doubts:
-            solution = solution._replace(bound=max(
-                solution.bound, solve(self.whole(is_hopeful=True)).bound))
+            hopeful = solve(self.whole(is_hopeful=True, least=least))
+            solution = solution._replace(
+                bound=max(solution.bound, hopeful.bound))
         return program, solution
 
     def carried_out(
@@ -140,8 +145,8 @@ class PlanSearch:
         Those that it refuses are left out.
         """
         done = self.start.copy()
-        for wanted in program.wanted(solution):
-            done.try_move(wanted.guest, wanted.target)
+        for guest, target in program.wanted(solution):
+            done.try_move(guest, target)
         return done
 
     def fewest(
