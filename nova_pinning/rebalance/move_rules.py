@@ -11,7 +11,7 @@ from nova_pinning import fit
 from nova_pinning.fleet import migration
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
-from nova_pinning.rebalance import dirty_rates
+from nova_pinning.rebalance import move_cost
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
 from nova_pinning import units
@@ -101,7 +101,7 @@ class MoveRules(migration.MigrationRules):
 
     def dirty_rate_mib(self, guest: snapshot.FleetGuest) -> float | None:
         """What a guest writes per second, None if it is not known."""
-        return dirty_rates.of_guest(guest, self.extra_specs(guest))
+        return move_cost.dirty_rate(guest, self.extra_specs(guest))
 
     def _staying(self, guest: snapshot.FleetGuest) -> str:
         return super()._staying(guest) or self._chosen(guest)

@@ -11,7 +11,6 @@ import multiprocessing
 import os
 import signal
 import threading
-from typing import NamedTuple
 from typing import Protocol
 
 from nova_pinning import errors
@@ -22,6 +21,8 @@ from nova_pinning.simulation import simulation_run
 
 #: Called with how many more guests have arrived, in any of the runs.
 Tell = Callable[[int], None]
+#: One of the runs: its seed and its configuration.
+StudyCase = tuple[int, scheduler_configuration.SchedulerConfiguration]
 
 
 class ArrivalSource(Protocol):
@@ -33,16 +34,6 @@ class ArrivalSource(Protocol):
 
     def arrivals(self, seed: int) -> Iterator[arrival_process.Arrival]:
         """Those of one seed."""
-
-
-class StudyCase(NamedTuple):
-    """One of the runs.
-
-    :param configuration: its name
-    """
-
-    configuration: str
-    seed: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,22 +55,17 @@ class Study:
     @property
     def cases(self) -> tuple[StudyCase, ...]:
         """All runs, those of one seed together."""
-        return tuple(
-            StudyCase(configuration.name, seed)
-            for seed, configuration in itertools.product(
-                self.seeds, self.configurations))
+        return tuple(itertools.product(self.seeds, self.configurations))
 
     def perform(
         self, case: StudyCase, tell: Tell = lambda arrivals: None,
     ) -> simulation_run.Result:
         """One of the runs."""
-        configuration = next(
-            configuration for configuration in self.configurations
-            if configuration.name == case.configuration)
+        seed, configuration = case
         return simulation_run.run(
-            self.fleet, self.source.arrivals(case.seed), configuration,
-            seed=case.seed, plan=self.plan,
-            factory=None if self.is_fast else _factory(), tell=tell)
+            self.fleet, self.source.arrivals(seed), configuration, seed=seed,
+            plan=self.plan, factory=None if self.is_fast else _factory(),
+            tell=tell)
 
 
 def _factory() -> simulation_run.Factory:

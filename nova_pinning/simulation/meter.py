@@ -211,17 +211,14 @@ class RunMeter:
         """Note the arrival of a guest that no host could ever hold."""
         self._impossible[request.vcpus, request.name] += 1
 
-    def rebalanced(self, numbers: Sequence[int], made: int, refused: int,
-                   memory_mib: int) -> None:
+    def rebalanced(self, numbers: Sequence[int], counts: MoveCounts) -> None:
         """Count the moves of a plan.
 
         :param numbers: the moves as whole numbers
         """
         self._hash.update(f'{numbers}\n'.encode())
-        before = self.found.moves or MoveCounts(0, 0, 0, 0)
-        self.found.moves = MoveCounts(
-            before.plans + 1, before.made + made, before.refused + refused,
-            before.memory_mib + memory_mib)
+        self.found.moves = MoveCounts(*map(
+            sum, zip(self.found.moves or (0, 0, 0, 0), counts)))
 
     def _count_refusal(self, time_seconds: float, is_refused: bool) -> None:
         window = self._window

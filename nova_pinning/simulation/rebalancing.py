@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import math
-from typing import NamedTuple
 
 from nova_pinning.admission import guest_request
 from nova_pinning import fit
@@ -17,6 +16,7 @@ from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import slot_size
 from nova_pinning.rebalance import solver_settings
+from nova_pinning.simulation import meter
 from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import rebalance_policy
 
@@ -118,20 +118,6 @@ class LedgerPlanner:
             slot_size.SlotSize(request=most, name=most.name)]
 
 
-class CarriedOut(NamedTuple):
-    """What came of a plan.
-
-    :param numbers: its moves, each as one number
-    :param refused: those that nova would not make
-    :param memory_mib: of the guests that were moved
-    """
-
-    numbers: list[int]
-    made: int
-    refused: int
-    memory_mib: int
-
-
 class Rebalancing:
     """The moves of a run: when they are made, and by whom.
 
@@ -192,11 +178,11 @@ class Rebalancing:
             self._count += 1
             yield self._first + self._count * self._every_seconds
 
-    def rebalance(self) -> CarriedOut | None:
+    def rebalance(self) -> tuple[list[int], meter.MoveCounts] | None:
         """Make a plan, and carry it out.
 
-        :returns: None if the last one made no moves, and nothing has happened
-            since
+        :returns: its moves, each as one number, and their counts; None if
+            the last one made none, and nothing has happened since
         """
         if self._is_idle:
             return None
@@ -214,4 +200,5 @@ class Rebalancing:
                 made += 1
                 memory_mib += placed.guest.memory_mib
         self._is_idle = not made
-        return CarriedOut(numbers, made, len(numbers) - made, memory_mib)
+        return numbers, meter.MoveCounts(
+            1, made, len(numbers) - made, memory_mib)

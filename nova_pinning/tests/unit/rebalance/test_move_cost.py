@@ -10,7 +10,6 @@ from oslotest import base
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
-from nova_pinning.rebalance import dirty_rates
 from nova_pinning.rebalance import move_cost
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
@@ -94,7 +93,7 @@ class EstimateTestCase(base.BaseTestCase):
         ({'pinning:dirty_rate': '-1'}, {}, None), ({}, {}, None))
     @ddt.unpack
     def test_dirty_rates(self, metadata, extra_specs, wanted):
-        self.assertEqual(wanted, dirty_rates.of_guest(
+        self.assertEqual(wanted, move_cost.dirty_rate(
             guest(metadata), extra_specs))
 
 

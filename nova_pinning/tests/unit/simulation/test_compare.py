@@ -32,8 +32,8 @@ class TestCompare(testtools.TestCase):
         self.assertEqual(first, compare.perform(
             study, processes=2, tell=told.append))
         self.assertEqual(
-            list(study.cases),
-            [(one.configuration, one.seed) for one in first])
+            [(seed, one.name) for seed, one in study.cases],
+            [(one.seed, one.configuration) for one in first])
         self.assertEqual(4 * study.source.count, sum(told))
 
     def test_interrupt_ends_processes(self):
