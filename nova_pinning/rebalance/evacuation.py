@@ -54,6 +54,7 @@ class EvacuationFleet:
         self.kind, self.kinds = self._kinds.of, self._kinds.kinds
         self.shape = self._kinds.shape
         self.shared = shared_providers.SharedProviders(fleet.hosts)
+        self._doubts: dict[int, Mapping[str, str]] = {}
         self.occupancies = occupied.of_fleet(fleet)
         self.states = {name: self.state_of(occupancy) for name, occupancy
                        in self.occupancies.items()}
@@ -93,6 +94,15 @@ class EvacuationFleet:
                 kind, state, True) or not state.may_take(kind):
             return ''
         return self.refusal(kind, state) or str(state.room(kind))
+
+    def doubts(self, kind: guest_kinds.GuestKind) -> Mapping[str, str]:
+        """The same of all hosts that there are before any evacuation."""
+        found = self._doubts.get(kind.number)
+        if found is None:
+            found = self._doubts[kind.number] = {
+                name: doubt for name, state in self.states.items()
+                if (doubt := self.doubt(kind, state))}
+        return found
 
     def evacuate(
         self, guests: Iterable[snapshot.FleetGuest], targets: Targets,

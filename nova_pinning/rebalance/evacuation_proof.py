@@ -54,7 +54,7 @@ def least_down(
         builder = host_block.BlockBuilder(program, state.occupancy)
         builder.come([
             kind for kind in map(fleet.kinds.__getitem__, counts)
-            if fleet.would_take(kind, state) or fleet.doubt(kind, state)])
+            if fleet.would_take(kind, state) or name in fleet.doubts(kind)])
         block = builder.finish(())
         groups: dict[str, list[integer_program.Term]] = {}
         for number, variables in block.coming.items():

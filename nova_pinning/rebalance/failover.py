@@ -256,13 +256,11 @@ class _LossJudge:
 
         Others may come up then in its stead.
         """
-        kinds = {self.fleet.kind(guest).number: guest for guest in guests}
         return next((
             f'whether {guest.name or guest.uuid} can be evacuated to {name}: '
-            f'{doubt}' for number, guest in kinds.items()
-            for name, state in targets.items()
-            if (doubt := self.fleet.doubt(self.fleet.kinds[number], state))),
-            '')
+            f'{doubt}' for guest in guests for name, doubt
+            in self.fleet.doubts(self.fleet.kind(guest)).items()
+            if name in targets), '')
 
     # Why.
 
@@ -281,10 +279,10 @@ class _LossJudge:
             if not reason:
                 kind = self.fleet.kind(guest)
                 if kind.number not in reasons:
-                    reasons[kind.number] = '' if any(
-                        self.fleet.doubt(kind, state)
-                        for state in targets.values()) else self._nowhere(
-                            kind, targets)
+                    is_open = any(name in targets
+                                  for name in self.fleet.doubts(kind))
+                    reasons[kind.number] = (
+                        '' if is_open else self._nowhere(kind, targets))
                 reason = reasons[kind.number]
             if reason:
                 found[guest.uuid] = reason
@@ -336,9 +334,10 @@ class _LossJudge:
         kind = self.fleet.kind(guest)
         hosts = sum(
             self.fleet.would_take(kind, state) for state in targets.values())
-        return self._nowhere(kind, targets) or (
-            f'the room on {words.count(hosts, "host")} that would do goes to '
-            'others that were lost with it')
+        if not hosts:
+            return self._nowhere(kind, targets)
+        return (f'the room on {words.count(hosts, "host")} that would do goes '
+                'to others that were lost with it')
 
 
 def _needs(kind: guest_kinds.GuestKind,
