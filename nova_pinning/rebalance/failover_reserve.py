@@ -66,7 +66,6 @@ class _ReserveFinder:
 
     def __init__(self, fleet: evacuation.EvacuationFleet) -> None:
         self._fleet = fleet
-        self._guests = {guest.uuid: guest for guest in fleet.fleet.guests}
         #: The first host of each shape, empty.
         self.shapes: list[guest_kinds.HostState] = []
         self._shape_of: dict[str, int] = {}
@@ -91,7 +90,7 @@ class _ReserveFinder:
         reason = ''
         open_guests = []
         for down in loss.down:
-            guest = self._guests[down.guest]
+            guest = self._fleet.guests[down.guest]
             kind = self._fleet.kind(guest)
             if not self._fleet.rules.evacuation_refusal(guest) and any(
                     self._fleet.would_take(kind, state)
@@ -137,7 +136,7 @@ class _ReserveFinder:
         lost = frozenset(loss.hosts)
         rest = {name: state for name, state in self._fleet.states.items()
                 if name not in lost}
-        up = [self._guests[one.guest] for one in loss.evacuations]
+        up = [self._fleet.guests[one.guest] for one in loss.evacuations]
         for count in range(1, len(loss.hosts) + 1):
             # The name only has to be another one; nova's hosts have no blank.
             added = {f'reserve {copy}': shape for copy in range(count)}
