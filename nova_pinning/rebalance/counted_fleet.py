@@ -68,7 +68,7 @@ class CountedFleet:
         self.occupancies = occupied.of_fleet(fleet)
         self._judge = rules.admission()
         self._kinds = guest_kinds.GuestKinds(rules, self._refusal)
-        self.shape = self._kinds.shape
+        self.shape, self.refusal = self._kinds.shape, self._kinds.refusal
         self.groups: dict[str, list[GuestGroup]] = {}
         self.refusals: dict[str, str] = {}
         for name, occupancy in self.occupancies.items():
@@ -85,7 +85,7 @@ class CountedFleet:
 
         :param is_hopeful: whether all that is not known turns out well
         """
-        return not self._kinds.refusal(kind, host, is_hopeful)
+        return not self.refusal(kind, host, is_hopeful)
 
     def _refusal(self, rules: migration.MigrationRules,
                  kind: guest_kinds.GuestKind,

@@ -45,7 +45,8 @@ def plan_drain(
     if not hosts:
         raise errors.InputError('there is no host to drain',
                                 errors.Location('--host'))
-    for name in set(hosts).difference(host.name for host in fleet.hosts):
+    known = {host.name for host in fleet.hosts}
+    for name in sorted({*hosts} - known):
         raise errors.InputError(f'there is no host {name!r}',
                                 errors.Location('--host'))
     tell(0.0)
@@ -69,10 +70,9 @@ class _Drain:
 
     def plan(self) -> plan_model.RebalancePlan:
         search = self._search
-        for is_hopeful in (True, False):
-            stuck = self._bound_to_stay(is_hopeful)
-            if stuck:
-                return self._stuck(stuck, is_hopeful)
+        stuck = self._bound_to_stay(False)
+        if stuck:
+            return self._stuck(stuck, bool(self._bound_to_stay(True)))
         self._check_room_in_limits()
         done = self._simply()
         if done is not None:
@@ -81,14 +81,15 @@ class _Drain:
         program, solution = search.solved(
             lambda program: program.fewest_moves(search.seconds))
         if solution.bound == -math.inf:
-            return self._stuck(self._without_room(), True)
+            return self._stuck(self._without_room(
+                ', whichever guests are moved'), True)
         self._tell(0.7)
         if solution.is_known:
             done, _bound = search.ordered(
                 program, solution, self._is_drained,
                 lambda: program.fewest_moves(search.seconds))
         if done is None:
-            return self._stuck(self._without_room(), False)
+            return self._stuck(self._without_room(''), False)
         return self._made(
             done, len(done.moves) <= math.ceil(-solution.bound - _TOLERANCE))
 
@@ -102,17 +103,19 @@ class _Drain:
         stuck = [
             _stuck_guest(guest, counted.refusals[guest.uuid])
             for guest in self._guests if guest.uuid in counted.refusals]
+        others = [occupancy.host for occupancy in self._others()]
         for name in self._hosts:
             for group in counted.groups[name]:
-                if not any(counted.allows(
-                        group.kind, occupancy.host, is_hopeful)
-                           for occupancy in self._others()):
-                    stuck += [
-                        _stuck_guest(guest, self._why_nowhere(guest, [
-                            occupancy.host for occupancy in self._others()
-                            if counted.allows(
-                                group.kind, occupancy.host, True)]))
-                        for guest in group.guests]
+                if any(counted.allows(group.kind, host, is_hopeful)
+                       for host in others):
+                    continue
+                doubt = next((
+                    f'no host takes it for certain; {host.name}: '
+                    f'{counted.refusal(group.kind, host)}' for host in others
+                    if counted.allows(group.kind, host, True)), '')
+                stuck += [
+                    _stuck_guest(guest, doubt or self._why_nowhere(guest))
+                    for guest in group.guests]
         return stuck
 
     def _others(self) -> Iterator[host_occupancy.HostOccupancy]:
@@ -120,15 +123,8 @@ class _Drain:
             if name not in self._search.closed:
                 yield occupancy
 
-    def _why_nowhere(self, guest: snapshot.FleetGuest,
-                     doubtful: Sequence[snapshot.FleetHost]) -> str:
-        """What most of the other hosts are refused for.
-
-        :param doubtful: those that might take it, for all that is known
-        """
-        if doubtful:
-            return (f'no host takes it for certain; {doubtful[0].name}: '
-                    f'{self._search.start.verdict(guest, doubtful[0].name)}')
+    def _why_nowhere(self, guest: snapshot.FleetGuest) -> str:
+        """What most of the other hosts are refused for."""
         reasons = collections.Counter(
             self._search.rules.host_refusal(guest, occupancy.host)
             or self._search.start.verdict(guest, occupancy.host.name)
@@ -180,8 +176,11 @@ class _Drain:
     def _is_drained(self, done: replay.MoveReplay) -> bool:
         return not any(done.occupancies[name].guests for name in self._hosts)
 
-    def _without_room(self) -> list[plan_model.StuckGuest]:
-        """Guests for which there is no room, as few as can be."""
+    def _without_room(self, extent: str) -> list[plan_model.StuckGuest]:
+        """Guests for which there is no room, as few as can be.
+
+        :param extent: how far it is certain that there is none
+        """
         search = self._search
         program = search.whole(must_leave=False)
         solution = program.most_leaving(search.seconds)
@@ -189,10 +188,10 @@ class _Drain:
                       if solution.is_known else ())
         guests = [guest for guest in self._guests if guest.uuid in staying
                   ] or self._guests
-        return [_stuck_guest(guest, self._why_no_room(guest))
+        return [_stuck_guest(guest, self._why_no_room(guest, extent))
                 for guest in guests]
 
-    def _why_no_room(self, guest: snapshot.FleetGuest) -> str:
+    def _why_no_room(self, guest: snapshot.FleetGuest, extent: str) -> str:
         """What the host with the most free CPUs that it may go to lacks."""
         search = self._search
         best: tuple[int, str, object] | None = None
@@ -211,8 +210,7 @@ class _Drain:
                 best = free, name, verdict
         if best is None:
             return 'it may go to no other host'
-        return (f'no host has room for it, whichever guests are moved; '
-                f'{best[1]}: {best[2]}')
+        return f'no host has room for it{extent}; {best[1]}: {best[2]}'
 
     def _stuck(self, stuck: Sequence[plan_model.StuckGuest],
                is_proved: bool) -> plan_model.RebalancePlan:

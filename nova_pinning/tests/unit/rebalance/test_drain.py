@@ -90,14 +90,17 @@ class TestDrain(test_defragment._Case):
 
     def test_doubts(self):
         """Where not all is known of a host nothing is proved of it."""
-        fleet = small_fleets.doubted(
-            self._fleet((0, [0], 2), (1, [0], 4), sizes=(4, 4, 4)), 'host2')
-        plan = plan_of(fleet, 'host0')
-        self.assertEqual(((), False), (plan.moves, plan.is_optimal))
-        self.assertEqual(
-            'no host takes it for certain; host2: not all is known that the '
-            'answer depends on: more may be held', plan.stuck[0].reason)
-        self.assertIn('no way was found', plan.stopped)
+        doubt = ('not all is known that the answer depends on: more may be '
+                 'held')
+        for size, reason in ((4, 'no host has room for it'),
+                             (1, 'no host takes it for certain')):
+            fleet = small_fleets.doubted(self._fleet(
+                (0, [0], 2), (1, [0], size), sizes=(4, size, 4)), 'host2')
+            plan = plan_of(fleet, 'host0')
+            self.assertEqual(((), False), (plan.moves, plan.is_optimal))
+            self.assertEqual(f'{reason}; host2: {doubt}',
+                             plan.stuck[0].reason)
+            self.assertIn('no way was found', plan.stopped)
 
     @unit_base.settings(20)
     @hypothesis.given(strategies.integers(0, 10**6), strategies.booleans(),
