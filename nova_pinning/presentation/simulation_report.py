@@ -262,7 +262,8 @@ def _figures(results: Sequence[simulation_run.Result], names: Sequence[str],
     found = figures(results, names)
     printing.heading('Configurations', console)
     titles = [figure.title for figure in found]
-    header = ['Configuration', *map(typed_table.count, titles)]
+    header: list[str | typed_table.Column] = [
+        'Configuration', *map(typed_table.count, titles)]
     typed_table.show(header, [
         [name, *(_points(of_it[name].value, '.1f', '%')
                  for of_it in found.values())] for name in names], console)

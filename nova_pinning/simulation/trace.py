@@ -192,7 +192,7 @@ def _header(cells: Sequence[str], where: errors.Location) -> list[str]:
 
 
 def _row(cells: Mapping[str, str], where: errors.Location) -> TraceRow:
-    values = {}
+    values: dict[str, Any] = {}
     for name, text in cells.items():
         try:
             values[name] = _COLUMNS[name](text) if text else None
@@ -204,7 +204,7 @@ def _row(cells: Mapping[str, str], where: errors.Location) -> TraceRow:
             raise errors.InputError(f'{name} is empty', where)
     count = values.get('cells') or 1
     guest_class = spec.host_class(cells.get('class', ''))
-    size = (0, 0, guest_class)
+    size: tuple[Any, ...] = 0, 0, guest_class
     if not flavor:
         size = values['vcpus'], values['memory'], guest_class, count, (
             values.get('pages'))
