@@ -37,7 +37,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         epilog='Exits with 0 if the story came out as told, with 1 if it did '
                'not, with 2 if it could not begin, with 130 if it was '
                'interrupted. NO_COLOR in the environment means no colours. '
-             'Example: ./run demo --out /tmp/guests')
+               'Example: ./run demo --out /tmp/guests')
     parser.add_argument(
         '--out', metavar='DIR', type=pathlib.Path,
         default=pathlib.Path('demo-output'),

@@ -45,7 +45,7 @@ class Story:
     """Plays the story on a cloud.
 
     :param nova: a cloud without hosts
-    :param tell: called with a sentence for each part, and with '' before each
+    :param tell: called with a sentence for each part, and with '' after each
         step of it
     """
 
@@ -113,7 +113,6 @@ class Story:
 
         :returns: whether it runs
         """
-        self._tell('')
         server = self._nova.boot(name, flavor)
         runs = server.status == 'ACTIVE' and server.host is not None
         if runs:
@@ -123,6 +122,7 @@ class Story:
             self._refused.append(outcome.Refused(
                 name, asks, server.fault or '',
                 tuple(self._reasons(server, kind, resources))))
+        self._tell('')
         return runs
 
     def _reasons(self, server: cloud.Server, kind: str,

@@ -15,8 +15,10 @@ import fixtures
 from oslotest import base
 
 from demo import __main__
+from demo import cloud
 from demo import hosts
 from demo import report
+from demo import story
 
 
 class TestDemo(base.BaseTestCase):
@@ -108,6 +110,18 @@ class TestDemo(base.BaseTestCase):
             r'Exception ignored in: <function \w*PipeMutex\.__del__', rest)
         self.assertNotIn('Traceback', said)
         self.assertEqual([], list(self.out.iterdir()))
+
+    def test_an_interrupt_while_the_last_guest_boots(self):
+        """It is told of after each step, the last one too."""
+        nova = mock.Mock()
+        nova.boot.return_value = cloud.Server(
+            'id', 'guest', 'ACTIVE', 'host', None)
+        told = []
+        with (mock.patch.object(story.Story, '_hosts', return_value=()),
+              mock.patch.object(story, 'checks', return_value=())):
+            story.Story(nova, told.append).play()
+        self.assertEqual('', told[-1])
+        self.assertEqual(nova.boot.call_count + 1, told.count(''))
 
     def run_into_an_error(self):
         """Run the demo into an error.
