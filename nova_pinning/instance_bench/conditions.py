@@ -21,8 +21,6 @@ from nova_pinning.host import words
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import cpu_layout
 
-# A load of less than this, one minute's, is what looking at a host makes.
-_QUIET_LOAD = 0.5
 _DMI = '/sys/class/dmi/id'
 _CLOCKS = '/sys/devices/system/clocksource/clocksource0/available_clocksource'
 # By a part of the name that their clock has in the kernel.
@@ -44,17 +42,14 @@ def gather(layout: cpu_layout.CpuLayout,
     tree = machine_files.Tree(root)
     machine = discover.discover_host(tree)
     info = system.cpu_info(tree)
-    virtualised = _virtualised(tree, info)
-    load_now = load(root)
     return bench_model.Conditions(
         cpu_model=_cpu_model(info, machine), topology=_topology(machine),
         cpus=len(machine.cpus), memory_mib=layout.memory_mib,
         kernel=machine.system.kernel, governor=_governor(machine),
-        smt=machine.system.smt, load=load_now,
+        smt=machine.system.smt, load=load(root),
         mitigations=machine.system.mitigations, layout=layout.as_mapping(),
-        versions=_own_versions(), virtualised=virtualised,
-        findings=tuple(_findings(
-            tree, layout, machine, virtualised, load_now)))
+        versions=_own_versions(), virtualised=_virtualised(tree, info),
+        findings=tuple(_findings(tree, layout, machine)))
 
 
 def load(root: str = '/') -> float:
@@ -68,17 +63,14 @@ def load(root: str = '/') -> float:
 
 def _findings(
     tree: machine_files.Tree, layout: cpu_layout.CpuLayout,
-    machine: host_model.HostDescription, virtualised: str, load_now: float,
+    machine: host_model.HostDescription,
 ) -> Iterator[str]:
-    """What makes figures of this host doubtful, then what its check says."""
+    """What makes figures of this host doubtful, then what its check says.
+
+    Of the load and of what the host itself runs on a report tells.
+    """
     if layout.note:
         yield layout.note
-    if virtualised:
-        yield (f'the host is a virtual machine itself ({virtualised}): others '
-               'may run on its CPUs')
-    if load_now > _QUIET_LOAD:
-        yield (f'the load was {load_now:.2f} before anything was started; '
-               'other programs run on the host')
     wrong = machine.system.governors.keys() - {'performance'}
     if wrong:
         yield (f'the governor of CPU frequency is {_governor(machine)}, and '

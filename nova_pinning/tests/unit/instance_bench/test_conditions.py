@@ -87,7 +87,7 @@ class ConditionsTestCase(unit_base.TestCase):
         found = self.gather()
 
         said = '\n'.join(found.findings)
-        self.assertIn('load was 3.00', said)
+        self.assertEqual(3.0, found.load)
         self.assertIn('powersave (CPUs 1-3)', said)
         self.assertEqual('performance (CPUs 0), powersave (CPUs 1-3)',
                          found.governor)
@@ -118,8 +118,6 @@ class ConditionsTestCase(unit_base.TestCase):
         found = self.gather()
 
         self.assertEqual(expected, found.virtualised)
-        self.assertEqual(bool(expected),
-                         'virtual machine itself' in str(found.findings))
 
     def test_the_host_check_is_heeded(self):
         machine = discover.discover_host(self.machine.tree())
