@@ -312,11 +312,9 @@ class _ExperimentReader:
         # What was chosen on the command line may have left it out.
         if self._options.platforms and 'platform' in baseline:
             return
-        for key, value in baseline.items():
-            if not any(case.factors.get(key) == value for case in cases):
-                self._fail(f'no case has {key} {value!r}', ('baseline', key))
-                return
-        self._fail('no case has all of these', ('baseline',))
+        self._fail('no case has ' + ' and '.join(
+            f'{key} {value!r}' for key, value in baseline.items()),
+            ('baseline',))
 
     def _fail(self, message: str, path: source.Path, advice: str = '',
               key: bool = False) -> None:
