@@ -8,7 +8,6 @@ nova/virt/libvirt/driver.py), as nova-scheduler asks for a guest
 """
 
 from collections.abc import Iterable
-from collections.abc import Mapping
 import dataclasses
 
 import os_traits
