@@ -13,6 +13,7 @@ from typing import Self
 
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import instance_clock
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ class Instance(Protocol):
     def affinities(self) -> Sequence[bench_model.Affinity]:
         """Where its threads may run now, as the host's kernel says."""
 
-    def clock(self) -> bench_model.ClockReading:
+    def clock(self) -> instance_clock.ClockReading:
         """Its clock and the controller's, the best of a few handshakes.
 
         ``date`` inside shows the same clock.

@@ -24,6 +24,7 @@ from nova_pinning.document import source
 from nova_pinning.document import typed_document
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import sessions
 
 VERSION = 2
@@ -44,7 +45,7 @@ class _Head:
 
 _KINDS = {
     'head': _Head, 'conditions': bench_model.Conditions,
-    'measurement': bench_model.Measurement, 'clock': bench_model.ClockCheck,
+    'measurement': bench_model.Measurement, 'clock': instance_clock.ClockCheck,
     'failure': bench_model.Failure}
 
 
@@ -129,7 +130,7 @@ class ResultsWriter:
     def add(
         self,
         line: bench_model.Conditions | bench_model.Measurement
-        | bench_model.ClockCheck | bench_model.Failure,
+        | instance_clock.ClockCheck | bench_model.Failure,
     ) -> None:
         """Write a line, and see that it is on the disk.
 

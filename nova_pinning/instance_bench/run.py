@@ -19,6 +19,7 @@ from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import experiment_file
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import schedule
@@ -127,7 +128,7 @@ class ExperimentRunner:
         measured = failed = 0
 
         def add(line: bench_model.Measurement
-                | bench_model.ClockCheck) -> None:
+                | instance_clock.ClockCheck) -> None:
             nonlocal measured
             log.add(line)
             if isinstance(line, bench_model.Measurement):
@@ -181,7 +182,7 @@ class _Log:
         self._told: bench_model.Conditions | None = None
         self.is_new = True
 
-    def add(self, line: bench_model.Measurement | bench_model.ClockCheck
+    def add(self, line: bench_model.Measurement | instance_clock.ClockCheck
             | bench_model.Failure) -> None:
         if self.is_new and (now := self.now()) != self._told:
             results_file.check_same(self._writer.path, self._writer.before,

@@ -16,6 +16,7 @@ from nova_pinning.host import words
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import cpu_layout
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench import schedule
@@ -31,8 +32,7 @@ _MOST_LOOK_SECONDS = 0.5
 #: time of a CPU, which others have to do without.
 _LOOK_REST = 4
 _MOST_REST_SECONDS = 2.0
-#: When affinities are looked at first; each look is twice as late as the one
-#: before it.
+#: When affinities are looked at first; each further look is twice as late.
 _FIRST_AFFINITY_SECONDS = 0.1
 _UTILISATION_SECONDS = 0.5
 #: How much longer than it takes threads are not looked at: with many
@@ -130,8 +130,9 @@ class CaseSession:
     deadline_seconds: float
     step: Callable[[str], None]
 
-    def measure(self, add: Callable[[bench_model.Measurement
-                                     | bench_model.ClockCheck], None]) -> None:
+    def measure(self, add: Callable[[
+            bench_model.Measurement | instance_clock.ClockCheck], None],
+    ) -> None:
         """Launch, prepare, warm up and measure; all is ended at the end.
 
         :param add: given each measurement as it is made, and at the end what
@@ -166,7 +167,7 @@ class CaseSession:
                 _check_all(checks)
                 add(measurement)
             for member, before, after in zip(measured, first, clocks):
-                add(bench_model.ClockCheck(
+                add(instance_clock.ClockCheck(
                     factors=self.unit.case.factors, round=self.unit.round,
                     instance=member.instance.name, first=before, last=after))
         if troubles:
@@ -228,8 +229,8 @@ class CaseSession:
     def _repetition(
         self, number: int, measured: Sequence[_Member],
         members: Sequence[_Member],
-        clocks: Sequence[bench_model.ClockReading],
-    ) -> tuple[bench_model.Measurement, list[bench_model.ClockReading]]:
+        clocks: Sequence[instance_clock.ClockReading],
+    ) -> tuple[bench_model.Measurement, list[instance_clock.ClockReading]]:
         """A measurement, and handshakes after it.
 
         :param clocks: handshakes before it
@@ -278,7 +279,7 @@ class CaseSession:
 
     def _timed(
         self, measured: Sequence[_Member],
-        clocks: Sequence[bench_model.ClockReading],
+        clocks: Sequence[instance_clock.ClockReading],
     ) -> list[_Command]:
         """What each instance is to run; several begin at the same time."""
         seconds = start = 0.0
@@ -458,7 +459,7 @@ class _Watch:
                 seen=affinity.seen | before.seen if before else affinity.seen)
 
 
-def _clocks(members: Sequence[_Member]) -> list[bench_model.ClockReading]:
+def _clocks(members: Sequence[_Member]) -> list[instance_clock.ClockReading]:
     return [member.instance.clock() for member in members]
 
 

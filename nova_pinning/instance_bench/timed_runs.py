@@ -15,6 +15,7 @@ import dataclasses
 
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench.workloads import figures
 
 #: What begins a line with a time: ASCII's record separator.
@@ -66,8 +67,8 @@ class ClockLine:
     cannot tell is not taken for a clock that goes wrong.
     """
 
-    first: bench_model.ClockReading
-    last: bench_model.ClockReading
+    first: instance_clock.ClockReading
+    last: instance_clock.ClockReading
 
     @property
     def gained_seconds(self) -> float:

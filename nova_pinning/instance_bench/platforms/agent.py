@@ -13,7 +13,7 @@ from typing import Any
 
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_errors
-from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import hypervisor
@@ -98,7 +98,7 @@ class RemoteInstance:
             'path': path, 'arg': rest, 'capture-output': True})
         return AgentJob(self, int(answer['pid']))
 
-    def clock(self) -> bench_model.ClockReading:
+    def clock(self) -> instance_clock.ClockReading:
         return remote.handshake(
             self.name, lambda: int(self.call('guest-get-time')) / 1e9)
 

@@ -16,6 +16,7 @@ from nova_pinning.host.check import processes
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import holder
@@ -123,13 +124,13 @@ class LocalInstance:
             affinities = self._affinities()
         return affinities
 
-    def clock(self) -> bench_model.ClockReading:
+    def clock(self) -> instance_clock.ClockReading:
         """One clock, asked once: time namespaces leave this one alone.
 
         See time_namespaces(7); it is what ``date`` shows.
         """
         now = time.time()
-        return bench_model.ClockReading(before=now, inside=now, after=now)
+        return instance_clock.ClockReading(before=now, inside=now, after=now)
 
     def look(self) -> None:
         self._counters.read(self._tree, self._members())

@@ -11,7 +11,7 @@ import os
 import time
 
 from nova_pinning.instance_bench import bench_errors
-from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import polling
 from nova_pinning.instance_bench.platforms import process
@@ -83,7 +83,7 @@ def wait(job: platform_interface.RunningJob, seconds: float,
 
 
 def handshake(name: str,
-              ask: Callable[[], float]) -> bench_model.ClockReading:
+              ask: Callable[[], float]) -> instance_clock.ClockReading:
     """A guest's clock and ours: of a few handshakes the quickest.
 
     One during which our own clock was set is not taken.
@@ -100,7 +100,7 @@ def handshake(name: str,
         after, passed = time.time(), time.monotonic() - began
         if 0 <= after - before and (
                 abs(after - before - passed) <= _SLEW * (1 + passed)):
-            readings.append(bench_model.ClockReading(
+            readings.append(instance_clock.ClockReading(
                 before=before, inside=inside, after=after))
     if not readings:
         raise bench_errors.InstanceError(

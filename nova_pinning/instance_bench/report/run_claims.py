@@ -16,6 +16,7 @@ import itertools
 import re
 
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import row_pairs
@@ -152,13 +153,13 @@ def _has_unseen(measurement: bench_model.Measurement) -> bool:
         reading.instance not in seen for reading in measurement.readings)
 
 
-def _clocks(clocks: Sequence[bench_model.ClockCheck]) -> RunClaim:
+def _clocks(clocks: Sequence[instance_clock.ClockCheck]) -> RunClaim:
     """Rates by handshakes before and after, within what these leave open."""
     off = [check for check in clocks
            if abs(check.rate - 1) > check.uncertainty + _RATE]
     vague = [check for check in clocks if check.uncertainty > _VAGUE_RATE]
 
-    def rate(check: bench_model.ClockCheck) -> str:
+    def rate(check: instance_clock.ClockCheck) -> str:
         return (f'{check.instance}: {check.rate:.5f} s inside for 1 s '
                 f'outside, give or take {check.uncertainty:.5f}')
 

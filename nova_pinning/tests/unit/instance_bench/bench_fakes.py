@@ -13,6 +13,7 @@ from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import experiment_file
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench import session
 from nova_pinning.model import hostclass
@@ -245,7 +246,7 @@ class Instance:
     def clock(self):
         self.world.step('clock')
         now = self.world.now()
-        return bench_model.ClockReading(
+        return instance_clock.ClockReading(
             before=now - 0.001, after=now + 0.001,
             inside=self.world.inside(self.name, self.world.time))
 

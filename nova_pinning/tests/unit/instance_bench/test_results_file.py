@@ -20,6 +20,7 @@ from nova_pinning.document import schema
 from nova_pinning.document import typed_document
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import results_file
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
@@ -43,7 +44,7 @@ st.register_type_strategy(bench_model.Reading, st.builds(
     figures=st.dictionaries(st.text(), st.floats(0, allow_infinity=False))))
 _lines = st.one_of(*map(st.from_type, (
     bench_model.Conditions, bench_model.Measurement, bench_model.Failure,
-    bench_model.ClockCheck)))
+    instance_clock.ClockCheck)))
 
 
 def _what_it_is_of(line):

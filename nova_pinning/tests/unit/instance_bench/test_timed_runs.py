@@ -11,7 +11,7 @@ import hypothesis
 from hypothesis import strategies as st
 
 from nova_pinning.instance_bench import bench_errors
-from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import timed_runs
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit import unit_base
@@ -30,7 +30,7 @@ def counted(*instances, is_race=False):
 
 
 def reading(time, offset, uncertainty):
-    return bench_model.ClockReading(
+    return instance_clock.ClockReading(
         before=time - uncertainty, inside=time + offset,
         after=time + uncertainty)
 

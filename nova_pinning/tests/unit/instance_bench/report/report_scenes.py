@@ -9,6 +9,7 @@ import fixtures
 
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import self_test
@@ -73,8 +74,8 @@ def case(*tenants, skipped='', **factors):
 
 def _clock(time, ahead):
     """A handshake that leaves half a millisecond open."""
-    return bench_model.ClockReading(before=time, inside=time + ahead + 0.0005,
-                                    after=time + 0.001)
+    return instance_clock.ClockReading(
+        before=time, inside=time + ahead + 0.0005, after=time + 0.001)
 
 
 class Run:
@@ -125,7 +126,7 @@ class Run:
                         ('4-7', affinity) if cpus is None
                         else (cpus[reading.tenant],) * 2])))
         self.clocks.extend(
-            bench_model.ClockCheck(
+            instance_clock.ClockCheck(
                 factors=case.factors, round=self._rounds - 1,
                 instance=reading.instance, first=_clock(0.0, 0.0),
                 last=_clock(100.0, 100.0 * (rate - 1)))

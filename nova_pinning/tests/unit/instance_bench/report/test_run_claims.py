@@ -8,6 +8,7 @@ import hypothesis
 from hypothesis import strategies
 
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench import row_pairs
@@ -88,11 +89,12 @@ class GeneralTest(unit_base.TestCase):
               (111.0, DOES_NOT_HOLD, '1 of 1 do not; guest-0'))
     @ddt.unpack
     def test_handshakes_that_take_too_long(self, inside, verdict, evidence):
-        check = bench_model.ClockCheck(
+        check = instance_clock.ClockCheck(
             factors={}, round=0, instance='guest-0',
-            first=bench_model.ClockReading(before=0.0, inside=1.0, after=2.0),
-            last=bench_model.ClockReading(before=100.0, inside=inside,
-                                          after=102.0))
+            first=instance_clock.ClockReading(
+                before=0.0, inside=1.0, after=2.0),
+            last=instance_clock.ClockReading(
+                before=100.0, inside=inside, after=102.0))
         found = _claims(_simple(), 'clocks', clocks=(check,))[0]
         self.assertIs(verdict, found.verdict)
         self.assertIn(evidence, found.evidence)
