@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-
-
 """How many further guests of a flavor go on a host, and why not more.
 
 Two figures are exact. What nova will place: guests one after another, each
@@ -13,19 +11,17 @@ the same for guests of one NUMA cell without devices, and for most others; see
 from collections.abc import Hashable
 from collections.abc import Mapping
 import enum
-import math
 from typing import NamedTuple
 
 from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
-from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
-from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import providers
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.admission import shortages
 from nova_pinning.capacity import like_hosts
+from nova_pinning.capacity import provider_limits
 from nova_pinning.capacity import search
 from nova_pinning.capacity import shared_pools
 from nova_pinning.fit import capacity
@@ -95,8 +91,6 @@ class HostCount(NamedTuple):
         return self.least if self.doubts else self.fits
 
 
-# What cells and totals limit.
-_OF_CELLS = frozenset((inventory.VCPU, inventory.PCPU, inventory.MEMORY_MB))
 #: Guests that are tried one after the other.
 _MOST_IN_TURN = 10_000
 
@@ -215,7 +209,8 @@ class Counter:
             most = fits
         else:
             fits, _scarce = self._in_turn(host, _MOST_IN_TURN)
-            most = self._most_of_providers(host, fits)
+            most = fits and provider_limits.most(
+                self._gate(host).queries, host.occupancy)
         cause = self._gate(host).cause
         if cause is not None and fits:
             return HostCount(0, 0, fits, {cause: fits})
@@ -368,7 +363,8 @@ class Counter:
         # Any query will do, so the one of which most is known.
         return _Gate(cause, tuple(queries), tuple(dict.fromkeys((
             *found.doubts, *min(by_query, key=len, default=())))),
-            all(_comes_of_root(query, occupancy.host) for query in queries))
+            all(provider_limits.is_of_root(query, occupancy.host)
+                for query in queries))
 
     def _offered(self, host: like_hosts.CountedHost,
                  count: int) -> tuple[int, CapacityCause]:
@@ -444,7 +440,9 @@ class Counter:
         guest = request.topology
         if not self._gate(host).is_of_root:
             fits, cause = self._in_turn(host, limit)
-            return fits, min(limit, self._most_of_providers(host, fits)), cause
+            # The first guest is tried on all providers.
+            return fits, fits and min(limit, provider_limits.most(
+                self._gate(host).queries, host.occupancy)), cause
         if guest is None:
             fits, cause = self._in_turn(host, limit)
             return fits, fits, cause
@@ -461,17 +459,6 @@ class Counter:
             return 0, 0, cause
         return fits, search.most(
             request, engine, host.pools, limit, self._budget), cause
-
-    def _most_of_providers(self, host: like_hosts.CountedHost,
-                           fits: int) -> int:
-        """No more fit, whichever of the host's providers gives them what.
-
-        :param fits: that nova places, which tries all providers for each
-        """
-        if not fits:
-            return 0
-        return max(_most_of_query(query, host.occupancy)
-                   for query in self._gate(host).queries)
 
     def _in_turn(self, host: like_hosts.CountedHost,
                  limit: int) -> tuple[int, CapacityCause]:
@@ -505,31 +492,3 @@ _BY_FILTER = {'ComputeFilter': CapacityCause.DISABLED,
 
 def _cause_of(refusal: outcome.AdmissionRefusal) -> CapacityCause:
     return _BY_FILTER.get(refusal.name, CapacityCause.FILTERS)
-
-
-def _most_of_query(query: guest_request.CandidatesQuery,
-                   occupancy: host_occupancy.HostOccupancy) -> int:
-    """For how many guests the host's providers have enough at most."""
-    limit = counting.UNLIMITED
-    for name, need in query.resources.items():
-        if not need or name in _OF_CELLS or not (
-                providers.is_told(occupancy.host, name)):
-            continue
-        # What one group wants of a class comes from one provider.
-        piece = math.gcd(*[amount for group in query.groups
-                           for asked, amount in group.resources
-                           if asked == name])
-        pieces = sum(
-            max(0, int(has.capacity) - occupancy.used[index].get(name, 0))
-            // piece for index, has in occupancy.host.offers.get(name, ()))
-        limit = min(limit, pieces * piece // need)
-    return limit
-
-
-def _comes_of_root(query: guest_request.CandidatesQuery,
-                   host: offered_host.OfferedHost) -> bool:
-    """Whether only the host's own provider can give what is asked for."""
-    elsewhere = {name for child in host.children
-                 for name, _has in child.inventories}
-    return (all(not group.suffix for group in query.groups)
-            and elsewhere.isdisjoint(query.resources))

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a host's resource providers have for guests of one query."""
+
+from collections.abc import Iterable
+import math
+
+from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import providers
+from nova_pinning.fit import counting
+from nova_pinning.placement import inventory
+
+# What cells and totals limit.
+_OF_CELLS = frozenset((inventory.VCPU, inventory.PCPU, inventory.MEMORY_MB))
+
+
+def most(queries: Iterable[guest_request.CandidatesQuery],
+         occupancy: host_occupancy.HostOccupancy) -> int:
+    """No more guests fit, whichever of its providers give them what."""
+    return max(_most_of_query(query, occupancy) for query in queries)
+
+
+def _most_of_query(query: guest_request.CandidatesQuery,
+                   occupancy: host_occupancy.HostOccupancy) -> int:
+    limit = counting.UNLIMITED
+    for name, need in query.resources.items():
+        if not need or name in _OF_CELLS or not (
+                providers.is_told(occupancy.host, name)):
+            continue
+        # What one group wants of a class comes from one provider.
+        piece = math.gcd(*[amount for group in query.groups
+                           for asked, amount in group.resources
+                           if asked == name])
+        pieces = sum(
+            max(0, int(has.capacity) - occupancy.used[index].get(name, 0))
+            // piece for index, has in occupancy.host.offers.get(name, ()))
+        limit = min(limit, pieces * piece // need)
+    return limit
+
+
+def is_of_root(query: guest_request.CandidatesQuery,
+               host: offered_host.OfferedHost) -> bool:
+    """Whether only the host's own provider can give what is asked for."""
+    elsewhere = {name for child in host.children
+                 for name, _has in child.inventories}
+    return (all(not group.suffix for group in query.groups)
+            and elsewhere.isdisjoint(query.resources))
