@@ -177,9 +177,9 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
         self.hear('2 guests', '1 of them waiting')
         self.assertEqual(FIRST, self.emulator(second))
         # Both of them are pinned to the one CPU that there is.
-        # Others may run QEMUs on this machine, too.
+        # Others may run QEMUs on this machine, too, whatever they call them.
         self.assertEqual({'H604'}, {one.code for one in self.check('H6')
-                                    if 'guest-' in one.subject})
+                                    if 'guest-' in one.subject} - {'H611'})
 
         # A hard reboot: nova has libvirt start another QEMU.
         self.virsh('destroy', 'guest-0')
