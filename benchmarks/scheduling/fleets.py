@@ -137,7 +137,8 @@ def _epyc(count: int) -> Scenario:
 
 def _pages_and_devices(count: int) -> Scenario:
     """A quarter of the hosts has two NVMe devices near each cell."""
-    shape = dataclasses.replace(shapes.SHAPES['two-socket-96-pci'], devices=())
+    shape = dataclasses.replace(
+        shapes.SHAPES['two-socket-96-pci'], cell_devices=())
     with_devices = count // 4
     pools = tuple(snapshot.PciPool(_NVME, cell, 2) for cell in (0, 1))
     kinds = (

@@ -109,7 +109,7 @@ def generate_fleet(
                 flavor_model.CLASS_KEY: name})
             for name in sorted({host.aggregates[0] for host in made})),
         pci_aliases={device.alias: snapshot.PciAlias((device.keys,))
-                     for device in kind.devices},
+                     for device in kind.cell_devices},
         source=f'generated: {hosts:,} hosts of shape {kind.name}, seed '
                f'{seed}, {filled:.0%} filled')
 
@@ -199,9 +199,9 @@ def _dedicated(size: plan_model.GuestSize,
         model.GuestCell(tuple(range(number * vcpus, (number + 1) * vcpus)),
                         (), memory_mib, page_size_kib)
         for number in range(cells)), model.CpuPolicy.DEDICATED)
-    plain = 100 - sum(device.share for device in kind.devices)
+    plain = 100 - sum(device.share for device in kind.cell_devices)
     yield _Sold(flavor, size.weight * plain, topology)
-    for device in kind.devices:
+    for device in kind.cell_devices:
         yield _Sold(
             dataclasses.replace(
                 flavor, name=f'{flavor.name}-{device.alias}', extra_specs={

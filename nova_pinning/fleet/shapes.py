@@ -60,7 +60,7 @@ class HostTemplate:
     huge_mib: int = 0
     memory_per_vcpu_mib: int
     mix: str
-    devices: tuple[TemplateDevices, ...] = ()
+    cell_devices: tuple[TemplateDevices, ...] = ()
 
     @property
     def cpus(self) -> int:
@@ -127,7 +127,7 @@ class HostTemplate:
         """The PCI devices of such a host."""
         return tuple(
             snapshot.PciPool(made.keys, number, made.per_cell)
-            for made in self.devices
+            for made in self.cell_devices
             for number in range(self.sockets * self.cells_per_socket))
 
 
@@ -184,7 +184,7 @@ SHAPES: Mapping[str, HostTemplate] = {
             huge_mib=240 * 1024,
             memory_per_vcpu_mib=4096,
             mix='4:40,8:30,16:20,32x2:10',
-            devices=(
+            cell_devices=(
                 TemplateDevices(
                     'gpu', devices.device_keys('10de', '20b5'), 2, 10),
                 TemplateDevices(

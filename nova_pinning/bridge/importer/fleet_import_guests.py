@@ -166,8 +166,8 @@ class _Flavors:
 class GuestReader:
     """Makes guests of rows; what repeats is kept once."""
 
-    def __init__(self, devices: Devices) -> None:
-        self._devices = devices
+    def __init__(self, uses: Devices) -> None:
+        self._devices = uses
         self._topologies: dict[model.Guest, model.Guest] = {}
         self._problems: list[str] = []
         self._wishes = fleet_import_wishes.InstanceWishes()

@@ -43,9 +43,9 @@ def _fleet(*hosts):
                                    memory_mib=gib * _GIB)
                 for place, (cpus, gib) in enumerate(cells)),
             host_class=hostclass.HostClass.DEDICATED,
-            pci_pools=(snapshot.PciPool(_NVME, 0, devices),)
-            if devices else ())
-        for number, (cells, devices) in enumerate(hosts)))
+            pci_pools=(snapshot.PciPool(_NVME, 0, nvmes),)
+            if nvmes else ())
+        for number, (cells, nvmes) in enumerate(hosts)))
 
 
 _FLEETS = strategies.lists(

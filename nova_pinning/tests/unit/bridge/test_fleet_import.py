@@ -304,7 +304,7 @@ class HostTestCase(TestCase):
         self.assertEqual((snapshot.PciUse(NIC, 0, 2),),
                          imported.fleet.guests[0].devices)
 
-    def add_devices(self, *devices, pools=None):
+    def add_devices(self, *rows, pools=None):
         """Devices of cmp-1.
 
         :param pools: what nova-compute has written of those that are free
@@ -318,7 +318,7 @@ class HostTestCase(TestCase):
             'request_id': None, 'parent_addr': None, 'extra_info': '{}',
             'deleted': 0, 'dev_id': '',
             'address': f'0000:3b:00.{index}', **device}
-            for index, device in enumerate(devices)])
+            for index, device in enumerate(rows)])
         self.nova.execute('north', sa.update(models.ComputeNode).values(
             pci_stats=json.dumps(pools or [])))
 

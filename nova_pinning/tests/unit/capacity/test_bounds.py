@@ -40,17 +40,16 @@ def opaque(host, *gaps):
         gaps=(CELLS, *gaps))
 
 
-def wanted(topology=None, vcpus=2, memory_mib=512, devices=()):
+def wanted(topology=None, vcpus=2, memory_mib=512, **values):
     host_class = (hostclass.HostClass.DEDICATED
                   if topology and topology.is_pinned
                   else hostclass.HostClass.SHARED)
     return guest_request.GuestRequest(
         name='f', vcpus=vcpus, memory_mib=memory_mib,
-        guest_class=host_class, topology=topology, devices=devices,
-        queries=tuple(
+        guest_class=host_class, topology=topology, queries=tuple(
             guest_request.query(resources=resources)
             for resources in inventory.resource_requests(
-                vcpus, memory_mib, 0, topology)))
+                vcpus, memory_mib, 0, topology)), **values)
 
 
 def counted(host, request, guests=(), **rules):

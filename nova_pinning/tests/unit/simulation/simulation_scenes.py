@@ -87,7 +87,7 @@ def guest(
     memory_mib: int = 0, thread_policy: ThreadPolicy = ThreadPolicy.PREFER,
     page_size_kib: int | None = None, is_emulator_isolated: bool = False,
     cpu_policy: CpuPolicy = CpuPolicy.DEDICATED, disk_gib: int = 0,
-    devices: Sequence[snapshot.PciRequest] = (),
+    pci_requests: Sequence[snapshot.PciRequest] = (),
 ) -> guest_request.GuestRequest:
     """A guest with a NUMA topology.
 
@@ -122,7 +122,7 @@ def guest(
         topology=model.Guest(
             tuple(made), cpu_policy=cpu_policy, thread_policy=thread_policy,
             emulator_isolated=is_emulator_isolated),
-        devices=tuple(devices), queries=queries)
+        devices=tuple(pci_requests), queries=queries)
 
 
 def wishes(kind: devices.Pairs, policy: str,
@@ -148,10 +148,10 @@ KINDS: dict[str, guest_request.GuestRequest] = {
         guest('lopsided', [4, 2]),
         guest('disk', [2], disk_gib=20),
         guest('floating-cell', [4], cpu_policy=CpuPolicy.SHARED),
-        *(guest(f'nvme-{policy}', [2], devices=wishes(DISK, policy))
+        *(guest(f'nvme-{policy}', [2], pci_requests=wishes(DISK, policy))
           for policy in ('legacy', 'preferred', 'required', 'socket')),
-        guest('nvme-two', [2, 2], devices=wishes(DISK, 'required', 2)),
-        guest('card', [4], devices=wishes(CARD, 'legacy')),
+        guest('nvme-two', [2, 2], pci_requests=wishes(DISK, 'required', 2)),
+        guest('card', [4], pci_requests=wishes(CARD, 'legacy')),
     )}
 
 
