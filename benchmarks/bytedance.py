@@ -17,6 +17,8 @@ import os
 import sys
 from typing import Any
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.cli import base_command
 from nova_pinning.cli import fleets
 from nova_pinning import cpuset
@@ -63,8 +65,8 @@ def read(path: str | os.PathLike[str], cluster: str = '') -> snapshot.Fleet:
             f'there is no cluster {cluster!r}',
             errors.Location('--cluster'), f'there are {", ".join(names)}')
     taken = sorted({cluster} if cluster else set(names))
-    hosts: list[snapshot.FleetHost] = []
-    guests: list[snapshot.FleetGuest] = []
+    hosts: list[offered_host.OfferedHost] = []
+    guests: list[resident_guest.ResidentGuest] = []
     more_mib = 0
     for number, name in enumerate(names):
         if name in taken:
@@ -75,7 +77,7 @@ def read(path: str | os.PathLike[str], cluster: str = '') -> snapshot.Fleet:
     return snapshot.Fleet(
         hosts=tuple(hosts), guests=tuple(guests),
         flavors=tuple(map(_flavor, document.value['vm_type_list'])),
-        aggregates=tuple(map(snapshot.FleetAggregate, taken)),
+        aggregates=tuple(map(offered_host.Aggregate, taken)),
         source=_source(taken, more_mib))
 
 
@@ -113,7 +115,7 @@ class _Cluster:
         if name in before:
             raise self._error(f'{name} appears here a second time', *path)
 
-    def hosts(self) -> Iterator[snapshot.FleetHost]:
+    def hosts(self) -> Iterator[offered_host.OfferedHost]:
         used: dict[tuple[str, int], list[int]] = collections.defaultdict(
             lambda: [0, 0])
         for guest in self._value['vm_instance']:
@@ -128,7 +130,7 @@ class _Cluster:
             cells = tuple(self._cells(value, number, used))
             self._engines[value['node_id']] = model.Host(cells)
             is_enabled = value.get('status', _ACTIVE) == _ACTIVE
-            yield snapshot.FleetHost(
+            yield offered_host.OfferedHost(
                 name=value['node_id'], cells=cells,
                 host_class=hostclass.HostClass.DEDICATED, aggregates=(name,),
                 is_enabled=is_enabled,
@@ -166,7 +168,7 @@ class _Cluster:
                     reserved=max(0, int(reserved_mib * _PAGES_PER_MIB))),),
                 socket=index)
 
-    def guests(self) -> Iterator[snapshot.FleetGuest]:
+    def guests(self) -> Iterator[resident_guest.ResidentGuest]:
         seen: set[str] = set()
         for number, value in enumerate(self._value['vm_instance']):
             name, host = value['instance_id'], value['host_id']
@@ -176,7 +178,7 @@ class _Cluster:
                 raise self._error(f'there is no host {host}',
                                   'vm_instance', number, 'host_id')
             topology, placed_fit = self._placed(value, number)
-            yield snapshot.FleetGuest(
+            yield resident_guest.ResidentGuest(
                 uuid=name, host=host,
                 vcpus=sum(part['cpu'] for part in value['numa']),
                 memory_mib=sum(cell.memory_mib for cell in topology.cells),

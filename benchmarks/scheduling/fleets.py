@@ -13,6 +13,8 @@ from benchmarks import bytedance
 from benchmarks import datasets
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
@@ -79,15 +81,15 @@ def guest(
                          page_size_kib=page_size_kib)
     return plain if not nvmes else dataclasses.replace(
         plain, name=f'{plain.name}-nvme',
-        devices=(snapshot.PciRequest('nvme', (_NVME,), nvmes),))
+        devices=(devices.PciRequest('nvme', (_NVME,), nvmes),))
 
 
 def _hosts(shape: shapes.HostTemplate, count: int,
-           pci_pools: tuple[snapshot.PciPool, ...] = (),
-           first: int = 1) -> Iterator[snapshot.FleetHost]:
+           pci_pools: tuple[devices.PciPool, ...] = (),
+           first: int = 1) -> Iterator[offered_host.OfferedHost]:
     domains = shape.l3_domains()
     for number in range(first, first + count):
-        yield snapshot.FleetHost(
+        yield offered_host.OfferedHost(
             name=f'compute-{number:03}', cells=shape.cells(),
             l3_domains=domains, host_class=hostclass.HostClass.DEDICATED,
             traits=frozenset([placement_traits.DEDICATED,
@@ -140,7 +142,7 @@ def _pages_and_devices(count: int) -> Scenario:
     shape = dataclasses.replace(
         shapes.SHAPES['two-socket-96-pci'], cell_devices=())
     with_devices = count // 4
-    pools = tuple(snapshot.PciPool(_NVME, cell, 2) for cell in (0, 1))
+    pools = tuple(devices.PciPool(_NVME, cell, 2) for cell in (0, 1))
     kinds = (
         # CPU-heavy, 2 GiB to a vCPU
         (4, 8, 0, 15), (8, 16, 0, 20), (16, 32, 0, 15), (32, 64, 0, 5),
@@ -190,7 +192,8 @@ def _snapshot(_count: int) -> Scenario:
 
 def _mix_of(fleet: snapshot.Fleet) -> Mix:
     """Guests in the proportions in which a fleet has them now."""
-    found: dict[tuple[object, ...], tuple[snapshot.FleetGuest, int]] = {}
+    found: dict[
+        tuple[object, ...], tuple[resident_guest.ResidentGuest, int]] = {}
     for guest in fleet.guests:
         assert guest.topology is not None
         key = (guest.flavor, guest.vcpus, guest.memory_mib,

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.capacity import count
 from nova_pinning.capacity import flavor_mix
@@ -71,7 +72,7 @@ class HostCapacity:
     :param stranded_cpus: how many of each host cell's, in their order
     """
 
-    host: snapshot.FleetHost
+    host: offered_host.OfferedHost
     counts: tuple[count.HostCount, ...]
     stranded: stranded.StrandedResources
     stranded_cpus: tuple[int, ...] = ()

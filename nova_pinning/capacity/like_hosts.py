@@ -10,7 +10,6 @@ from nova_pinning.admission import devices
 from nova_pinning.admission import filter_rules
 from nova_pinning.admission import host_occupancy
 from nova_pinning.fit import counting
-from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
 
@@ -33,7 +32,7 @@ class CountedHost(NamedTuple):
     occupancy: host_occupancy.HostOccupancy
     cells: tuple[counting.CountedCell, ...]
     numbers: tuple[int, ...]
-    pools: tuple[snapshot.PciPool, ...]
+    pools: tuple[devices.PciPool, ...]
     kind: int
     site: int
     free_cpus: int

@@ -17,7 +17,6 @@ from nova_pinning import fit
 from nova_pinning.fit import cell_check
 from nova_pinning.fit import counting
 from nova_pinning.fit import usage
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 
 #: Different states of a host that a search looks at before it gives up.
@@ -25,7 +24,7 @@ MAX_STATES = 2000
 #: And of all hosts together, for one kind of guest: some seconds.
 MAX_STATES_IN_ALL = 2 * MAX_STATES
 
-_Pools = tuple[snapshot.PciPool, ...]
+_Pools = tuple[devices.PciPool, ...]
 
 
 class SearchBudget:

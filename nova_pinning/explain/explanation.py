@@ -9,6 +9,7 @@ import dataclasses
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import scheduler_rules
 from nova_pinning import errors
@@ -51,7 +52,7 @@ class Remediation:
 
     properties: tuple[flavor_alternatives.FlavorAlternative, ...] = ()
     smaller: tuple[flavor_alternatives.FlavorAlternative, ...] = ()
-    disabled: tuple[snapshot.FleetHost, ...] = ()
+    disabled: tuple[offered_host.OfferedHost, ...] = ()
     single: moves.HostClearings = moves.HostClearings()
     pairs: moves.HostClearings = moves.HostClearings()
 
@@ -249,12 +250,12 @@ class _RemediationFinder:
 
     def _disabled(
         self, verdicts: Sequence[host_verdicts.HostVerdict],
-    ) -> Iterator[snapshot.FleetHost]:
+    ) -> Iterator[offered_host.OfferedHost]:
         return (self._occupancy(verdict).host for verdict in verdicts
                 if not verdict.is_enabled)
 
     def _enabled(
-        self, host: snapshot.FleetHost,
+        self, host: offered_host.OfferedHost,
     ) -> host_occupancy.HostOccupancy:
         """How a host would stand if it were enabled."""
         traits = host.traits

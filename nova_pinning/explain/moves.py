@@ -15,11 +15,11 @@ import itertools
 
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import resident_guest
 from nova_pinning.explain import host_verdicts
 from nova_pinning.fit import usage
 from nova_pinning.fleet import guest_kinds
 from nova_pinning.fleet import migration
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import hits
@@ -39,7 +39,7 @@ class GuestMove:
     :param defects: of nova, that its live migration would meet
     """
 
-    guest: snapshot.FleetGuest
+    guest: resident_guest.ResidentGuest
     target: str
     defects: tuple[known_hits.DefectHit, ...] = ()
 
@@ -139,7 +139,7 @@ class MoveFinder:
     def _clear(
         self, occupancy: host_occupancy.HostOccupancy,
         request: guest_request.GuestRequest,
-        guests: tuple[snapshot.FleetGuest, ...],
+        guests: tuple[resident_guest.ResidentGuest, ...],
     ) -> HostClearing | None:
         """Move these guests, if the wanted one then fits."""
         name = occupancy.host.name
@@ -158,7 +158,7 @@ class MoveFinder:
                 hits.GuestOnHost(guest, occupancy.host)))))
         return HostClearing(name, tuple(moves))
 
-    def _home(self, guest: snapshot.FleetGuest,
+    def _home(self, guest: resident_guest.ResidentGuest,
               moved: Sequence[GuestMove]) -> str | None:
         """Another host that a guest fits on.
 
@@ -186,7 +186,7 @@ class MoveFinder:
                 known.append(host.name)
                 yield host.name
 
-    def _still_fits(self, guest: snapshot.FleetGuest, name: str,
+    def _still_fits(self, guest: resident_guest.ResidentGuest, name: str,
                     moved: Sequence[GuestMove]) -> bool:
         state = self._states[name]
         for move in moved:
@@ -196,7 +196,7 @@ class MoveFinder:
 
     def _movable(
         self, occupancy: host_occupancy.HostOccupancy,
-    ) -> list[snapshot.FleetGuest]:
+    ) -> list[resident_guest.ResidentGuest]:
         return [guest for guest in occupancy.guests
                 if not guest.devices and not self._rules.guest_refusal(guest)]
 
@@ -204,7 +204,7 @@ class MoveFinder:
         self, request: guest_request.GuestRequest,
         subjects: Sequence[host_occupancy.HostOccupancy],
     ) -> Iterator[tuple[tuple[int, int, int], host_occupancy.HostOccupancy,
-                        tuple[snapshot.FleetGuest, ...]]]:
+                        tuple[resident_guest.ResidentGuest, ...]]]:
         """Pairs on the hosts that lack least, with their size as a rank."""
         nearest = heapq.nsmallest(
             _MAX_PAIR_HOSTS, subjects,
@@ -218,7 +218,7 @@ class MoveFinder:
                            occupancy, pair)
 
 
-def _size(guest: snapshot.FleetGuest) -> tuple[int, int, str]:
+def _size(guest: resident_guest.ResidentGuest) -> tuple[int, int, str]:
     return guest.vcpus, guest.memory_mib, guest.uuid
 
 
@@ -252,7 +252,7 @@ def _free(occupancy: host_occupancy.HostOccupancy) -> Mapping[int, int]:
 def _could_help(
     occupancy: host_occupancy.HostOccupancy,
     request: guest_request.GuestRequest,
-    guests: tuple[snapshot.FleetGuest, ...],
+    guests: tuple[resident_guest.ResidentGuest, ...],
     free: Mapping[int, int],
 ) -> bool:
     """Whether it is worth while to try without these guests.

@@ -17,11 +17,11 @@ from typing import NamedTuple
 from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
 from nova_pinning import errors
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning.explain import host_verdicts
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import snapshot
 from nova_pinning import units
 
 #: Larger sizes are not looked at.
@@ -98,7 +98,9 @@ class SizeLimits:
                    for most_vcpus, most_gib in self.fitting)
 
 
-def policies(hosts: Iterable[snapshot.FleetHost]) -> tuple[SizePolicy, ...]:
+def policies(
+    hosts: Iterable[offered_host.OfferedHost],
+) -> tuple[SizePolicy, ...]:
     """Those that make a difference on some of the hosts."""
     cells = {id(host.cells): host.cells for host in hosts}.values()
     found = [SHARED, PINNED]

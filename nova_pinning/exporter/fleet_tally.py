@@ -21,6 +21,8 @@ from typing import NamedTuple
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
@@ -45,7 +47,7 @@ _OUT_OF_STATE = frozenset({
     'inventories', 'held', 'resources', 'disabled_reason', 'nova_cell',
     'cpu_model', 'hypervisor_version', 'offers'})
 _state_of = operator.attrgetter(*[
-    field.name for field in dataclasses.fields(snapshot.FleetHost)
+    field.name for field in dataclasses.fields(offered_host.OfferedHost)
     if field.name not in _OUT_OF_STATE])
 
 
@@ -59,8 +61,8 @@ class _Counts(NamedTuple):
 class _Added(NamedTuple):
     """A host as it was looked at last, and what it added to the sums."""
 
-    host: snapshot.FleetHost
-    guests: tuple[snapshot.FleetGuest, ...]
+    host: offered_host.OfferedHost
+    guests: tuple[resident_guest.ResidentGuest, ...]
     counts: _Counts
     facts: host_facts.FactSums
     findings: collections.Counter[tuple[str, check_rule.Severity]]
@@ -145,7 +147,7 @@ class FleetTally:
                 _FEWEST_STATES, MOST_STATES_PER_HOST * len(fleet.hosts)):
             self._forget()
         by_host = occupied.guests_by_host(fleet)
-        changed: dict[str, tuple[snapshot.FleetGuest, ...]] = {}
+        changed: dict[str, tuple[resident_guest.ResidentGuest, ...]] = {}
         hosts = []
         for host in fleet.hosts:
             guests = tuple(by_host[host.name])
@@ -198,7 +200,7 @@ class FleetTally:
         self.facts.subtract(added.facts)
         self.findings.subtract(added.findings)
 
-    def _sum(self, host: snapshot.FleetHost) -> _ClassSum:
+    def _sum(self, host: offered_host.OfferedHost) -> _ClassSum:
         if host.host_class not in self._sums:
             self._sums[host.host_class] = _ClassSum(len(self.requests))
         return self._sums[host.host_class]
@@ -226,8 +228,8 @@ class FleetTally:
 
 
 def _findings(
-    fleet: snapshot.Fleet, hosts: Sequence[snapshot.FleetHost],
-    guests: dict[str, tuple[snapshot.FleetGuest, ...]],
+    fleet: snapshot.Fleet, hosts: Sequence[offered_host.OfferedHost],
+    guests: dict[str, tuple[resident_guest.ResidentGuest, ...]],
 ) -> dict[str, collections.Counter[tuple[str, check_rule.Severity]]]:
     """What is odd about these hosts, by their names."""
     found: dict[str, collections.Counter[

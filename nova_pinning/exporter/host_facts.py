@@ -8,7 +8,7 @@ import enum
 from typing import TypeAlias
 
 from nova_pinning.admission import host_occupancy
-from nova_pinning.fleet import snapshot
+from nova_pinning.admission import resident_guest
 from nova_pinning.model import hostclass
 from nova_pinning.presentation import capacity_report
 from nova_pinning import units
@@ -87,7 +87,7 @@ def of_host(occupancy: host_occupancy.HostOccupancy,
 
 
 def _add_guests(facts: FactSums, name: str,
-                guests: Sequence[snapshot.FleetGuest],
+                guests: Sequence[resident_guest.ResidentGuest],
                 flavors: Collection[str]) -> None:
     for guest in guests:
         facts[FleetFact.GUESTS, name, str(guest.guest_class)] += 1

@@ -3,10 +3,10 @@
 
 from typing import Any
 
-from nova_pinning.fleet import snapshot
+from nova_pinning.admission import offered_host
 
 
-def of_cpu_info(cpu_info: Any) -> snapshot.HostCpuModel | None:
+def of_cpu_info(cpu_info: Any) -> offered_host.HostCpuModel | None:
     """The model in what nova-compute reports of its CPUs.
 
     :param cpu_info: compute_nodes.cpu_info, decoded (nova's
@@ -21,13 +21,13 @@ def of_cpu_info(cpu_info: Any) -> snapshot.HostCpuModel | None:
     for text in (model, *features):
         if not isinstance(text, str):
             raise ValueError(f'{text!r} is no name')
-    return snapshot.HostCpuModel(
+    return offered_host.HostCpuModel(
         arch=cpu_info.get('arch') or '', vendor=cpu_info.get('vendor') or '',
         model=model, features=frozenset(features))
 
 
-def live_refusal(source: snapshot.HostCpuModel | None,
-                 target: snapshot.HostCpuModel | None) -> str:
+def live_refusal(source: offered_host.HostCpuModel | None,
+                 target: offered_host.HostCpuModel | None) -> str:
     """Why a guest with its host's CPU model cannot move live; '' if it can.
 
     Nova-compute on the target asks libvirt whether its CPUs have all that the

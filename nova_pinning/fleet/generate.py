@@ -18,6 +18,8 @@ import random
 import uuid
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.fit import usage
@@ -56,7 +58,7 @@ class _Sold:
     flavor: flavor_model.Flavor
     weight: int
     topology: model.Guest | None = None
-    requests: tuple[snapshot.PciRequest, ...] = ()
+    requests: tuple[devices.PciRequest, ...] = ()
 
 
 def generate_fleet(
@@ -88,7 +90,7 @@ def generate_fleet(
     dedicated, others = made[:hosts - shared_count], made[-shared_count:]
     sold = list(itertools.chain.from_iterable(
         _dedicated(size, kind) for size in sizes))
-    guests: list[snapshot.FleetGuest] = []
+    guests: list[resident_guest.ResidentGuest] = []
     if dedicated:
         _check(dedicated[0], kind, sizes)
         cpus = sum(len(host.dedicated_cpus) for host in dedicated)
@@ -105,7 +107,7 @@ def generate_fleet(
         hosts=made, guests=tuple(guests),
         flavors=tuple(sold_flavor.flavor for sold_flavor in sold),
         aggregates=tuple(
-            snapshot.FleetAggregate(name, metadata={
+            offered_host.Aggregate(name, metadata={
                 flavor_model.CLASS_KEY: name})
             for name in sorted({host.aggregates[0] for host in made})),
         pci_aliases={device.alias: snapshot.PciAlias((device.keys,))
@@ -134,7 +136,7 @@ def filled(
             for resource, whole in there_is.items() if whole}
 
 
-def _check(host: snapshot.FleetHost, kind: shapes.HostTemplate,
+def _check(host: offered_host.OfferedHost, kind: shapes.HostTemplate,
            sizes: Iterable[plan_model.GuestSize]) -> None:
     """
     :raises errors.InputError: for a size that no empty host takes
@@ -160,7 +162,7 @@ def _shape(name: str) -> shapes.HostTemplate:
 
 
 def _hosts(kind: shapes.HostTemplate, host_class: hostclass.HostClass,
-           count: int) -> Iterator[snapshot.FleetHost]:
+           count: int) -> Iterator[offered_host.OfferedHost]:
     is_shared = host_class is hostclass.HostClass.SHARED
     cells, l3_domains = kind.cells(is_shared), kind.l3_domains()
     own = {placement_traits.TRAIT_OF[host_class],
@@ -168,7 +170,7 @@ def _hosts(kind: shapes.HostTemplate, host_class: hostclass.HostClass,
     if kind.threads > 1:
         own.add('HW_CPU_HYPERTHREADING')
     for number in range(1, count + 1):
-        yield snapshot.FleetHost(
+        yield offered_host.OfferedHost(
             name=f'{host_class}-{number:05}', cells=cells,
             l3_domains=l3_domains, host_class=host_class,
             traits=frozenset(own), aggregates=(str(host_class),),
@@ -208,7 +210,7 @@ def _dedicated(size: plan_model.GuestSize,
                     **extra_specs,
                     'pci_passthrough:alias': f'{device.alias}:1'}),
             size.weight * device.share, topology,
-            (snapshot.PciRequest(device.alias, (device.keys,), 1),))
+            (devices.PciRequest(device.alias, (device.keys,), 1),))
 
 
 def _floating() -> Iterator[_Sold]:
@@ -224,15 +226,15 @@ def _floating() -> Iterator[_Sold]:
 class _FilledHost:
     """A host while it is being filled."""
 
-    def __init__(self, host: snapshot.FleetHost) -> None:
+    def __init__(self, host: offered_host.OfferedHost) -> None:
         self.host = host
         self._engine = host.engine
         # Of floating guests; the others are in the engine's hands.
         self._free_mib = host.memory_mib
-        self._uses: list[snapshot.PciUse] = []
+        self._uses: list[devices.PciUse] = []
 
     def take(self, sold: _Sold) -> tuple[
-            model.Fit | None, tuple[snapshot.PciUse, ...]] | None:
+            model.Fit | None, tuple[devices.PciUse, ...]] | None:
         """Put a guest on the host; None if there is no room."""
         if sold.topology is None:
             if self._free_mib < sold.flavor.memory_mib:
@@ -251,7 +253,7 @@ class _FilledHost:
         self._engine = usage.take(self._engine, sold.topology, outcome)
         return outcome, taken
 
-    def release(self, guest: snapshot.FleetGuest) -> None:
+    def release(self, guest: resident_guest.ResidentGuest) -> None:
         if guest.topology is None or guest.fit is None:
             self._free_mib += guest.memory_mib
             return
@@ -267,7 +269,7 @@ class _Filler:
     :param tell: told how much is done, from 0 to 1
     """
 
-    def __init__(self, hosts: Sequence[snapshot.FleetHost],
+    def __init__(self, hosts: Sequence[offered_host.OfferedHost],
                  sold: Sequence[_Sold], seed: str,
                  tell: Callable[[float], None]) -> None:
         self._random = random.Random(seed)
@@ -276,12 +278,13 @@ class _Filler:
         self._weights = list(itertools.accumulate(
             sold_flavor.weight for sold_flavor in sold))
         self._tell = tell
-        self._guests: list[tuple[_FilledHost, snapshot.FleetGuest]] = []
+        self._guests: list[
+            tuple[_FilledHost, resident_guest.ResidentGuest]] = []
         self._vcpus = 0
         self._come = 0
 
     def fill(self, vcpus: float,
-             churn: float) -> tuple[snapshot.FleetGuest, ...]:
+             churn: float) -> tuple[resident_guest.ResidentGuest, ...]:
         """The guests that are there in the end, by host.
 
         :param vcpus: to be sold
@@ -327,7 +330,7 @@ class _Filler:
         self._come += 1
         fit, uses = taken
         flavor = sold.flavor
-        self._guests.append((filled_host, snapshot.FleetGuest(
+        self._guests.append((filled_host, resident_guest.ResidentGuest(
             uuid=str(uuid.UUID(int=self._random.getrandbits(128),
                                version=4)),
             name=f'{filled_host.host.host_class}-guest-{self._come:07}',

@@ -14,9 +14,10 @@ import dataclasses
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import migration
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 
 
@@ -31,7 +32,7 @@ class GuestKind:
     """
 
     number: int
-    guest: snapshot.FleetGuest
+    guest: resident_guest.ResidentGuest
     request: guest_request.GuestRequest
     group: str
     most: int | None
@@ -58,7 +59,8 @@ class GuestKinds:
     def __init__(
         self, rules: migration.MigrationRules,
         refusal: Callable[
-            [migration.MigrationRules, GuestKind, snapshot.FleetHost], str],
+            [migration.MigrationRules, GuestKind, offered_host.OfferedHost],
+            str],
     ) -> None:
         self._rules = rules
         self._refusal = refusal
@@ -69,7 +71,7 @@ class GuestKinds:
         self._shape_of: dict[str, int] = {}
         self._refusals: dict[tuple[int, int, bool], str] = {}
 
-    def of(self, guest: snapshot.FleetGuest) -> GuestKind:
+    def of(self, guest: resident_guest.ResidentGuest) -> GuestKind:
         """The kind of a guest, on the host that it was first on."""
         kind = self._of.get(guest.uuid)
         if kind is None:
@@ -87,7 +89,7 @@ class GuestKinds:
             self._of[guest.uuid] = kind
         return kind
 
-    def shape(self, host: snapshot.FleetHost) -> int:
+    def shape(self, host: offered_host.OfferedHost) -> int:
         """Equal for hosts that are alike but for their guests and name."""
         number = self._shape_of.get(host.name)
         if number is None:
@@ -99,7 +101,7 @@ class GuestKinds:
             self._shape_of[host.name] = number
         return number
 
-    def refusal(self, kind: GuestKind, host: snapshot.FleetHost,
+    def refusal(self, kind: GuestKind, host: offered_host.OfferedHost,
                 is_hopeful: bool = False) -> str:
         """Why guests of a kind cannot go to a host, were it empty.
 

@@ -8,16 +8,16 @@ of its caches. Host files do.
 from collections.abc import Mapping
 import dataclasses
 
-from nova_pinning.fleet import snapshot
+from nova_pinning.admission import offered_host
 from nova_pinning.host import cache_capacity
 from nova_pinning.host import host_model
 from nova_pinning.host import host_offer
 
 
 def completed(
-    hosts: tuple[snapshot.FleetHost, ...],
+    hosts: tuple[offered_host.OfferedHost, ...],
     descriptions: Mapping[str, host_model.HostDescription],
-) -> tuple[snapshot.FleetHost, ...]:
+) -> tuple[offered_host.OfferedHost, ...]:
     """The hosts with what nova's database does not have, if files tell.
 
     That is their L3 domains, the ways of those that guests can have, and how
@@ -30,8 +30,8 @@ def completed(
 
 
 def _completed(
-    host: snapshot.FleetHost, description: host_model.HostDescription,
-) -> snapshot.FleetHost:
+    host: offered_host.OfferedHost, description: host_model.HostDescription,
+) -> offered_host.OfferedHost:
     caches = cache_capacity.of_host(description)
     return dataclasses.replace(
         host, resources=host.resources or (caches.totals if caches else {}),

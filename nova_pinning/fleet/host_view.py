@@ -8,9 +8,11 @@ import dataclasses
 import functools
 from typing import NamedTuple
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
+from nova_pinning.admission import resident_guest
 from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
-from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning import model
 
@@ -64,7 +66,7 @@ class _CheckedGuestCell(NamedTuple):
     :param strays: its CPUs if any is not a dedicated one of the cell
     """
 
-    guest: snapshot.FleetGuest
+    guest: resident_guest.ResidentGuest
     topology: model.GuestCell
     fit: model.CellFit
     is_pinned: bool
@@ -81,8 +83,8 @@ class HostView:
     :param server_groups: the ids of those that it lists
     """
 
-    host: snapshot.FleetHost
-    guests: Sequence[snapshot.FleetGuest]
+    host: offered_host.OfferedHost
+    guests: Sequence[resident_guest.ResidentGuest]
     layout: CellLayout
     aggregates: frozenset[str]
     server_groups: frozenset[str]
@@ -97,7 +99,7 @@ class HostView:
             for topology, fit in zip(guest.topology.cells, guest.fit.cells))
 
     def _guest_cell(
-        self, guest: snapshot.FleetGuest, topology: model.GuestCell,
+        self, guest: resident_guest.ResidentGuest, topology: model.GuestCell,
         fit: model.CellFit, is_pinned: bool,
     ) -> _CheckedGuestCell:
         cell = self.layout.by_id.get(fit.host_cell)
@@ -107,18 +109,20 @@ class HostView:
         return _CheckedGuestCell(guest, topology, fit, is_pinned, cell,
                                  cpus if is_astray else None)
 
-    def gap_texts(self, *kinds: snapshot.GapKind) -> list[str]:
+    def gap_texts(self, *kinds: outcome.DoubtKind) -> list[str]:
         """What is not known of the host, as far as it is of these kinds."""
         return [gap.text for gap in self.host.gaps if gap.kind in kinds]
 
     def violation(
-        self, message: str, guests: Iterable[snapshot.FleetGuest] = (),
+        self, message: str,
+        guests: Iterable[resident_guest.ResidentGuest] = (),
     ) -> check_rule.Violation:
         """What a rule sees in the host, or in all of these guests."""
         return violation(self.host.name, message, guests)
 
-    def guest_violation(self, message: str,
-                        guest: snapshot.FleetGuest) -> check_rule.Violation:
+    def guest_violation(
+        self, message: str, guest: resident_guest.ResidentGuest,
+    ) -> check_rule.Violation:
         """What a rule sees in one guest."""
         return dataclasses.replace(
             self.violation(message, (guest,)),
@@ -128,7 +132,7 @@ class HostView:
 
 def violation(
     host: str, message: str,
-    guests: Iterable[snapshot.FleetGuest] = (),
+    guests: Iterable[resident_guest.ResidentGuest] = (),
 ) -> check_rule.Violation:
     return check_rule.Violation(
         subject=f'host {host}', kind='host', name=host, host=host,
@@ -136,11 +140,11 @@ def violation(
         details={'guests': [guest.uuid for guest in guests]})
 
 
-def _name(guest: snapshot.FleetGuest) -> str:
+def _name(guest: resident_guest.ResidentGuest) -> str:
     return f'{guest.uuid} ({guest.name})' if guest.name else guest.uuid
 
 
-def names(guests: Sequence[snapshot.FleetGuest]) -> str:
+def names(guests: Sequence[resident_guest.ResidentGuest]) -> str:
     shown = ', '.join(map(_name, guests[:_SHOWN]))
     left = len(guests) - _SHOWN
     return f'{shown} and {left:,} more' if left > 0 else shown

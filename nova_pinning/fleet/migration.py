@@ -18,7 +18,9 @@ from nova_pinning.admission import filter_rules
 from nova_pinning.admission import filters
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.fleet import cpu_models
 from nova_pinning.fleet import moved_guest
@@ -40,7 +42,7 @@ _COLD_STATES = ('active', 'stopped')
 _EVACUATION_STATES = ('active', 'stopped', 'error')
 
 
-def is_in_state_for_live(guest: snapshot.FleetGuest) -> bool:
+def is_in_state_for_live(guest: resident_guest.ResidentGuest) -> bool:
     """Whether nova may migrate a guest live, as far as its state goes.
 
     So it may where the state is not known.
@@ -90,28 +92,32 @@ class MigrationRules:
         hopeful._assumes = frozenset(outcome.DoubtKind)
         return hopeful
 
-    def extra_specs(self, guest: snapshot.FleetGuest) -> Mapping[str, str]:
+    def extra_specs(
+        self, guest: resident_guest.ResidentGuest,
+    ) -> Mapping[str, str]:
         """Of its flavor; {} if that is not known."""
         return self._specs.get(guest.flavor, {})
 
     def request(
-        self, guest: snapshot.FleetGuest,
+        self, guest: resident_guest.ResidentGuest,
     ) -> guest_request.GuestRequest:
         """What it would ask another host for."""
         return self._reader.request(guest)
 
-    def source(self, guest: snapshot.FleetGuest) -> snapshot.FleetHost | None:
+    def source(
+        self, guest: resident_guest.ResidentGuest,
+    ) -> offered_host.OfferedHost | None:
         """The host that it is on, None if the fleet has not got it."""
         return self._hosts.get(guest.host)
 
     # The guest alone.
 
-    def guest_refusal(self, guest: snapshot.FleetGuest) -> str:
+    def guest_refusal(self, guest: resident_guest.ResidentGuest) -> str:
         """Why a guest cannot leave its host, or may not."""
         return self._staying(guest) or _both(
             self.live_refusal(guest), self.cold_refusal(guest))
 
-    def _staying(self, guest: snapshot.FleetGuest) -> str:
+    def _staying(self, guest: resident_guest.ResidentGuest) -> str:
         """Why it is to stay, however it could be moved."""
         if not guest.is_movable:
             state = f' ({guest.vm_state})' if guest.vm_state else ''
@@ -124,7 +130,7 @@ class MigrationRules:
                         else f'{MOVABLE_KEY} is false in {where}')
         return ''
 
-    def live_refusal(self, guest: snapshot.FleetGuest) -> str:
+    def live_refusal(self, guest: resident_guest.ResidentGuest) -> str:
         """Why nova does not migrate a guest live at all."""
         specs = self.extra_specs(guest)
         if not is_in_state_for_live(guest):
@@ -148,7 +154,7 @@ class MigrationRules:
         return self._accelerator_refusal(specs)
 
     def _oldest_beside(
-        self, guest: snapshot.FleetGuest,
+        self, guest: resident_guest.ResidentGuest,
     ) -> nova_release.NovaRelease | None:
         """The oldest release of a host that may be of the guest's nova cell.
 
@@ -161,7 +167,7 @@ class MigrationRules:
             (release for name, release in self._oldest.items()
              if not cell or name in (cell, '')), default=None)
 
-    def cold_refusal(self, guest: snapshot.FleetGuest) -> str:
+    def cold_refusal(self, guest: resident_guest.ResidentGuest) -> str:
         """Why nova does not migrate a guest cold at all."""
         if guest.vm_state and guest.vm_state not in _COLD_STATES:
             return f'is {guest.vm_state}'
@@ -173,7 +179,7 @@ class MigrationRules:
         return ('has accelerators' if specs.get('accel:device_profile')
                 else '')
 
-    def evacuation_refusal(self, guest: snapshot.FleetGuest) -> str:
+    def evacuation_refusal(self, guest: resident_guest.ResidentGuest) -> str:
         """Why nova does not evacuate a guest at all."""
         if guest.vm_state and guest.vm_state not in _EVACUATION_STATES:
             return f'is {guest.vm_state}, and nova evacuates no such guest'
@@ -184,8 +190,8 @@ class MigrationRules:
 
     # The guest and a host.
 
-    def placing_refusal(self, guest: snapshot.FleetGuest,
-                        target: snapshot.FleetHost) -> str:
+    def placing_refusal(self, guest: resident_guest.ResidentGuest,
+                        target: offered_host.OfferedHost) -> str:
         """Why a guest cannot go to a host, were it empty, live or cold.
 
         That it does not go to the host that it is on is not said here: it
@@ -196,28 +202,28 @@ class MigrationRules:
                 _both(self.cold_reason(guest, target),
                       self.cold_refusal(guest)))
 
-    def host_refusal(self, guest: snapshot.FleetGuest,
-                     target: snapshot.FleetHost) -> str:
+    def host_refusal(self, guest: resident_guest.ResidentGuest,
+                     target: offered_host.OfferedHost) -> str:
         """The same, with the host that it is on."""
         if target.name == guest.host:
             return 'nova does not migrate a guest within its host'
         return self.placing_refusal(guest, target)
 
-    def cold_reason(self, guest: snapshot.FleetGuest,
-                    target: snapshot.FleetHost) -> str:
+    def cold_reason(self, guest: resident_guest.ResidentGuest,
+                    target: offered_host.OfferedHost) -> str:
         """Why a guest cannot go to a host live."""
         return self.live_refusal(guest) or self.live_host_refusal(
             guest, target)
 
-    def evacuation_host_refusal(self, guest: snapshot.FleetGuest,
-                                target: snapshot.FleetHost) -> str:
+    def evacuation_host_refusal(self, guest: resident_guest.ResidentGuest,
+                                target: offered_host.OfferedHost) -> str:
         """Why a guest cannot be evacuated to a host, were it empty."""
         return next(self._host_refusals(
             guest, target, self._zone(guest, True)), '')
 
     def _host_refusals(
-        self, guest: snapshot.FleetGuest, target: snapshot.FleetHost,
-        zone: str | None,
+        self, guest: resident_guest.ResidentGuest,
+        target: offered_host.OfferedHost, zone: str | None,
     ) -> Iterator[str]:
         source = self.source(guest)
         if source and source.nova_cell != target.nova_cell and (
@@ -242,7 +248,7 @@ class MigrationRules:
         yield from (doubt.text for doubt in found.doubts
                     if doubt.kind not in self._assumes)
 
-    def _zone(self, guest: snapshot.FleetGuest,
+    def _zone(self, guest: resident_guest.ResidentGuest,
               crosses_zones: bool) -> str | None:
         """The availability zone that a guest stays in, None for any."""
         if guest.availability_zone:
@@ -254,8 +260,8 @@ class MigrationRules:
             return None
         return self.scheduler.zone_of(source)
 
-    def live_host_refusal(self, guest: snapshot.FleetGuest,
-                          target: snapshot.FleetHost) -> str:
+    def live_host_refusal(self, guest: resident_guest.ResidentGuest,
+                          target: offered_host.OfferedHost) -> str:
         """Why a guest that moves live cannot go to this host."""
         source = self.source(guest)
         if source is None:
@@ -276,13 +282,14 @@ class MigrationRules:
 
     # Server groups.
 
-    def is_grouped(self, guest: snapshot.FleetGuest) -> bool:
+    def is_grouped(self, guest: resident_guest.ResidentGuest) -> bool:
         """Whether :meth:`group_refusal` could ever say anything of it."""
         group = self._groups.get(guest.server_group)
         return group is not None and group.policy in (
-            snapshot.GroupPolicy.AFFINITY, snapshot.GroupPolicy.ANTI_AFFINITY)
+            offered_host.GroupPolicy.AFFINITY,
+            offered_host.GroupPolicy.ANTI_AFFINITY)
 
-    def group_refusal(self, guest: snapshot.FleetGuest, target: str,
+    def group_refusal(self, guest: resident_guest.ResidentGuest, target: str,
                       hosts_of_guests: Mapping[str, str]) -> str:
         """Why the guest's server group keeps it off a host.
 
@@ -297,29 +304,29 @@ class MigrationRules:
             for member in self._members.get(group.id, ())
             if member != guest.uuid)
         name = group.name or group.id
-        if group.policy is snapshot.GroupPolicy.AFFINITY and not others:
+        if group.policy is offered_host.GroupPolicy.AFFINITY and not others:
             # ServerGroupAffinityFilter: its hosts are those of its members,
             # the one that the guest is to leave among them.
             return (f'server group {name} keeps it where its other members '
                     'are, and nova moves them one at a time')
-        if (group.policy is snapshot.GroupPolicy.ANTI_AFFINITY
+        if (group.policy is offered_host.GroupPolicy.ANTI_AFFINITY
                 and others >= group.max_per_host):
             # ServerGroupAntiAffinityFilter
             return (f'has {others} of server group {name} already, and '
                     f'{group.max_per_host} may be on a host')
         return ''
 
-    def most_of_group(self, guest: snapshot.FleetGuest) -> int | None:
+    def most_of_group(self, guest: resident_guest.ResidentGuest) -> int | None:
         """How many of its server group may be on a host, None for any."""
         group = self._groups.get(guest.server_group)
         if group is None or (
-                group.policy is not snapshot.GroupPolicy.ANTI_AFFINITY):
+                group.policy is not offered_host.GroupPolicy.ANTI_AFFINITY):
             return None
         return group.max_per_host
 
     # What is alike.
 
-    def guest_key(self, guest: snapshot.FleetGuest) -> Hashable:
+    def guest_key(self, guest: resident_guest.ResidentGuest) -> Hashable:
         """All that refusals of hosts read of a guest, groups apart."""
         source = self.source(guest)
         return (guest.guest_class, guest.flavor, guest.project,
@@ -329,10 +336,10 @@ class MigrationRules:
                     source.hypervisor_version,
                     self.scheduler.zone_of(source)))
 
-    def _class_of(self, host: snapshot.FleetHost) -> str | None:
+    def _class_of(self, host: offered_host.OfferedHost) -> str | None:
         return host.known_class or self._classes.get(host.name)
 
-    def host_key(self, host: snapshot.FleetHost) -> Hashable:
+    def host_key(self, host: offered_host.OfferedHost) -> Hashable:
         """All that refusals of hosts read of a host, but its name."""
         return (self._class_of(host), host.traits, host.aggregates,
                 host.is_enabled, host.disabled_reason, host.nova_cell,
@@ -355,7 +362,7 @@ def _classes(fleet: snapshot.Fleet) -> Iterator[tuple[str, str | None]]:
 
 
 def _oldest_releases(
-    hosts: Iterable[snapshot.FleetHost],
+    hosts: Iterable[offered_host.OfferedHost],
 ) -> Mapping[str, nova_release.NovaRelease]:
     """The oldest that is known of each of nova's cells, '' among them."""
     oldest: dict[str, nova_release.NovaRelease] = {}

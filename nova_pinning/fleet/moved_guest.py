@@ -11,12 +11,13 @@ from nova_pinning.admission import devices
 from nova_pinning.admission import flavor_reader
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import outcome
+from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning.placement import inventory
 
 
 def of_guest(
-    guest: snapshot.FleetGuest,
+    guest: resident_guest.ResidentGuest,
     extra_specs: Mapping[str, str] = MappingProxyType({}),
 ) -> guest_request.GuestRequest:
     """A guest as if it were to be placed again, without its devices.
@@ -60,7 +61,7 @@ class RequestReader:
         self._requests: dict[Hashable, guest_request.GuestRequest] = {}
 
     def request(
-        self, guest: snapshot.FleetGuest,
+        self, guest: resident_guest.ResidentGuest,
     ) -> guest_request.GuestRequest:
         """What a guest asks for; the same object for guests that are alike."""
         key = (guest.flavor, guest.vcpus, guest.memory_mib, guest.disk_gib,
@@ -77,9 +78,9 @@ class RequestReader:
 
 
 def device_requests(
-    guest: snapshot.FleetGuest,
+    guest: resident_guest.ResidentGuest,
     aliases: Mapping[str, snapshot.PciAlias],
-) -> tuple[snapshot.PciRequest, ...]:
+) -> tuple[devices.PciRequest, ...]:
     """The PCI devices that a guest asks a new host for.
 
     :param aliases: of the fleet, for the affinity of the devices
@@ -95,14 +96,14 @@ def device_requests(
 def _device_request(
     keys: devices.Pairs, count: int,
     aliases: Mapping[str, snapshot.PciAlias],
-) -> snapshot.PciRequest:
-    had = snapshot.PciPool(keys, None, count,
-                           is_complete='dev_type' in dict(keys))
+) -> devices.PciRequest:
+    had = devices.PciPool(keys, None, count,
+                          is_complete='dev_type' in dict(keys))
     for name, alias in sorted(aliases.items()):
         if any('product_id' not in dict(spec) for spec in alias.specs):
             # Placement alone can tell what it stands for.
             continue
-        request = snapshot.PciRequest(name, alias.specs, count, alias.policy)
+        request = devices.PciRequest(name, alias.specs, count, alias.policy)
         if request.wants(had) and request.may_use(had):
             return request
-    return snapshot.PciRequest('', (keys,), count)
+    return devices.PciRequest('', (keys,), count)

@@ -4,18 +4,19 @@
 import dataclasses
 
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.fleet import snapshot
 
 
 def guests_by_host(
     fleet: snapshot.Fleet,
-) -> dict[str, list[snapshot.FleetGuest]]:
+) -> dict[str, list[resident_guest.ResidentGuest]]:
     """The guests of each host; hosts without guests have an empty list.
 
     Guests on a host that the fleet does not have are left out.
     """
-    by_host: dict[str, list[snapshot.FleetGuest]] = {
+    by_host: dict[str, list[resident_guest.ResidentGuest]] = {
         host.name: [] for host in fleet.hosts}
     for guest in fleet.guests:
         if guest.host in by_host:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 import sys
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import outcome
+from nova_pinning.admission import resident_guest
 from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.checks import report
@@ -35,7 +37,7 @@ _SOURCE = 'correct what the snapshot was made from'
     advice='start nova-compute on it, with libvirt as its driver, and import '
            'the snapshot again')
 def no_topology(view: host_view.HostView) -> check_rule.Violations:
-    if not view.host.cells and not view.gap_texts(snapshot.GapKind.CELLS):
+    if not view.host.cells and not view.gap_texts(outcome.DoubtKind.CELLS):
         yield view.violation('nova knows of no NUMA cells')
 
 
@@ -97,8 +99,8 @@ def no_class(view: host_view.HostView) -> check_rule.Violations:
            'pinning fleet import a host file of the host')
 def unknown_cells(view: host_view.HostView) -> check_rule.Violations:
     yield from map(view.violation, view.gap_texts(
-        snapshot.GapKind.CELLS, snapshot.GapKind.EMULATOR_CPUS,
-        snapshot.GapKind.HELD))
+        outcome.DoubtKind.CELLS, outcome.DoubtKind.EMULATOR_CPUS,
+        outcome.DoubtKind.HELD))
 
 
 @check_rule.rule(
@@ -110,7 +112,7 @@ def unknown_cells(view: host_view.HostView) -> check_rule.Violations:
            'that was changed')
 def contradicted(view: host_view.HostView) -> check_rule.Violations:
     yield from map(view.violation, view.gap_texts(
-        snapshot.GapKind.CONTRADICTION))
+        outcome.DoubtKind.CONTRADICTION))
 
 
 UNLISTED_HOST = check_rule.Rule[host_view.HostView](
@@ -188,7 +190,7 @@ def unlisted_group(view: host_view.HostView) -> check_rule.Violations:
 
 
 def _strays(view: host_view.HostView) -> Iterator[tuple[
-        snapshot.FleetGuest, model.HostCell, cpuset.CpuSet,
+        resident_guest.ResidentGuest, model.HostCell, cpuset.CpuSet,
         cpuset.CpuSet]]:
     """Guests with CPUs that are not dedicated: cell, CPUs, all that it has."""
     for placed in view.guest_cells:
@@ -257,7 +259,7 @@ def shared_pins(view: host_view.HostView) -> check_rule.Violations:
 
 def _pins(
     view: host_view.HostView,
-) -> Iterator[tuple[snapshot.FleetGuest, list[int]]]:
+) -> Iterator[tuple[resident_guest.ResidentGuest, list[int]]]:
     """The CPUs that each cell of each guest has for itself."""
     for guest in view.guests:
         if (guest.topology is not None and guest.fit is not None

@@ -21,8 +21,8 @@ import os_traits
 
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
-from nova_pinning.fleet import snapshot
 from nova_pinning.placement import client
 from nova_pinning.placement import inventory
 from nova_pinning.placement import provider_reader
@@ -170,9 +170,10 @@ def renewed(trees: Mapping[str, HostTree],
 
 
 def with_tree(
-    host: snapshot.FleetHost, guests: Sequence[snapshot.FleetGuest],
+    host: offered_host.OfferedHost,
+    guests: Sequence[resident_guest.ResidentGuest],
     tree: HostTree, pool_providers: Sequence[str] = (),
-) -> tuple[snapshot.FleetHost, tuple[snapshot.FleetGuest, ...]]:
+) -> tuple[offered_host.OfferedHost, tuple[resident_guest.ResidentGuest, ...]]:
     """A host and its guests with what Placement has of both.
 
     What is allocated there to others than its guests is held: by a migration,
@@ -213,8 +214,8 @@ def with_tree(
         ]) if pool_providers else host.pci_pools), allocated
 
 
-def _allocated(guest: snapshot.FleetGuest, tree: HostTree,
-               on_pcpus: bool) -> snapshot.FleetGuest:
+def _allocated(guest: resident_guest.ResidentGuest, tree: HostTree,
+               on_pcpus: bool) -> resident_guest.ResidentGuest:
     """A guest with what is allocated to it.
 
     Of the host's own provider that is what it is counted with anyway, mostly;

@@ -6,7 +6,6 @@ import dataclasses
 
 from nova_pinning.admission import devices
 from nova_pinning import cpuset
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import core_order
 from nova_pinning import units
@@ -123,10 +122,10 @@ class HostTemplate:
                           for cpu in core)
             for first in range(0, len(cores), self.l3_cores))
 
-    def pci_pools(self) -> tuple[snapshot.PciPool, ...]:
+    def pci_pools(self) -> tuple[devices.PciPool, ...]:
         """The PCI devices of such a host."""
         return tuple(
-            snapshot.PciPool(made.keys, number, made.per_cell)
+            devices.PciPool(made.keys, number, made.per_cell)
             for made in self.cell_devices
             for number in range(self.sockets * self.cells_per_socket))
 

@@ -12,15 +12,15 @@ that both share that is twice the amount, until the migration is over.
 from collections.abc import Iterable
 from collections.abc import Iterator
 
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
-from nova_pinning.fleet import snapshot
 
 
 class SharedProviders:
     """The providers that share with hosts of a fleet."""
 
-    def __init__(self, hosts: Iterable[snapshot.FleetHost]) -> None:
+    def __init__(self, hosts: Iterable[offered_host.OfferedHost]) -> None:
         self._hosts = {host.name: host for host in hosts}
         self._places: dict[str, list[tuple[str, int]]] = {}
         for host in self._hosts.values():

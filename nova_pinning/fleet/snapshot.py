@@ -15,19 +15,12 @@ from typing import TypeAlias
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import offered_host
-from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.document import codec
 from nova_pinning.document import terms
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
-
-
-# Devices are told of in admission's words.
-PciPool = devices.PciPool
-PciRequest = devices.PciRequest
-PciUse = devices.PciUse
 
 
 # nova-scheduler loads that class, and none of what files have to do with.
@@ -51,17 +44,6 @@ class PciAlias(NamedTuple):
         'legacy', 'preferred', 'required', 'socket'])] = 'legacy'
 
 
-# What hosts and guests are is told in admission, which judges them.
-FleetAggregate = offered_host.Aggregate
-FleetGuest = resident_guest.ResidentGuest
-FleetHost = offered_host.OfferedHost
-FleetServerGroup = offered_host.ServerGroup
-GapKind = outcome.DoubtKind
-GroupPolicy = offered_host.GroupPolicy
-HostCpuModel = offered_host.HostCpuModel
-HostGap = outcome.Doubt
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     """A snapshot.
@@ -80,11 +62,11 @@ class Fleet:
     :param where: the file it was read from
     """
 
-    hosts: tuple[FleetHost, ...]
-    guests: tuple[FleetGuest, ...] = ()
+    hosts: tuple[offered_host.OfferedHost, ...]
+    guests: tuple[resident_guest.ResidentGuest, ...] = ()
     flavors: tuple[_Flavor, ...] = ()
-    aggregates: tuple[FleetAggregate, ...] = ()
-    server_groups: tuple[FleetServerGroup, ...] = ()
+    aggregates: tuple[offered_host.Aggregate, ...] = ()
+    server_groups: tuple[offered_host.ServerGroup, ...] = ()
     pci_aliases: Mapping[terms.Word, PciAlias] = dataclasses.field(
         default_factory=dict)
     packs_cells: bool = False

@@ -9,6 +9,8 @@ from typing import Any
 
 from nova_pinning.admission import gaps
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
 from nova_pinning.fleet import occupied
@@ -133,7 +135,8 @@ def summarise(fleet: snapshot.Fleet) -> FleetSummary:
         findings=problems.find(fleet))
 
 
-def _add(total: FleetTotal, host: snapshot.FleetHost, pinned: int) -> None:
+def _add(total: FleetTotal, host: offered_host.OfferedHost,
+         pinned: int) -> None:
     total.hosts += 1
     total.disabled += not host.is_enabled
     total.dedicated_cpus += host.dedicated_count
@@ -144,20 +147,20 @@ def _add(total: FleetTotal, host: snapshot.FleetHost, pinned: int) -> None:
     total.memory_mib += max(0, host.memory_mib - host.reserved_memory_mib)
 
 
-def _pinned(guests: Iterable[snapshot.FleetGuest]) -> int:
+def _pinned(guests: Iterable[resident_guest.ResidentGuest]) -> int:
     """CPUs that guests have, where no cells tell which."""
     return sum(demand.dedicated + demand.emulator for guest in guests
                if guest.topology is not None
                for demand in guest.topology.demands)
 
 
-def _floating(guest: snapshot.FleetGuest) -> int:
+def _floating(guest: resident_guest.ResidentGuest) -> int:
     if guest.topology is None:
         return guest.vcpus
     return sum(len(cell.shared_vcpus) for cell in guest.topology.cells)
 
 
-def _kind(host: snapshot.FleetHost) -> HostKind:
+def _kind(host: offered_host.OfferedHost) -> HostKind:
     devices: collections.Counter[str] = collections.Counter()
     for pool in host.pci_pools:
         devices[pool.kind] += pool.total

@@ -16,11 +16,12 @@ from typing import Any
 
 from openstack.compute.v2 import hypervisor as sdk_hypervisor
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
 from nova_pinning.flavors import cloud_requests
 from nova_pinning.fleet import cpu_models
 from nova_pinning.fleet import provider_trees
-from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_model
 from nova_pinning.host import host_offer
 from nova_pinning.importers import host_gaps
@@ -44,7 +45,7 @@ _SHOWN = ('id', 'name', 'status', 'flavor', 'image', 'OS-EXT-SRV-ATTR:host',
 #: The last microversion that tells of hosts' CPUs.
 _CPU_INFO_MICROVERSION = '2.87'
 _METADATA_PREFIX = 'pinning:'
-_POLICIES = frozenset(map(str, snapshot.GroupPolicy))
+_POLICIES = frozenset(map(str, offered_host.GroupPolicy))
 _MOVABLE = ('ACTIVE', 'SHUTOFF', 'PAUSED')
 
 
@@ -119,7 +120,7 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
             hypervisors, key=lambda hypervisor: hypervisor.name))
 
     def server_groups(self) -> Iterator[
-            tuple[snapshot.FleetServerGroup, frozenset[str]]]:
+            tuple[offered_host.ServerGroup, frozenset[str]]]:
         """The server groups of all projects, with the ids of their servers.
 
         Page by page; openstacksdk knows of no pages here.
@@ -152,9 +153,9 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
         return tuple(server for server in servers if server.host)
 
 
-def _server_group(shown: Mapping[str, Any]) -> snapshot.FleetServerGroup:
-    return snapshot.FleetServerGroup(
-        id=shown['id'], policy=snapshot.GroupPolicy(shown['policy']),
+def _server_group(shown: Mapping[str, Any]) -> offered_host.ServerGroup:
+    return offered_host.ServerGroup(
+        id=shown['id'], policy=offered_host.GroupPolicy(shown['policy']),
         name=shown['name'] or '',
         max_per_host=int((shown.get('rules') or {}).get(
             'max_server_per_host', 1)))
@@ -177,7 +178,7 @@ def fleet_host(
     aggregates: Sequence[segregation_model.HostAggregate],
     description: host_model.HostDescription | None,
     note: Callable[[str], None],
-) -> snapshot.FleetHost:
+) -> offered_host.OfferedHost:
     """A host as a snapshot has it, without what is used of it.
 
     :param tree: () if Placement does not have it
@@ -204,7 +205,7 @@ def fleet_host(
         note(f'host {hypervisor.name}: its cpu_info cannot be read: {error}')
     memory = inventories.get('MEMORY_MB')
     disk = inventories.get('DISK_GB')
-    return snapshot.FleetHost(
+    return offered_host.OfferedHost(
         name=hypervisor.name,
         cells=cells,
         l3_domains=host_offer.l3_domains(description) if description else
@@ -229,17 +230,17 @@ def _ratio(has: inventory.Inventory | None) -> float:
 
 def fleet_aggregate(
     aggregate: segregation_model.HostAggregate,
-) -> snapshot.FleetAggregate:
+) -> offered_host.Aggregate:
     """An aggregate as a snapshot has it."""
     metadata = dict(aggregate.metadata)
-    return snapshot.FleetAggregate(
+    return offered_host.Aggregate(
         aggregate.name, metadata.pop('availability_zone', None), metadata)
 
 
 def fleet_guest(
     server: ListedServer, topology: Mapping[str, Any] | None,
     server_group: str = '',
-) -> snapshot.FleetGuest:
+) -> resident_guest.ResidentGuest:
     """A guest as a snapshot has it.
 
     :param topology: what nova says of its NUMA cells; None if it has none
@@ -254,7 +255,7 @@ def fleet_guest(
         numa_topology, fit = _placed(topology, flavor['extra_specs'])
     image = shown.get('image') or {}
     properties = image.get('properties') or {}
-    return snapshot.FleetGuest(
+    return resident_guest.ResidentGuest(
         uuid=server.id, host=server.host, vcpus=flavor['vcpus'],
         memory_mib=flavor['ram'],
         guest_class=hostclass.class_of_guest(

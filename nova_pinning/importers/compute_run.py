@@ -14,6 +14,8 @@ from typing import Any
 from typing import Protocol
 from typing import TypeVar
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.fleet import provider_trees
 from nova_pinning.fleet import snapshot
@@ -131,20 +133,21 @@ def _placed(
     trees: Mapping[str, provider_trees.HostTree],
     aggregates: Sequence[segregation_model.HostAggregate],
     descriptions: Mapping[str, host_model.HostDescription],
-    guests: Sequence[snapshot.FleetGuest], notes: list[str],
-) -> tuple[tuple[snapshot.FleetHost, ...], tuple[snapshot.FleetGuest, ...]]:
+    guests: Sequence[resident_guest.ResidentGuest], notes: list[str],
+) -> tuple[tuple[offered_host.OfferedHost, ...],
+           tuple[resident_guest.ResidentGuest, ...]]:
     """The hosts, and the guests with what Placement has of them."""
-    by_host: dict[str, list[snapshot.FleetGuest]] = {}
+    by_host: dict[str, list[resident_guest.ResidentGuest]] = {}
     for guest in guests:
         by_host.setdefault(guest.host, []).append(guest)
     hosts = []
-    placed: dict[str, snapshot.FleetGuest] = {}
+    placed: dict[str, resident_guest.ResidentGuest] = {}
     for hypervisor in hypervisors:
         name = hypervisor.name
         tree = trees.get(hypervisor.provider, ())
         host = compute_api.fleet_host(hypervisor, tree, aggregates,
                                       descriptions.get(name), notes.append)
-        here: Sequence[snapshot.FleetGuest] = by_host.get(name, ())
+        here: Sequence[resident_guest.ResidentGuest] = by_host.get(name, ())
         if tree:
             host, here = provider_trees.with_tree(host, here, tree)
             placed.update((guest.uuid, guest) for guest in here)
@@ -160,7 +163,7 @@ def _guests(
     answers: Iterable[tuple[compute_api.ListedServer,
                             Mapping[str, Any] | None]],
     groups: Mapping[str, str], notes: list[str],
-) -> Iterator[snapshot.FleetGuest]:
+) -> Iterator[resident_guest.ResidentGuest]:
     for server, topology in answers:
         if topology is None:
             # Deleted since it was listed.

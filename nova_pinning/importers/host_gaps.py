@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_pinning.admission import outcome
+from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
 from nova_pinning.fleet import provider_trees
-from nova_pinning.fleet import snapshot
 from nova_pinning.host import engine
 from nova_pinning.host import host_model
 from nova_pinning.host import words
@@ -30,7 +31,7 @@ _HELD = (inventory.PCPU, inventory.VCPU, inventory.MEMORY_MB)
 def known_cells(
     description: host_model.HostDescription | None,
     tree: provider_trees.HostTree,
-) -> tuple[tuple[model.HostCell, ...], tuple[snapshot.HostGap, ...]]:
+) -> tuple[tuple[model.HostCell, ...], tuple[outcome.Doubt, ...]]:
     """The cells of a host, and what remains open about it.
 
     :param description: its host file, None if there is none
@@ -38,15 +39,15 @@ def known_cells(
     :returns: the cells without dedicated CPUs if Placement has none, and the
         gaps that every host of a compute API has, or by its file
     """
-    devices = snapshot.HostGap(
-        snapshot.GapKind.DEVICES,
+    devices = outcome.Doubt(
+        outcome.DoubtKind.DEVICES,
         'the API does not tell its PCI devices'
         if not any(name.startswith(_PCI) for provider in tree
                    for name in provider.inventories) else
         'the API does not tell near which cells its PCI devices are')
     if description is None:
-        return (), (snapshot.HostGap(
-            snapshot.GapKind.CELLS, 'it has no host file'), devices)
+        return (), (outcome.Doubt(
+            outcome.DoubtKind.CELLS, 'it has no host file'), devices)
     cells = engine.engine_cells(description)
     inventories = tree[0].inventories if tree else {}
     contradictions = list(_contradictions(cells, inventories))
@@ -56,8 +57,8 @@ def known_cells(
             for cell in cells)
     if not contradictions:
         return cells, (devices,)
-    return cells, (snapshot.HostGap(
-        snapshot.GapKind.CONTRADICTION,
+    return cells, (outcome.Doubt(
+        outcome.DoubtKind.CONTRADICTION,
         f'its host file has {words.listed(contradictions)}'), devices)
 
 
@@ -82,8 +83,8 @@ def _contradictions(
 
 
 def usage_gaps(
-    held: Mapping[str, int], guests: Sequence[snapshot.FleetGuest],
-) -> Iterator[snapshot.HostGap]:
+    held: Mapping[str, int], guests: Sequence[resident_guest.ResidentGuest],
+) -> Iterator[outcome.Doubt]:
     """What remains open of a host because of what is on it.
 
     :param held: what Placement has allocated of it beside its guests
@@ -91,14 +92,14 @@ def usage_gaps(
     isolated = sum(guest.topology is not None
                    and guest.topology.emulator_isolated for guest in guests)
     if isolated:
-        yield snapshot.HostGap(
-            snapshot.GapKind.EMULATOR_CPUS,
+        yield outcome.Doubt(
+            outcome.DoubtKind.EMULATOR_CPUS,
             f'the API does not tell the CPU for emulator threads of '
             f'{words.count(isolated, "server")}')
     beside = [f'{held[name]:,} {name}' for name in _HELD
               if held.get(name, 0) > 0]
     if beside:
-        yield snapshot.HostGap(
-            snapshot.GapKind.HELD,
+        yield outcome.Doubt(
+            outcome.DoubtKind.HELD,
             f'Placement has {words.listed(beside)} allocated of it beside '
             'its servers, for a migration or a server that is being built')

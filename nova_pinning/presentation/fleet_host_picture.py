@@ -2,15 +2,15 @@
 """A fleet's host as drawings take it, with a guest on it."""
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import offered_host
 from nova_pinning import cpuset
-from nova_pinning.fleet import snapshot
 from nova_pinning.host import guest_affinity
 from nova_pinning.host import host_model
 from nova_pinning import model
 
 
 def fleet_host_description(
-        host: snapshot.FleetHost) -> host_model.HostDescription:
+        host: offered_host.OfferedHost) -> host_model.HostDescription:
     """A host as far as a snapshot tells.
 
     A cell of which the socket is not known counts as one of its own.
@@ -25,7 +25,7 @@ def fleet_host_description(
 
 
 def _node(cell: model.HostCell,
-          host: snapshot.FleetHost) -> host_model.NumaNode:
+          host: offered_host.OfferedHost) -> host_model.NumaNode:
     listed = cpuset.CpuSet(cpu for core in cell.cores for cpu in core)
     others = (cell.dedicated_cpus | cell.shared_cpus) - listed
     cores = [tuple(sorted(core)) for core in cell.cores if core]

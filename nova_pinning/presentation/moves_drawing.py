@@ -13,6 +13,8 @@ import dataclasses
 import itertools
 import string
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
 from nova_pinning.fit import usage
 from nova_pinning.fleet import occupied
@@ -144,10 +146,10 @@ def beside_table(drawn: drawing.Drawing) -> drawing.Drawing:
 
 
 def _host(
-    host: snapshot.FleetHost,
+    host: offered_host.OfferedHost,
     guests: Sequence[tuple[MovedGuest, drawing.Tile]],
     topologies: Mapping[str, model.Guest | None],
-    staying: Iterable[snapshot.FleetGuest],
+    staying: Iterable[resident_guest.ResidentGuest],
 ) -> drawing.DrawnHost:
     cells = {cell.id: cell for cell in host.cells}
     description = fleet_host_picture.fleet_host_description(host)

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.fit import usage
 from nova_pinning.fleet import guest_kinds
 from nova_pinning.fleet import migration
@@ -47,7 +49,7 @@ class GuestGroup:
     kind: guest_kinds.GuestKind
     host: str
     uses: tuple[CellUse, ...]
-    guests: tuple[snapshot.FleetGuest, ...]
+    guests: tuple[resident_guest.ResidentGuest, ...]
 
 
 class CountedFleet:
@@ -79,7 +81,8 @@ class CountedFleet:
         """Of the guests that may move."""
         return self._kinds.kinds
 
-    def allows(self, kind: guest_kinds.GuestKind, host: snapshot.FleetHost,
+    def allows(self, kind: guest_kinds.GuestKind,
+               host: offered_host.OfferedHost,
                is_hopeful: bool = False) -> bool:
         """Whether guests of a kind could come to a host, were it empty.
 
@@ -89,7 +92,7 @@ class CountedFleet:
 
     def _refusal(self, rules: migration.MigrationRules,
                  kind: guest_kinds.GuestKind,
-                 host: snapshot.FleetHost) -> str:
+                 host: offered_host.OfferedHost) -> str:
         reason = rules.placing_refusal(kind.guest, host)
         if reason:
             return reason
@@ -110,7 +113,7 @@ class CountedFleet:
     ) -> Iterator[GuestGroup]:
         cells = {cell.id: cell for cell in occupancy.host.cells}
         alike: dict[tuple[int, tuple[CellUse, ...], Hashable, Hashable],
-                    list[snapshot.FleetGuest]] = {}
+                    list[resident_guest.ResidentGuest]] = {}
         for guest in sorted(occupancy.guests, key=lambda guest: guest.uuid):
             if guest.uuid in fixed:
                 reason = 'is to stay'
@@ -127,7 +130,7 @@ class CountedFleet:
                              tuple(guests))
 
 
-def _uses(guest: snapshot.FleetGuest,
+def _uses(guest: resident_guest.ResidentGuest,
           cells: dict[int, model.HostCell]) -> tuple[CellUse, ...]:
     if guest.topology is None or guest.fit is None:
         return ()

@@ -9,6 +9,7 @@ import math
 import random
 
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
@@ -305,7 +306,7 @@ class _Defragmentation:
 
     def _value_without(
         self, occupancy: host_occupancy.HostOccupancy,
-        guest: snapshot.FleetGuest,
+        guest: resident_guest.ResidentGuest,
     ) -> float:
         search = self._search
         return search.goal.value(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import math
 
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
@@ -123,7 +124,7 @@ class _Drain:
             if name not in self._search.closed:
                 yield occupancy
 
-    def _why_nowhere(self, guest: snapshot.FleetGuest) -> str:
+    def _why_nowhere(self, guest: resident_guest.ResidentGuest) -> str:
         """What most of the other hosts are refused for."""
         reasons = collections.Counter(
             self._search.rules.host_refusal(guest, occupancy.host)
@@ -191,7 +192,8 @@ class _Drain:
         return [_stuck_guest(guest, self._why_no_room(guest, extent))
                 for guest in guests]
 
-    def _why_no_room(self, guest: snapshot.FleetGuest, extent: str) -> str:
+    def _why_no_room(self, guest: resident_guest.ResidentGuest,
+                     extent: str) -> str:
         """What the host with the most free CPUs that it may go to lacks."""
         search = self._search
         best: tuple[int, str, object] | None = None
@@ -230,7 +232,7 @@ class _Drain:
             stopped='the hosts have no guests then')
 
 
-def _stuck_guest(guest: snapshot.FleetGuest,
+def _stuck_guest(guest: resident_guest.ResidentGuest,
                  reason: str) -> plan_model.StuckGuest:
     return plan_model.StuckGuest(guest=guest.uuid, host=guest.host,
                                  reason=reason, name=guest.name)

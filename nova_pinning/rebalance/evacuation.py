@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import resident_guest
 from nova_pinning import fit
 from nova_pinning.fleet import guest_kinds
 from nova_pinning.fleet import occupied
@@ -28,7 +29,7 @@ Targets = Mapping[str, guest_kinds.HostState]
 Choose = Callable[[guest_kinds.GuestKind,
                    Sequence[tuple[str, guest_kinds.HostState]]], str]
 #: A guest, its target, and where it lies there.
-Placed = tuple[snapshot.FleetGuest, str, model.Fit]
+Placed = tuple[resident_guest.ResidentGuest, str, model.Fit]
 
 
 class EvacuationFleet:
@@ -105,9 +106,9 @@ class EvacuationFleet:
         return found
 
     def evacuate(
-        self, guests: Iterable[snapshot.FleetGuest], targets: Targets,
+        self, guests: Iterable[resident_guest.ResidentGuest], targets: Targets,
         choose: Choose,
-    ) -> tuple[list[Placed], list[snapshot.FleetGuest],
+    ) -> tuple[list[Placed], list[resident_guest.ResidentGuest],
                dict[str, guest_kinds.HostState]]:
         """Evacuate guests one after the other, in this order.
 
@@ -134,7 +135,7 @@ class EvacuationFleet:
         return placed, down, states
 
     def put(self, states: dict[str, guest_kinds.HostState],
-            guest: snapshot.FleetGuest, target: str) -> Placed:
+            guest: resident_guest.ResidentGuest, target: str) -> Placed:
         """Evacuate a guest to a host that takes it.
 
         Of a provider that shares with both hosts Placement counts it once
@@ -202,8 +203,8 @@ def _left(state: guest_kinds.HostState) -> Iterator[float]:
 
 
 def largest_first(
-    guests: Iterable[snapshot.FleetGuest], fleet: EvacuationFleet,
-) -> list[snapshot.FleetGuest]:
+    guests: Iterable[resident_guest.ResidentGuest], fleet: EvacuationFleet,
+) -> list[resident_guest.ResidentGuest]:
     """In an order in which most come up; equal ones by UUID."""
     return sorted(guests, key=lambda guest: (
         tuple(-part for part in fleet.kind(guest).size), guest.uuid))

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import verdict_summary
@@ -89,7 +91,7 @@ def groups_of(
             tuple(name for name in names if name not in grouped))
 
 
-def _label(aggregate: snapshot.FleetAggregate, by: str) -> str:
+def _label(aggregate: offered_host.Aggregate, by: str) -> str:
     if by == BY_AGGREGATE or by == aggregate.name:
         return aggregate.name
     return aggregate.metadata.get(by, '')
@@ -141,7 +143,7 @@ class _Trial:
     """
 
     placed: list[evacuation.Placed]
-    down: list[snapshot.FleetGuest]
+    down: list[resident_guest.ResidentGuest]
 
 
 class _LossJudge:
@@ -191,7 +193,7 @@ class _LossJudge:
             is_unguided=not down and not self.fleet.evacuate(
                 guests, targets, evacuation.weighed)[1])
 
-    def _try(self, guests: Iterable[snapshot.FleetGuest],
+    def _try(self, guests: Iterable[resident_guest.ResidentGuest],
              targets: evacuation.Targets) -> _Trial:
         placed, down, _states = self.fleet.evacuate(
             evacuation.largest_first(guests, self.fleet), targets,
@@ -199,7 +201,7 @@ class _LossJudge:
         return _Trial(placed, down)
 
     def _prove(
-        self, trial: _Trial, guests: Sequence[snapshot.FleetGuest],
+        self, trial: _Trial, guests: Sequence[resident_guest.ResidentGuest],
         targets: evacuation.Targets, is_exact: bool,
     ) -> tuple[_Trial, int]:
         """The best evacuation that is found, and how many stay down at least.
@@ -230,10 +232,11 @@ class _LossJudge:
 
     def _follow(
         self, sequences: Mapping[str, Sequence[int]],
-        guests: Iterable[snapshot.FleetGuest], targets: evacuation.Targets,
+        guests: Iterable[resident_guest.ResidentGuest],
+        targets: evacuation.Targets,
     ) -> _Trial:
         """Evacuate guests of these kinds to these hosts, the rest anywhere."""
-        waiting: dict[int, list[snapshot.FleetGuest]] = {}
+        waiting: dict[int, list[resident_guest.ResidentGuest]] = {}
         for guest in sorted(guests, key=lambda guest: guest.uuid,
                             reverse=True):
             waiting.setdefault(
@@ -250,7 +253,7 @@ class _LossJudge:
                          states)
         return _Trial(placed + rest.placed, rest.down)
 
-    def _doubt(self, guests: Iterable[snapshot.FleetGuest],
+    def _doubt(self, guests: Iterable[resident_guest.ResidentGuest],
                targets: evacuation.Targets) -> str:
         """What is not known, so that a host may take a guest; '' if all is.
 
@@ -265,7 +268,7 @@ class _LossJudge:
     # Why.
 
     def _nowhere_at_all(
-        self, guests: Iterable[snapshot.FleetGuest],
+        self, guests: Iterable[resident_guest.ResidentGuest],
         targets: evacuation.Targets,
     ) -> dict[str, str]:
         """The guests that come up on no host, even if they were the only ones.
@@ -328,7 +331,7 @@ class _LossJudge:
                 state.occupancy, kind.request)
         return verdict.cause or str(state.room(kind))
 
-    def _why(self, guest: snapshot.FleetGuest,
+    def _why(self, guest: resident_guest.ResidentGuest,
              targets: evacuation.Targets) -> str:
         """Why a guest stays down that might come up."""
         kind = self.fleet.kind(guest)
@@ -397,7 +400,7 @@ def _sequences(
     return sequences
 
 
-def _down(guest: snapshot.FleetGuest, reason: str,
+def _down(guest: resident_guest.ResidentGuest, reason: str,
           is_certain: bool = False) -> failover_model.DownGuest:
     return failover_model.DownGuest(
         guest=guest.uuid, name=guest.name, host=guest.host,
@@ -405,7 +408,7 @@ def _down(guest: snapshot.FleetGuest, reason: str,
         reason=reason, is_certain=is_certain)
 
 
-def _evacuation(guest: snapshot.FleetGuest, target: str,
+def _evacuation(guest: resident_guest.ResidentGuest, target: str,
                 place: model.Fit) -> failover_model.Evacuation:
     return failover_model.Evacuation(
         guest=guest.uuid, name=guest.name, source=guest.host, target=target,

@@ -10,8 +10,8 @@ those on which its guests may be.
 from collections.abc import Sequence
 
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import guest_kinds
-from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import evacuation
 from nova_pinning.rebalance import failover_model
 from nova_pinning.rebalance import integer_program
@@ -85,7 +85,7 @@ class _ReserveFinder:
 
     def divide(
         self, loss: failover_model.HostLoss,
-    ) -> tuple[str, list[snapshot.FleetGuest]]:
+    ) -> tuple[str, list[resident_guest.ResidentGuest]]:
         """Why some stay down in any case, and those that need not."""
         reason = ''
         open_guests = []
@@ -112,7 +112,7 @@ class _ReserveFinder:
 
     def mending(
         self, loss: failover_model.HostLoss,
-        down: Sequence[snapshot.FleetGuest],
+        down: Sequence[resident_guest.ResidentGuest],
     ) -> dict[int, int]:
         """How many hosts mend a loss, by shape; shapes that do not left out.
 
@@ -129,7 +129,7 @@ class _ReserveFinder:
 
     def _least(
         self, loss: failover_model.HostLoss,
-        down: Sequence[snapshot.FleetGuest], number: int,
+        down: Sequence[resident_guest.ResidentGuest], number: int,
     ) -> int:
         """The least number of a shape with which all come up, 0 for none."""
         shape = self.shapes[number]

@@ -5,6 +5,8 @@ import dataclasses
 import hashlib
 import json
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.document import encoder
 from nova_pinning.fleet import snapshot
 
@@ -58,7 +60,7 @@ def _canonical(fleet: snapshot.Fleet) -> snapshot.Fleet:
         enabled_filters=(), taken_at='', source='')
 
 
-def _host(host: snapshot.FleetHost) -> snapshot.FleetHost:
+def _host(host: offered_host.OfferedHost) -> offered_host.OfferedHost:
     # The order of cells, cores and page sizes is nova's, and counts.
     return dataclasses.replace(
         host, l3_domains=(), aggregates=tuple(sorted(host.aggregates)),
@@ -71,7 +73,9 @@ def _host(host: snapshot.FleetHost) -> snapshot.FleetHost:
         disabled_reason='', gaps=())
 
 
-def _guest(guest: snapshot.FleetGuest) -> snapshot.FleetGuest:
+def _guest(
+    guest: resident_guest.ResidentGuest,
+) -> resident_guest.ResidentGuest:
     return dataclasses.replace(
         guest, name='', launched_at='',
         devices=tuple(sorted(

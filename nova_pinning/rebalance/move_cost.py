@@ -15,6 +15,7 @@ import dataclasses
 import heapq
 import math
 
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import plan_model
@@ -39,7 +40,7 @@ _SWITCHED_FROM = 0.9
 _MOST_ROUNDS = 1000
 
 
-def dirty_rate(guest: snapshot.FleetGuest,
+def dirty_rate(guest: resident_guest.ResidentGuest,
                extra_specs: Mapping[str, str]) -> float | None:
     """What a guest writes per second, in MiB.
 

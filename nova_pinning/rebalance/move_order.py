@@ -14,7 +14,7 @@ import random
 from typing import NamedTuple
 
 from nova_pinning.admission import host_occupancy
-from nova_pinning.fleet import snapshot
+from nova_pinning.admission import resident_guest
 from nova_pinning import model
 from nova_pinning.rebalance import replay
 from nova_pinning.rebalance import whole_program
@@ -34,7 +34,7 @@ class _Step(NamedTuple):
 
     loss: float
     tie: float
-    guest: snapshot.FleetGuest
+    guest: resident_guest.ResidentGuest
     kind: int
     target: str
     fit: model.Fit
@@ -150,8 +150,9 @@ class MoveOrder:
                             guest.memory_mib + self._random.random(),
                             guest, kind, name, fit)
 
-    def _loss(self, now: replay.MoveReplay, guest: snapshot.FleetGuest,
-              target: str, fit: model.Fit) -> float:
+    def _loss(self, now: replay.MoveReplay,
+              guest: resident_guest.ResidentGuest, target: str,
+              fit: model.Fit) -> float:
         before = now.occupancies[target]
         after = now.with_guest(guest, target, fit)
         return self._value(before) - self._value(after)

@@ -6,6 +6,8 @@ import dataclasses
 import datetime
 
 from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.fleet import migration
@@ -80,18 +82,18 @@ class MoveRules(migration.MigrationRules):
         return judge.AdmissionJudge(
             self.scheduler, bounds, self.settings.assumes)
 
-    def kind(self, guest: snapshot.FleetGuest,
-             target: snapshot.FleetHost) -> plan_model.MigrationKind:
+    def kind(self, guest: resident_guest.ResidentGuest,
+             target: offered_host.OfferedHost) -> plan_model.MigrationKind:
         """How nova would move it there."""
         return (plan_model.MigrationKind.COLD
                 if self.cold_reason(guest, target)
                 else plan_model.MigrationKind.LIVE)
 
-    def guest_key(self, guest: snapshot.FleetGuest) -> Hashable:
+    def guest_key(self, guest: resident_guest.ResidentGuest) -> Hashable:
         return (super().guest_key(guest), self.live_refusal(guest),
                 self.cold_refusal(guest))
 
-    def evacuation_refusal(self, guest: snapshot.FleetGuest) -> str:
+    def evacuation_refusal(self, guest: resident_guest.ResidentGuest) -> str:
         """Why nova does not evacuate a guest at all; '' if it does.
 
         Whether it may be moved while its host is well does not matter.
@@ -99,14 +101,16 @@ class MoveRules(migration.MigrationRules):
         return super().evacuation_refusal(guest) or self._defect(
             guest, defect_model.Operation.EVACUATION)
 
-    def dirty_rate_mib(self, guest: snapshot.FleetGuest) -> float | None:
+    def dirty_rate_mib(
+        self, guest: resident_guest.ResidentGuest,
+    ) -> float | None:
         """What a guest writes per second, None if it is not known."""
         return move_cost.dirty_rate(guest, self.extra_specs(guest))
 
-    def _staying(self, guest: snapshot.FleetGuest) -> str:
+    def _staying(self, guest: resident_guest.ResidentGuest) -> str:
         return super()._staying(guest) or self._chosen(guest)
 
-    def _chosen(self, guest: snapshot.FleetGuest) -> str:
+    def _chosen(self, guest: resident_guest.ResidentGuest) -> str:
         """Why the operator has it stay."""
         settings = self.settings
         tags = sorted(settings.fixed_tags.intersection(guest.tags))
@@ -128,27 +132,27 @@ class MoveRules(migration.MigrationRules):
             return f'is {days:,.1f} days old, and {most:g} are allowed'
         return ''
 
-    def live_refusal(self, guest: snapshot.FleetGuest) -> str:
+    def live_refusal(self, guest: resident_guest.ResidentGuest) -> str:
         """Why a guest does not move live at all."""
         return super().live_refusal(guest) or self._too_dirty(
             guest) or self._defect(
                 guest, defect_model.Operation.LIVE_MIGRATION)
 
-    def cold_refusal(self, guest: snapshot.FleetGuest) -> str:
+    def cold_refusal(self, guest: resident_guest.ResidentGuest) -> str:
         """Why a guest does not move cold at all."""
         if not self.settings.allows_cold:
             return 'that is not allowed'
         return super().cold_refusal(guest) or self._defect(
             guest, defect_model.Operation.COLD_MIGRATION)
 
-    def _too_dirty(self, guest: snapshot.FleetGuest) -> str:
+    def _too_dirty(self, guest: resident_guest.ResidentGuest) -> str:
         limit, rate = self._dirty_limit_mib, self.dirty_rate_mib(guest)
         if limit is None or rate is None or rate < limit:
             return ''
         return (f'writes {rate:,.0f} MiB/s, and no more than {limit:,.0f} '
                 'MiB/s can be copied')
 
-    def _defect(self, guest: snapshot.FleetGuest,
+    def _defect(self, guest: resident_guest.ResidentGuest,
                 operation: defect_model.Operation) -> str:
         """The known defects of nova that it would meet; '' if none.
 

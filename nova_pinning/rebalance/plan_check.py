@@ -13,6 +13,7 @@ import enum
 
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
 from nova_pinning import fit
 from nova_pinning.fleet import occupied
@@ -82,7 +83,7 @@ class PlanCheck:
 
     is_same_state: bool
     moves: tuple[MoveCheck, ...]
-    staying: tuple[snapshot.FleetGuest, ...] = ()
+    staying: tuple[resident_guest.ResidentGuest, ...] = ()
     gains: tuple[plan_model.SlotGain, ...] = ()
     is_short: bool = False
     is_other_fleet: bool = False
@@ -190,7 +191,8 @@ class _PlanChecker:
             return MoveOutcome.FAILS, f'{move.target}: {found}'
         return self._made(move, guest, found)
 
-    def _is_done(self, number: int, guest: snapshot.FleetGuest) -> bool:
+    def _is_done(self, number: int,
+                 guest: resident_guest.ResidentGuest) -> bool:
         """Whether a guest lies where this move brings it, or its last one.
         """
         last = self._moves[self._last[guest.uuid]]
@@ -200,8 +202,8 @@ class _PlanChecker:
             for done in (move, last))
 
     def _made(
-        self, move: plan_model.PlannedMove, guest: snapshot.FleetGuest,
-        found: model.Fit,
+        self, move: plan_model.PlannedMove,
+        guest: resident_guest.ResidentGuest, found: model.Fit,
     ) -> tuple[MoveOutcome, str]:
         """Make a move that can be made."""
         differences = []

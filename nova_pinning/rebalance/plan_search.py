@@ -9,6 +9,7 @@ import math
 import time
 
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import counted_fleet
 from nova_pinning.rebalance import integer_program
@@ -238,7 +239,7 @@ class PlanSearch:
         self, done: replay.MoveReplay,
     ) -> tuple[plan_model.PlannedMove, ...]:
         """The moves for the plan."""
-        guests: Mapping[str, snapshot.FleetGuest] = {
+        guests: Mapping[str, resident_guest.ResidentGuest] = {
             guest.uuid: guest for guest in self.fleet.guests}
         return replay.linked(done.moves, [
             move.guest for move in done.moves

@@ -15,6 +15,8 @@ import dataclasses
 
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import fit
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import shared_providers
@@ -55,7 +57,7 @@ class MoveReplay:
         return other
 
     def verdict(
-        self, guest: snapshot.FleetGuest, target: str,
+        self, guest: resident_guest.ResidentGuest, target: str,
     ) -> model.Fit | str:
         """The CPUs that a guest gets if it is moved to a host now.
 
@@ -72,8 +74,8 @@ class MoveReplay:
             self._rules.request(guest), occupancy)
         return place if isinstance(place, model.Fit) else str(place)
 
-    def move(self, guest: snapshot.FleetGuest, target: str,
-             target_fit: model.Fit) -> snapshot.FleetGuest:
+    def move(self, guest: resident_guest.ResidentGuest, target: str,
+             target_fit: model.Fit) -> resident_guest.ResidentGuest:
         """Move a guest.
 
         :param target_fit: as :meth:`verdict` gave it in this very state
@@ -98,14 +100,15 @@ class MoveReplay:
         return moved
 
     def with_guest(
-        self, guest: snapshot.FleetGuest, target: str, target_fit: model.Fit,
+        self, guest: resident_guest.ResidentGuest, target: str,
+        target_fit: model.Fit,
     ) -> host_occupancy.HostOccupancy:
         """A host as it would be with a guest from another one."""
         return self.occupancies[target].adding(
             self._moved(guest, target, target_fit))
 
-    def _moved(self, guest: snapshot.FleetGuest, target: str,
-               target_fit: model.Fit) -> snapshot.FleetGuest:
+    def _moved(self, guest: resident_guest.ResidentGuest, target: str,
+               target_fit: model.Fit) -> resident_guest.ResidentGuest:
         """The guest with what it uses of the host that it has come to."""
         there = judge.placed_on(
             self._rules.request(guest), self.occupancies[target], target_fit)
@@ -113,7 +116,7 @@ class MoveReplay:
             guest, host=there.host, fit=there.fit, devices=there.devices,
             resources=there.resources, allocations=there.allocations)
 
-    def guest(self, uuid: str) -> snapshot.FleetGuest:
+    def guest(self, uuid: str) -> resident_guest.ResidentGuest:
         """A guest as it is now."""
         return next(guest for guest in self.occupancies[
             self._hosts_of_guests[uuid]].guests if guest.uuid == uuid)
@@ -183,7 +186,7 @@ def fleet_after(
         guests=tuple(guests.get(guest.uuid, guest) for guest in fleet.guests))
 
 
-def _host(occupancy: host_occupancy.HostOccupancy) -> snapshot.FleetHost:
+def _host(occupancy: host_occupancy.HostOccupancy) -> offered_host.OfferedHost:
     """A host with what is held of providers that share beside its guests."""
     held = list(map(collections.Counter, occupancy.used))
     for guest in occupancy.guests:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.capacity import count
 from nova_pinning.capacity import like_hosts
-from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import slot_size
 
 #: How many slots of each size there are.
@@ -52,7 +52,8 @@ class SlotGoal:
             (0,) * len(self.sizes), *map(self.on_host, occupancies))))
 
     def requests(
-        self, host: snapshot.FleetHost, shape: int, is_hopeful: bool = False,
+        self, host: offered_host.OfferedHost, shape: int,
+        is_hopeful: bool = False,
     ) -> tuple[guest_request.GuestRequest | None, ...]:
         """The sizes that a host could have, were it empty; else None.
 

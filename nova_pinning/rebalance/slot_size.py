@@ -7,9 +7,9 @@ import dataclasses
 import statistics
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import resident_guest
 from nova_pinning.document import terms
 from nova_pinning import errors
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 
@@ -30,7 +30,7 @@ class SlotSize:
 
 def dedicated_slot(
     vcpus: int, memory_mib: int | None = None, weight: float = 1.0,
-    guests: Sequence[snapshot.FleetGuest] = (),
+    guests: Sequence[resident_guest.ResidentGuest] = (),
 ) -> SlotSize:
     """A pinned guest of one NUMA cell, without a thread policy.
 

@@ -5,15 +5,16 @@ import collections
 from collections.abc import Iterable
 from collections.abc import Mapping
 
-from nova_pinning.fleet import snapshot
+from nova_pinning.admission import offered_host
 from nova_pinning.placement import placement_traits
 from nova_pinning.simulation import scheduler_configuration
 
-_UNKNOWN = snapshot.FleetAggregate('')
+_UNKNOWN = offered_host.Aggregate('')
 
 
 def l3_cpus(
-    host: snapshot.FleetHost, aggregates: Mapping[str, snapshot.FleetAggregate]
+    host: offered_host.OfferedHost,
+    aggregates: Mapping[str, offered_host.Aggregate],
 ) -> int | None:
     """The host CPUs in each L3 domain, None if nothing tells.
 
@@ -30,7 +31,8 @@ def l3_cpus(
 
 
 def _from_aggregates(
-    host: snapshot.FleetHost, aggregates: Mapping[str, snapshot.FleetAggregate]
+    host: offered_host.OfferedHost,
+    aggregates: Mapping[str, offered_host.Aggregate],
 ) -> Iterable[int]:
     for name in host.aggregates:
         if name in aggregates:
@@ -41,8 +43,8 @@ def _from_aggregates(
 
 
 def multiplier(
-    weigher: str, configured: float, host: snapshot.FleetHost,
-    aggregates: Mapping[str, snapshot.FleetAggregate],
+    weigher: str, configured: float, host: offered_host.OfferedHost,
+    aggregates: Mapping[str, offered_host.Aggregate],
 ) -> float:
     """The multiplier of a weigher on a host.
 

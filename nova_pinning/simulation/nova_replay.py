@@ -29,13 +29,13 @@ from nova.virt import hardware
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import providers
 from nova_pinning.bridge import claim as claims
 from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge.offline import nova_options
 from nova_pinning import errors
 from nova_pinning.fit import score
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.model import nova_release
@@ -311,7 +311,8 @@ def _options(
 
 
 def _metadata(
-    host: snapshot.FleetHost, aggregates: Mapping[str, snapshot.FleetAggregate]
+    host: offered_host.OfferedHost,
+    aggregates: Mapping[str, offered_host.Aggregate],
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Of a host's aggregates, with what is known of it in another way."""
     known = {}
@@ -329,14 +330,14 @@ def _metadata(
                 if key not in (hostclass.CLASS_KEY, placement_traits.L3_KEY)}
 
 
-def _provider_uuid(host: snapshot.FleetHost, index: int) -> str:
+def _provider_uuid(host: offered_host.OfferedHost, index: int) -> str:
     """The UUID of one of a host's providers, by its index in them."""
     return str(uuid_module.uuid5(_NAMESPACE, f'{host.name}\n{index}'))
 
 
 def _of_placement(
     candidate: providers.Candidate, request: guest_request.GuestRequest,
-    host: snapshot.FleetHost,
+    host: offered_host.OfferedHost,
 ) -> Mapping[str, Any]:
     """A candidate as Placement gives it.
 
@@ -356,7 +357,7 @@ def _of_placement(
             for suffix, indices in candidate.mappings}}
 
 
-def _pci_device_pools(host: snapshot.FleetHost,
+def _pci_device_pools(host: offered_host.OfferedHost,
                       pools: Collection[devices.PciPool]) -> Any:
     """nova.objects.PciDevicePoolList of free devices."""
     return pci_device_pool.from_pci_stats([

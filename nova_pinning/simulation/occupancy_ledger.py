@@ -11,6 +11,7 @@ import numpy
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import resident_guest
 from nova_pinning.fit import threads
 from nova_pinning.fleet import occupied
@@ -165,7 +166,7 @@ def _free_devices(occupancy: host_occupancy.HostOccupancy) -> int:
         occupancy.host.pci_pools, occupancy.device_uses))
 
 
-def _as_nova_walks(host: snapshot.FleetHost) -> snapshot.FleetHost:
+def _as_nova_walks(host: offered_host.OfferedHost) -> offered_host.OfferedHost:
     """The host with the threads of each core as nova takes them."""
     return dataclasses.replace(host, cells=tuple(
         dataclasses.replace(cell, cores=tuple(

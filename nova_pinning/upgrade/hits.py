@@ -12,9 +12,11 @@ import dataclasses
 import functools
 import math
 
+from nova_pinning.admission import devices
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
 from nova_pinning.fit import known_defects
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 
 # The days on which nova came out, as launched_at has them.
@@ -32,8 +34,8 @@ _MANY_ORDERS = known_defects.PERMUTATIONS_PER_SECOND
 class GuestOnHost:
     """A guest where it is."""
 
-    guest: snapshot.FleetGuest
-    host: snapshot.FleetHost
+    guest: resident_guest.ResidentGuest
+    host: offered_host.OfferedHost
 
     @property
     def topology(self) -> model.Guest | None:
@@ -44,8 +46,8 @@ class GuestOnHost:
 class HostWithGuests:
     """A host and all its guests."""
 
-    host: snapshot.FleetHost
-    guests: Sequence[snapshot.FleetGuest]
+    host: offered_host.OfferedHost
+    guests: Sequence[resident_guest.ResidentGuest]
 
 
 GuestTest = Callable[[GuestOnHost], str]
@@ -204,7 +206,7 @@ def beside_devices(topology: model.Guest, subject: GuestOnHost) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _has_uneven_devices(cells: tuple[model.HostCell, ...],
-                        pools: tuple[snapshot.PciPool, ...]) -> bool:
+                        pools: tuple[devices.PciPool, ...]) -> bool:
     counts = {cell.id: 0 for cell in cells}
     for pool in pools:
         if pool.numa_node in counts:
@@ -288,7 +290,7 @@ def cells_before_pike(subject: GuestOnHost) -> str:
             if subject.topology and _is_older(subject.guest, _PIKE) else '')
 
 
-def _is_older(guest: snapshot.FleetGuest, day: str) -> bool:
+def _is_older(guest: resident_guest.ResidentGuest, day: str) -> bool:
     return bool(guest.launched_at) and guest.launched_at < day
 
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 import dataclasses
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.checks import check_rule
 from nova_pinning.fleet import migration
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.upgrade import defect_model
@@ -65,7 +66,7 @@ class KnownDefects:
     usual: nova_version.NovaVersion | None = None
 
     def version_of(
-        self, host: snapshot.FleetHost,
+        self, host: offered_host.OfferedHost,
     ) -> nova_version.NovaVersion | None:
         """What a host runs, None if it is not known."""
         return version_of(register.shipped(), host, self.usual)
@@ -95,7 +96,7 @@ class KnownDefects:
 
 
 def version_of(
-    defects: register.DefectRegister, host: snapshot.FleetHost,
+    defects: register.DefectRegister, host: offered_host.OfferedHost,
     *likely: nova_version.NovaVersion | None,
 ) -> nova_version.NovaVersion | None:
     """What a host runs.
@@ -132,10 +133,10 @@ def unknown_place(
         topology = model.Guest(
             (model.GuestCell((), (0,), 0),), model.CpuPolicy.SHARED)
     return hits.GuestOnHost(
-        snapshot.FleetGuest(
+        resident_guest.ResidentGuest(
             uuid=uuid, host=host, vcpus=1, memory_mib=0,
             guest_class=guest_class, topology=topology),
-        snapshot.FleetHost(name=host, cells=()))
+        offered_host.OfferedHost(name=host, cells=()))
 
 
 def told(found: Iterable[DefectHit]) -> str:

@@ -15,6 +15,8 @@ import functools
 from typing import Any
 
 from nova_pinning.admission import gaps
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning import errors
@@ -65,7 +67,7 @@ class UpgradedFleet:
     defects: register.DefectRegister
 
     @functools.cached_property
-    def homeless(self) -> Sequence[snapshot.FleetGuest]:
+    def homeless(self) -> Sequence[resident_guest.ResidentGuest]:
         """Guests on hosts that the fleet has not got."""
         names = {host.name for host in self.fleet.hosts}
         return [guest for guest in self.fleet.guests
@@ -137,7 +139,7 @@ def _find(defect: defect_model.Defect,
 
 
 def _is_spared(defect: defect_model.Defect,
-               guest: snapshot.FleetGuest) -> bool:
+               guest: resident_guest.ResidentGuest) -> bool:
     """Whether nova does nothing with a guest, as it is, that goes wrong."""
     return (defect.is_of_live_migration
             and not migration.is_in_state_for_live(guest))
@@ -145,7 +147,8 @@ def _is_spared(defect: defect_model.Defect,
 
 def _as_started(
     defect: defect_model.Defect, upgrade: NovaUpgrade,
-    own: nova_version.NovaVersion, guest: snapshot.FleetGuest, reason: str,
+    own: nova_version.NovaVersion, guest: resident_guest.ResidentGuest,
+    reason: str,
 ) -> str:
     """The reason if it matters by which release the guest was started.
 
@@ -163,8 +166,8 @@ def _as_started(
 
 def _violation(
     defect: defect_model.Defect, upgrade: NovaUpgrade, reason: str,
-    own: nova_version.NovaVersion, host: snapshot.FleetHost,
-    guest: snapshot.FleetGuest | None = None,
+    own: nova_version.NovaVersion, host: offered_host.OfferedHost,
+    guest: resident_guest.ResidentGuest | None = None,
 ) -> check_rule.Violation:
     when = phases(defect, upgrade, own)
     is_old = defect.affects(upgrade.before) and defect.beside is None

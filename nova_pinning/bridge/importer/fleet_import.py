@@ -21,6 +21,8 @@ from typing import Any
 
 from nova import objects
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.bridge.importer import fleet_import_cells
 from nova_pinning.bridge.importer import fleet_import_guests
 from nova_pinning.bridge.importer import fleet_import_hosts
@@ -40,9 +42,9 @@ from nova_pinning.placement import placement_traits
 Tell = Callable[[int, int], None]
 # A host with its guests and what Placement has of both; before, and after.
 _Placed = tuple[
-    tuple[snapshot.FleetHost, tuple[snapshot.FleetGuest, ...],
+    tuple[offered_host.OfferedHost, tuple[resident_guest.ResidentGuest, ...],
           provider_trees.HostTree],
-    tuple[snapshot.FleetHost, tuple[snapshot.FleetGuest, ...]]]
+    tuple[offered_host.OfferedHost, tuple[resident_guest.ResidentGuest, ...]]]
 
 
 class FleetReader:
@@ -77,7 +79,7 @@ class FleetReader:
         self._trees: dict[str, provider_trees.HostTree] = {}
         self._asked: set[str] = set()
         self._placed: dict[str, _Placed] = {}
-        self._groups: tuple[snapshot.FleetServerGroup, ...] | None = None
+        self._groups: tuple[offered_host.ServerGroup, ...] | None = None
 
     def read(self, database: nova_database.NovaDatabases,
              now: datetime.datetime | None = None,
@@ -125,7 +127,7 @@ class FleetReader:
                 f'{homeless} servers are being built and are not on a host '
                 'yet, so their resources still count as free')
         self._update_trees({name for cell in cells for name in cell.touched})
-        by_host: dict[str, list[snapshot.FleetAggregate]] = {}
+        by_host: dict[str, list[offered_host.Aggregate]] = {}
         for aggregate in aggregates:
             for name in aggregate.hosts:
                 by_host.setdefault(name, []).append(_aggregate(aggregate))
@@ -200,8 +202,8 @@ class FleetReader:
 
     def _finished(
         self, node: fleet_import_hosts.ComputeNode,
-        aggregates: Sequence[snapshot.FleetAggregate],
-    ) -> snapshot.FleetHost:
+        aggregates: Sequence[offered_host.Aggregate],
+    ) -> offered_host.OfferedHost:
         """A host with its aggregates, traits and class."""
         name = node.host.name
         tree = self._trees.get(node.provider)
@@ -220,19 +222,19 @@ class FleetReader:
             aggregate.name for aggregate in aggregates)))
 
     def _with_trees(
-        self, hosts: tuple[snapshot.FleetHost, ...],
-        guests: tuple[snapshot.FleetGuest, ...],
-    ) -> tuple[tuple[snapshot.FleetHost, ...],
-               tuple[snapshot.FleetGuest, ...]]:
+        self, hosts: tuple[offered_host.OfferedHost, ...],
+        guests: tuple[resident_guest.ResidentGuest, ...],
+    ) -> tuple[tuple[offered_host.OfferedHost, ...],
+               tuple[resident_guest.ResidentGuest, ...]]:
         """Both with what Placement has of them, if it was asked."""
         if self._read_trees is None:
             return hosts, guests
-        by_host: dict[str, list[snapshot.FleetGuest]] = {}
+        by_host: dict[str, list[resident_guest.ResidentGuest]] = {}
         for guest in guests:
             by_host.setdefault(guest.host, []).append(guest)
         before, self._placed = self._placed, {}
         made = []
-        allocated: dict[str, snapshot.FleetGuest] = {}
+        allocated: dict[str, resident_guest.ResidentGuest] = {}
         for node, host in zip(self.nodes, hosts, strict=True):
             tree = self._trees.get(node.provider)
             if tree:
@@ -277,10 +279,10 @@ def read(
                             *_untracked(reader.nodes, fleet.guests)))
 
 
-def _aggregate(row: Any) -> snapshot.FleetAggregate:
+def _aggregate(row: Any) -> offered_host.Aggregate:
     metadata = dict(row.metadata)
     zone = metadata.pop('availability_zone', None)
-    return snapshot.FleetAggregate(row.name, zone, metadata)
+    return offered_host.Aggregate(row.name, zone, metadata)
 
 
 def _without_twins(
@@ -303,8 +305,8 @@ def _without_twins(
 
 
 def _without_repeats(
-    guests: Iterable[snapshot.FleetGuest],
-) -> Iterator[snapshot.FleetGuest]:
+    guests: Iterable[resident_guest.ResidentGuest],
+) -> Iterator[resident_guest.ResidentGuest]:
     """Each with its own name: one between cells is in both."""
     seen: set[str] = set()
     for guest in guests:
@@ -317,7 +319,7 @@ def _without_repeats(
 
 def _untracked(
     nodes: Sequence[fleet_import_hosts.ComputeNode],
-    guests: Iterable[snapshot.FleetGuest],
+    guests: Iterable[resident_guest.ResidentGuest],
 ) -> Iterator[str]:
     """Where nova has other CPUs down as taken than the guests have."""
     cells = {node.host.name: {cell.id: cell for cell in node.host.cells}

@@ -27,11 +27,12 @@ import dataclasses
 import datetime
 from typing import TypeVar
 
+from nova_pinning.admission import devices
+from nova_pinning.admission import resident_guest
 from nova_pinning.bridge.importer import fleet_import_devices
 from nova_pinning.bridge.importer import fleet_import_guests
 from nova_pinning.bridge.importer import fleet_import_hosts
 from nova_pinning.bridge.importer import nova_database
-from nova_pinning.fleet import snapshot
 
 #: Rows of a page of numbers and times.
 _MARKS_AT_ONCE = 10_000
@@ -53,7 +54,7 @@ class _Known:
 
     uuid: str
     written: datetime.datetime
-    guests: tuple[snapshot.FleetGuest, ...] = ()
+    guests: tuple[resident_guest.ResidentGuest, ...] = ()
     is_settled: bool = False
 
 
@@ -75,11 +76,11 @@ class CellReader:
         self._unsettled_nodes: set[int] = set()
         self._marks: list[tuple[int, str, str, datetime.datetime]] = []
         self._instances: dict[int, _Known] = {}
-        self._uses: dict[tuple[str, str], tuple[snapshot.PciUse, ...]] = {}
+        self._uses: dict[tuple[str, str], tuple[devices.PciUse, ...]] = {}
         self._reader = fleet_import_guests.GuestReader(self._uses)
 
     @property
-    def guests(self) -> Iterator[snapshot.FleetGuest]:
+    def guests(self) -> Iterator[resident_guest.ResidentGuest]:
         for known in self._instances.values():
             yield from known.guests
 

@@ -17,7 +17,6 @@ from nova_pinning.admission import devices
 from nova_pinning.bridge.importer import fleet_import_guests
 from nova_pinning.bridge.importer import fleet_import_hosts
 from nova_pinning.bridge.importer import nova_database
-from nova_pinning.fleet import snapshot
 from nova_pinning.model import flag
 
 _DEVICE = models.PciDevice
@@ -42,7 +41,7 @@ def pci_devices(
            fleet_import_guests.Devices]:
     """Nodes with their PCI devices, and what guests have, by host and UUID."""
     made = []
-    uses: dict[tuple[str, str], tuple[snapshot.PciUse, ...]] = {}
+    uses: dict[tuple[str, str], tuple[devices.PciUse, ...]] = {}
     for start in range(0, len(nodes), _NODES_AT_ONCE):
         some = {node.id: node for node in nodes[start:start + _NODES_AT_ONCE]}
         rows: dict[int, list[Any]] = {}
@@ -162,8 +161,8 @@ def _beside(row: Any) -> dict[str, Any]:
 def _host_devices(
     rows: Iterable[Any], told: Mapping[_Place, list[dict[str, str]]],
     specs: Mapping[tuple[str, str], Mapping[str, str]],
-) -> tuple[dict[snapshot.PciPool, str],
-           dict[str, tuple[snapshot.PciUse, ...]]]:
+) -> tuple[dict[devices.PciPool, str],
+           dict[str, tuple[devices.PciUse, ...]]]:
     """The pools of a host, in nova's order, and what guests have of them.
 
     Nova has a pool for each address. They are one here, unless one function
@@ -214,8 +213,8 @@ def _host_devices(
     pools = sorted(totals.items(), key=lambda pool: bool(pool[0][3]) + len(
         [key for key, _value in pool[0][1] if key != 'address']))
     return {
-        snapshot.PciPool(keys, numa_node, total, is_complete=is_complete):
+        devices.PciPool(keys, numa_node, total, is_complete=is_complete):
         provider for (is_complete, keys, numa_node, provider), total in pools
-    }, {uuid: tuple([snapshot.PciUse(keys, numa_node, count)
+    }, {uuid: tuple([devices.PciUse(keys, numa_node, count)
                      for (keys, numa_node), count in own.items()])
         for uuid, own in counts.items()}

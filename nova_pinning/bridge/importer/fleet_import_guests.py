@@ -25,13 +25,14 @@ from nova import objects
 from oslo_serialization import jsonutils
 import sqlalchemy as sa
 
+from nova_pinning.admission import devices
+from nova_pinning.admission import resident_guest
 from nova_pinning.bridge.importer import fleet_import_hosts
 from nova_pinning.bridge.importer import fleet_import_wishes
 from nova_pinning.bridge.importer import nova_database
 from nova_pinning.bridge import topology
 from nova_pinning import cpuset
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import cache_resources
@@ -49,7 +50,7 @@ _ODD = fleet_import_hosts.ODD_JSON
 _said = fleet_import_hosts.said
 
 #: The devices that a guest has on a host, by host and UUID.
-Devices = Mapping[tuple[str, str], tuple[snapshot.PciUse, ...]]
+Devices = Mapping[tuple[str, str], tuple[devices.PciUse, ...]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class InstanceGuests:
     """
 
     id: int
-    guests: tuple[snapshot.FleetGuest, ...]
+    guests: tuple[resident_guest.ResidentGuest, ...]
     is_migrating: bool
 
 
@@ -181,7 +182,7 @@ class GuestReader:
         instances: list[InstanceGuests] = []
         homeless = []
         for row in rows:
-            guests: list[snapshot.FleetGuest] = []
+            guests: list[resident_guest.ResidentGuest] = []
             own = migrations.get(row.uuid, ())
             context = self._context(row) if own else None
             if row.host and not vm_states.allow_resource_removal(
@@ -196,7 +197,7 @@ class GuestReader:
                          tuple(homeless))
 
     def _guest(self, row: Any, migrations: Sequence[Any],
-               context: Any) -> snapshot.FleetGuest:
+               context: Any) -> resident_guest.ResidentGuest:
         """An instance where it is."""
         numa_topology = None
         try:
@@ -227,7 +228,7 @@ class GuestReader:
             return None
 
     def _held(self, row: Any, migrations: Sequence[Any],
-              context: Any) -> Iterator[snapshot.FleetGuest]:
+              context: Any) -> Iterator[resident_guest.ResidentGuest]:
         """What an instance on its way holds besides where it is."""
         for host, migration in _latest(migrations).items():
             if context is not None and context.migration_id != migration.id:
@@ -251,7 +252,7 @@ class GuestReader:
 
     def _made(self, row: Any, uuid: str, host: str,
               flavor: flavor_model.Flavor | None, numa_topology: Any,
-              **more: Any) -> snapshot.FleetGuest:
+              **more: Any) -> resident_guest.ResidentGuest:
         """A guest with a flavor and a nova.objects.InstanceNUMATopology."""
         guest = fit = None
         if numa_topology is not None:
@@ -269,7 +270,7 @@ class GuestReader:
             flavor = flavor_model.Flavor(
                 name='', vcpus=row.vcpus or 0, memory_mib=row.memory_mb or 0,
                 disk_gib=row.root_gb or 0, ephemeral_gib=row.ephemeral_gb or 0)
-        return snapshot.FleetGuest(
+        return resident_guest.ResidentGuest(
             uuid=uuid, host=host, vcpus=flavor.vcpus,
             memory_mib=flavor.memory_mib,
             guest_class=self._class(row, host, flavor, guest),

@@ -18,11 +18,11 @@ from oslo_serialization import jsonutils
 from oslo_versionedobjects import exception as ovo_exception
 import sqlalchemy as sa
 
+from nova_pinning.admission import offered_host
 from nova_pinning.bridge.importer import nova_database
 from nova_pinning.bridge import topology
 from nova_pinning import cpuset
 from nova_pinning.fleet import cpu_models
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.model import nova_release
@@ -70,7 +70,7 @@ class ComputeNode:
     id: int
     name: str
     provider: str
-    host: snapshot.FleetHost
+    host: offered_host.OfferedHost
     taken_cpus: cpuset.CpuSet
     problem: str = ''
     pool_providers: tuple[str, ...] = ()
@@ -249,7 +249,7 @@ def _node(row: Any, conf: cfg.ConfigOpts,
         cpu_model = _cpu_model(row.cpu_info)
     except BrokenRow as error:
         problem = problem or f'its cpu_info cannot be read: {error}'
-    host = snapshot.FleetHost(
+    host = offered_host.OfferedHost(
         name=row.host,
         cells=cells,
         cpu_allocation_ratio=_ratio(row, conf, 'cpu'),
@@ -271,7 +271,7 @@ def _ratio(row: Any, conf: cfg.ConfigOpts, resource: str) -> float:
     return ratio
 
 
-def _cpu_model(text: str | None) -> snapshot.HostCpuModel | None:
+def _cpu_model(text: str | None) -> offered_host.HostCpuModel | None:
     """What nova-compute wrote of its CPUs (LibvirtDriver._get_cpu_info).
 
     :param text: JSON

@@ -17,9 +17,9 @@ from nova import objects
 from oslo_serialization import jsonutils
 import sqlalchemy as sa
 
+from nova_pinning.admission import offered_host
 from nova_pinning.bridge.importer import fleet_import_hosts
 from nova_pinning.bridge.importer import nova_database
-from nova_pinning.fleet import snapshot
 
 _SPEC = api_models.RequestSpec
 _GROUP = api_models.InstanceGroup
@@ -29,7 +29,7 @@ _TAG = models.Tag
 #: How most requests say that no zone was asked for; they are not read.
 _NO_ZONE = '%"availability_zone": null%'
 _PREFIX = 'pinning:'
-_POLICIES = frozenset(map(str, snapshot.GroupPolicy))
+_POLICIES = frozenset(map(str, offered_host.GroupPolicy))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class InstanceWishes:
 
 def server_groups(
     database: nova_database.NovaDatabases,
-) -> Iterator[snapshot.FleetServerGroup]:
+) -> Iterator[offered_host.ServerGroup]:
     """All server groups that have a policy."""
     for row in objects.InstanceGroupList.get_all(database.context):
         # Very old groups have none, or one of their own.
         if row.policy in _POLICIES:
-            yield snapshot.FleetServerGroup(
+            yield offered_host.ServerGroup(
                 id=row.uuid, name=row.name or '',
-                policy=snapshot.GroupPolicy(row.policy),
+                policy=offered_host.GroupPolicy(row.policy),
                 max_per_host=int((row.rules or {}).get(
                     'max_server_per_host', 1)))
 

@@ -138,13 +138,13 @@ def _alias_options(name: str, alias: snapshot.PciAlias) -> list[str]:
 def _request(
     request: Any, aliases: Mapping[str, snapshot.PciAlias],
     query: guest_request.CandidatesQuery,
-) -> snapshot.PciRequest:
+) -> devices.PciRequest:
     """A nova.objects.InstancePCIRequest in the terms of a fleet.
 
     :param query: in which nova finds its groups by their names
     """
     alias = aliases.get(request.alias_name)
-    return snapshot.PciRequest(
+    return devices.PciRequest(
         alias=request.alias_name,
         specs=alias.specs if alias else tuple(
             tuple(sorted(spec.items())) for spec in request.spec),

@@ -8,6 +8,8 @@ from typing import Any
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
 from nova_pinning.document import cpu_sequence
 from nova_pinning.fit import usage
@@ -89,7 +91,7 @@ class HostWriter:
     def _device(self, kind: str) -> str:
         return spelling.printable(self._aliases.get(kind, kind))
 
-    def _guest(self, guest: snapshot.FleetGuest,
+    def _guest(self, guest: resident_guest.ResidentGuest,
                cells: dict[int, model.HostCell]) -> list[Any]:
         """Its name, flavor, vCPUs, MiB, class, cells, UUID, devices."""
         devices_text = ', '.join(
@@ -102,7 +104,7 @@ class HostWriter:
             list(placed(guest.topology, guest.fit, cells)), guest.uuid,
             *([devices_text] if devices_text else [])]
 
-    def _shape(self, host: snapshot.FleetHost) -> int:
+    def _shape(self, host: offered_host.OfferedHost) -> int:
         key = host.cells, host.l3_domains
         number = self._shapes.setdefault(key, len(self._shapes))
         if number == len(self._shape_values):
@@ -141,7 +143,7 @@ def _cell(cell: model.CellView) -> list[Any]:
         if pool.size_kib > _MAX_SMALL_PAGE_KIB and pool.total]]
 
 
-def _shape(host: snapshot.FleetHost) -> _Json:
+def _shape(host: offered_host.OfferedHost) -> _Json:
     description = fleet_host_picture.fleet_host_description(host)
     return {
         'summary': host_structure.summary(description),

@@ -3,6 +3,7 @@
 
 import dataclasses
 
+from nova_pinning.admission import offered_host
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.bridge.offline import standalone
 from nova_pinning.explain import explanation
@@ -230,7 +231,7 @@ class TestFleetPage(browser_case.TestCase):
 
     def test_little_is_known(self):
         """Without guests, flavors, a topology; and with a history."""
-        bare = snapshot.Fleet(hosts=(snapshot.FleetHost(
+        bare = snapshot.Fleet(hosts=(offered_host.OfferedHost(
             name='hôte', cells=()),))
         for tab in ('overview', 'hosts', 'fit'):
             self._open(bare, tab)

@@ -18,12 +18,12 @@ from sqlalchemy import exc as sa_exception
 
 from demo import cloud
 from demo import hosts
+from nova_pinning.admission import offered_host
 from nova_pinning.bridge.importer import fleet_import
 from nova_pinning.bridge.importer import nova_database
 from nova_pinning.bridge import topology
 from nova_pinning.cli import shell
 from nova_pinning.fleet import document
-from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.rebalance import move_rules
@@ -268,7 +268,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
                 guest.vm_state, guest.availability_zone))
             group, = fleet.server_groups
             self.assertEqual(
-                (group.id, snapshot.GroupPolicy.AFFINITY),
+                (group.id, offered_host.GroupPolicy.AFFINITY),
                 (guest.server_group, group.policy))
             rules = move_rules.MoveRules(fleet)
             other, = {'e1', 'e2'} - {server.host}

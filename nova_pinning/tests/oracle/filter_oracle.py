@@ -36,8 +36,8 @@ from nova_pinning.admission import filters
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
-from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 
 #: Cases that follow each other are of one cloud: to store it takes longest.
@@ -185,11 +185,11 @@ class Case:
             server_group='group' if self.group else '',
             hints=guest_request.pairs({
                 key: ','.join(value) for key, value in self.hints.items()}))
-        self.host = snapshot.FleetHost(
+        self.host = offered_host.OfferedHost(
             name='host', cells=(), aggregates=self.names,
             host_class=hostclass.HostClass.SHARED, is_enabled=self.enabled)
         self.occupancy = host_occupancy.of_host(self.host, [
-            snapshot.FleetGuest(
+            resident_guest.ResidentGuest(
                 uuid=getattr(uuids, name), host='host', vcpus=1, memory_mib=1,
                 guest_class=hostclass.HostClass.SHARED) for name in there])
 

@@ -28,6 +28,7 @@ from nova_pinning.admission import host_occupancy  # noqa: E402
 from nova_pinning.admission import judge  # noqa: E402
 from nova_pinning.admission import offered_host  # noqa: E402
 from nova_pinning.admission import outcome  # noqa: E402
+from nova_pinning.admission import resident_guest  # noqa: E402
 from nova_pinning.bridge.preview import query  # noqa: E402
 from nova_pinning.capacity import capacity  # noqa: E402
 from nova_pinning import cpuset  # noqa: E402
@@ -74,7 +75,7 @@ class SurfaceCase:
     """
 
     fleet: snapshot.Fleet
-    guest: snapshot.FleetGuest
+    guest: resident_guest.ResidentGuest
     description: host_model.HostDescription | None
 
     @property
@@ -96,7 +97,7 @@ def draw(seed: int, number: int) -> SurfaceCase:
     chance = random.Random(f'{seed} {number}')
     guest = _guest(chance)
     description = None
-    guests: tuple[snapshot.FleetGuest, ...] = ()
+    guests: tuple[resident_guest.ResidentGuest, ...] = ()
     if chance.random() < 0.4:
         description = _description(chance, guest)
         host = dataclasses.replace(
@@ -105,7 +106,7 @@ def draw(seed: int, number: int) -> SurfaceCase:
         host = _host(chance, guest)
         guests = tuple(_residents(chance, host))
     pinned = guest.topology is not None
-    source = snapshot.FleetHost(
+    source = offered_host.OfferedHost(
         name=_SOURCE, cells=(_cell(0, 0, _CPUS, _MIB, pinned),),
         host_class=guest.guest_class, disk_gib=1000)
     filters = ('ComputeFilter',)
@@ -118,7 +119,7 @@ def draw(seed: int, number: int) -> SurfaceCase:
         guest, description)
 
 
-def _guest(chance: random.Random) -> snapshot.FleetGuest:
+def _guest(chance: random.Random) -> resident_guest.ResidentGuest:
     vcpus = chance.choice((1, 2, 2, 3, 4))
     memory_mib = chance.choice((64, 512, 512, 1024))
     topology = fit = None
@@ -128,7 +129,7 @@ def _guest(chance: random.Random) -> snapshot.FleetGuest:
             model.CpuPolicy.DEDICATED)
         fit = model.Fit((model.CellFit(
             0, tuple((vcpu, vcpu) for vcpu in range(vcpus))),))
-    return snapshot.FleetGuest(
+    return resident_guest.ResidentGuest(
         uuid='00000000-0000-0000-0000-000000000001', name='guest',
         host=_SOURCE, vcpus=vcpus, memory_mib=memory_mib,
         disk_gib=chance.choice((0, 0, 5)), flavor='asked',
@@ -138,7 +139,7 @@ def _guest(chance: random.Random) -> snapshot.FleetGuest:
 
 
 def _flavor(chance: random.Random,
-            guest: snapshot.FleetGuest) -> flavor_model.Flavor:
+            guest: resident_guest.ResidentGuest) -> flavor_model.Flavor:
     specs = {} if guest.topology is None else {'hw:cpu_policy': 'dedicated'}
     for key, values, share in (
             ('resources:VGPU', '112', 0.2),
@@ -167,7 +168,7 @@ def _cell(number: int, first: int, count: int, memory_mib: int,
 
 
 def _host(chance: random.Random,
-          guest: snapshot.FleetGuest) -> snapshot.FleetHost:
+          guest: resident_guest.ResidentGuest) -> offered_host.OfferedHost:
     is_dedicated = (guest.topology is not None) ^ (chance.random() < 0.1)
     cells = tuple(_cell(number, 4 * number, chance.choice((2, 4)),
                         chance.choice((512, 1024)), is_dedicated)
@@ -193,7 +194,7 @@ def _host(chance: random.Random,
                 'CUSTOM_GOLD', 'VGPU') if chance.random() < 0.6}),
             _traits(chance) or frozenset())
             for _ in range(chance.choice((0, 0, 1, 2))))
-    return snapshot.FleetHost(
+    return offered_host.OfferedHost(
         name=_TARGET, cells=cells, traits=_traits(chance),
         host_class=chance.choice((guest.guest_class,) * 3 + (None,)),
         inventories=None if has is None else dict(_offers(has)),
@@ -217,8 +218,8 @@ def _traits(chance: random.Random) -> frozenset[str] | None:
 
 
 def _residents(
-    chance: random.Random, host: snapshot.FleetHost,
-) -> Iterator[snapshot.FleetGuest]:
+    chance: random.Random, host: offered_host.OfferedHost,
+) -> Iterator[resident_guest.ResidentGuest]:
     occupancy = host_occupancy.of_host(host)
     for number in range(chance.choice((0, 1, 2))):
         vcpus = chance.choice((1, 2))
@@ -235,7 +236,7 @@ def _residents(
             yield dataclasses.replace(placed, is_movable=False)
 
 
-def _description(chance: random.Random, guest: snapshot.FleetGuest,
+def _description(chance: random.Random, guest: resident_guest.ResidentGuest,
                  ) -> host_model.HostDescription:
     nodes = tuple(host_model.NumaNode(
         number, number, tuple((cpu,) for cpu in range(

@@ -21,6 +21,7 @@ from benchmarks.scheduling import fleets
 from benchmarks.scheduling import moves
 from benchmarks.scheduling import study
 from nova_pinning.admission import devices
+from nova_pinning.admission import offered_host
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
@@ -36,14 +37,14 @@ _GIB = 1024
 def _fleet(*hosts):
     """A fleet of hosts given as their cells, (CPUs, GiB), and devices."""
     return snapshot.Fleet(hosts=tuple(
-        snapshot.FleetHost(
+        offered_host.OfferedHost(
             name=f'h{number}',
             cells=tuple(
                 builders.host_cell(place, range(10 * place, 10 * place + cpus),
                                    memory_mib=gib * _GIB)
                 for place, (cpus, gib) in enumerate(cells)),
             host_class=hostclass.HostClass.DEDICATED,
-            pci_pools=(snapshot.PciPool(_NVME, 0, nvmes),)
+            pci_pools=(devices.PciPool(_NVME, 0, nvmes),)
             if nvmes else ())
         for number, (cells, nvmes) in enumerate(hosts)))
 

@@ -28,6 +28,8 @@ from watcher import objects
 from watcher.tests.unit.db import base
 from watcher.tests.unit.objects import utils as object_utils
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning import extras
 from nova_pinning.fleet import document
@@ -73,9 +75,9 @@ class AuditTestCase(base.DbTestCase):
         self.addCleanup(directory.cleanup)
         path = pathlib.Path(directory.name) / 'fleet.json'
         document.write(path, snapshot.Fleet(
-            hosts=tuple(snapshot.FleetHost(name=name, cells=())
+            hosts=tuple(offered_host.OfferedHost(name=name, cells=())
                         for name in 'abc'),
-            guests=tuple(snapshot.FleetGuest(
+            guests=tuple(resident_guest.ResidentGuest(
                 uuid=GUESTS[name], name=name, host=host, vcpus=2,
                 memory_mib=64, guest_class=hostclass.HostClass.SHARED)
                 for name, host in PLACES.items()),

@@ -13,9 +13,9 @@ from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import image_properties
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.fleet import document
-from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.tests.oracle import filter_oracle
 from nova_pinning.tests.unit import unit_base
@@ -25,7 +25,7 @@ _REQUEST = guest_request.GuestRequest(
     name='wanted', vcpus=2, memory_mib=2048, guest_class=DEDICATED,
     topology=None)
 _WISHES = guest_request.GuestWishes()
-_HOST = snapshot.FleetHost(name='host', cells=(), host_class=DEDICATED)
+_HOST = offered_host.OfferedHost(name='host', cells=(), host_class=DEDICATED)
 _SEPARATED = '''{"version": 1, "enabled_filters": [
     "ComputeFilter", "AggregateImagePropertiesIsolation",
     "AggregateTypeAffinityFilter", "AggregateNumInstancesFilter",
@@ -174,8 +174,9 @@ class TestFilters(unit_base.TestCase):
         self.assertEqual(1, len(found.doubts))
 
     def test_guests_without_uuids(self):
-        there = [snapshot.FleetGuest(uuid='', host='host', vcpus=1,
-                                     memory_mib=1, guest_class=DEDICATED)]
+        there = [resident_guest.ResidentGuest(
+            uuid='', host='host', vcpus=1, memory_mib=1,
+            guest_class=DEDICATED)]
         for name, hint in (('SameHostFilter', 'same_host'),
                            ('DifferentHostFilter', 'different_host')):
             found = _verdict(

@@ -13,7 +13,6 @@ from nova_pinning.bridge.offline import fleet_claim
 from nova_pinning import cpuset
 from nova_pinning import fit
 from nova_pinning.fleet import occupied
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.scheduler import filters
 from nova_pinning.tests.unit.admission import placing
@@ -110,7 +109,7 @@ class TestRelease(unit_base.TestCase):
             host = explain_cases.host(
                 builders.host_cell(0, range(8)),
                 builders.host_cell(1, range(8, 12)), nova_release=release,
-                pci_pools=(snapshot.PciPool(kind, 0, 1),))
+                pci_pools=(devices.PciPool(kind, 0, 1),))
             where = host_occupancy.of_host(host)
             found = placing.fit_on(where, one)
             self.assertEqual([cell], [part.host_cell for part in found.cells],
@@ -210,7 +209,7 @@ class TestVerdict(unit_base.TestCase):
 
     def test_cells_with_devices_come_last(self):
         cells = _cell(0, 4), _cell(1, 8)
-        pool = snapshot.PciPool(devices.device_keys('1', '2'), 1, 1)
+        pool = devices.PciPool(devices.device_keys('1', '2'), 1, 1)
         self.assertEqual(0, self._first_cell(*cells, pci_pools=(pool,)))
 
     def test_claim_is_predicted(self):

@@ -68,7 +68,7 @@ class TestWanted(unit_base.TestCase):
             _flavor(**{'pci_passthrough:alias': 'gpu:2'}), {},
             {'gpu': snapshot.PciAlias((_GPU, _GPU2), 'required')})
         self.assertEqual(
-            (snapshot.PciRequest('gpu', (_GPU, _GPU2), 2, 'required'),),
+            (devices.PciRequest('gpu', (_GPU, _GPU2), 2, 'required'),),
             found.devices)
 
     def test_devices_that_placement_finds(self):

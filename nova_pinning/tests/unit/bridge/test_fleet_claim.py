@@ -12,6 +12,7 @@ import testtools
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import nova_objects
@@ -21,7 +22,6 @@ from nova_pinning.fit import known_defects
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import scheduler_configuration
@@ -158,9 +158,9 @@ class TestClaimedFit(testtools.TestCase):
             builders.host_cell(number, range(4 * number, 4 * number + 4))
             for number in range(2))
         for pools, expected in (({0: 1}, 0), ({1: 1}, 1), ({}, None)):
-            occupancy = host_occupancy.of_host(snapshot.FleetHost(
+            occupancy = host_occupancy.of_host(offered_host.OfferedHost(
                 name='h', cells=cells, pci_pools=tuple(
-                    snapshot.PciPool(kind, node, count)
+                    devices.PciPool(kind, node, count)
                     for node, count in pools.items())))
             request = guest_request.GuestRequest(
                 name='f', vcpus=2, memory_mib=512,
@@ -168,7 +168,7 @@ class TestClaimedFit(testtools.TestCase):
                 topology=model.Guest(
                     (model.GuestCell((0, 1), (), 512),),
                     model.CpuPolicy.DEDICATED),
-                devices=(snapshot.PciRequest('nic', (kind,), 1, 'required'),))
+                devices=(devices.PciRequest('nic', (kind,), 1, 'required'),))
             claimed = fleet_claim.claimed_fit(occupancy, request)
             self.assertEqual(
                 expected, claimed and claimed.cells[0].host_cell)

@@ -15,6 +15,7 @@ from sqlalchemy import exc as sa_exception
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import providers
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.bridge.importer import fleet_import
@@ -130,7 +131,7 @@ class HostTestCase(TestCase):
         host = self.host()
         self.assertEqual(('north', 7002000), (
             host.nova_cell, host.hypervisor_version))
-        self.assertEqual(snapshot.HostCpuModel(
+        self.assertEqual(offered_host.HostCpuModel(
             arch='x86_64', vendor='Intel', model='Cascadelake-Server',
             features=frozenset({'pku', 'rdpid'})), host.cpu_model)
 
@@ -296,12 +297,12 @@ class HostTestCase(TestCase):
         imported = self.import_()
         host, other = imported.fleet.hosts
         self.assertCountEqual(
-            [snapshot.PciPool(NIC, 0, 3, is_complete=False),
-             snapshot.PciPool(NIC, 1, 1, is_complete=False),
-             snapshot.PciPool(NIC, None, 1, is_complete=False)],
+            [devices.PciPool(NIC, 0, 3, is_complete=False),
+             devices.PciPool(NIC, 1, 1, is_complete=False),
+             devices.PciPool(NIC, None, 1, is_complete=False)],
             host.pci_pools)
         self.assertEqual((), other.pci_pools)
-        self.assertEqual((snapshot.PciUse(NIC, 0, 2),),
+        self.assertEqual((devices.PciUse(NIC, 0, 2),),
                          imported.fleet.guests[0].devices)
 
     def add_devices(self, *rows, pools=None):
@@ -332,12 +333,12 @@ class HostTestCase(TestCase):
              'managed': 'true', 'live_migratable': 'true',
              'one_time_use': 'false'}])
         self.assertCountEqual([
-            snapshot.PciPool(devices.device_keys(
+            devices.PciPool(devices.device_keys(
                 '15b3', '101e', 'type-VF', remote_managed='false',
                 physical_network='east', managed='true',
                 live_migratable='true', one_time_use='false'), 0, 1),
-            snapshot.PciPool(devices.device_keys('15b3', '101e'), 0, 1,
-                             is_complete=False)], self.host().pci_pools)
+            devices.PciPool(devices.device_keys('15b3', '101e'), 0, 1,
+                            is_complete=False)], self.host().pci_pools)
 
     def test_tags_of_devices_in_use(self):
         """Then those tell who have them, and nova's notes of the device."""
@@ -354,9 +355,9 @@ class HostTestCase(TestCase):
         keys = devices.device_keys(
             '15b3', '101e', 'type-VF', physical_network='east',
             live_migratable='true', remote_managed='false')
-        self.assertEqual((snapshot.PciPool(keys, 0, 1, is_complete=False),),
+        self.assertEqual((devices.PciPool(keys, 0, 1, is_complete=False),),
                          imported.fleet.hosts[0].pci_pools)
-        self.assertEqual((snapshot.PciUse(keys, 0, 1),),
+        self.assertEqual((devices.PciUse(keys, 0, 1),),
                          imported.fleet.guests[0].devices)
 
     def test_devices_in_placement(self):
@@ -494,8 +495,8 @@ class CloudTestCase(TestCase):
         self.add_aggregate('a', ['cmp-1', 'gone'])
         fleet = self.import_().fleet
         self.assertEqual(
-            (snapshot.FleetAggregate('b', 'east', {'pinning:class': 'shared'}),
-             snapshot.FleetAggregate('a')), fleet.aggregates)
+            (offered_host.Aggregate('b', 'east', {'pinning:class': 'shared'}),
+             offered_host.Aggregate('a')), fleet.aggregates)
         first, second = fleet.hosts
         self.assertEqual(('a', 'b'), first.aggregates)
         self.assertIs(hostclass.HostClass.SHARED, first.host_class)

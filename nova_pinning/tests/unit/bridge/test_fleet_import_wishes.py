@@ -9,7 +9,7 @@ from nova.db.main import models
 from nova import objects
 import sqlalchemy as sa
 
-from nova_pinning.fleet import snapshot
+from nova_pinning.admission import offered_host
 from nova_pinning.tests import novadatabase
 from nova_pinning.tests.unit.bridge import test_fleet_import_guests
 
@@ -77,12 +77,12 @@ class WishesTestCase(test_fleet_import_guests.TestCase):
         self.add_group('three', 'legacy')
         fleet = self.import_().fleet
         self.assertEqual({
-            snapshot.FleetServerGroup(
+            offered_host.ServerGroup(
                 id=one, name='one', max_per_host=3,
-                policy=snapshot.GroupPolicy.ANTI_AFFINITY),
-            snapshot.FleetServerGroup(
+                policy=offered_host.GroupPolicy.ANTI_AFFINITY),
+            offered_host.ServerGroup(
                 id=two, name='two',
-                policy=snapshot.GroupPolicy.SOFT_AFFINITY),
+                policy=offered_host.GroupPolicy.SOFT_AFFINITY),
         }, set(fleet.server_groups))
         self.assertEqual({'web': one, 'db': two}, {
             guest.name: guest.server_group for guest in fleet.guests})

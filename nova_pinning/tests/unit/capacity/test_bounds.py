@@ -14,6 +14,8 @@ from oslotest import base
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning.capacity import like_hosts
@@ -28,8 +30,8 @@ from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit import unit_base
 
-CELLS = snapshot.HostGap(snapshot.GapKind.CELLS, 'it has no host file')
-DEVICES = snapshot.HostGap(snapshot.GapKind.DEVICES, 'not told')
+CELLS = outcome.Doubt(outcome.DoubtKind.CELLS, 'it has no host file')
+DEVICES = outcome.Doubt(outcome.DoubtKind.DEVICES, 'not told')
 GPU = devices.device_keys('10de', '20b5')
 
 
@@ -62,14 +64,14 @@ def kinds(found):
 
 
 def dedicated_host(**values):
-    return snapshot.FleetHost(
+    return offered_host.OfferedHost(
         name='h', host_class=hostclass.HostClass.DEDICATED, cells=(
             builders.host_cell(0, range(4), memory_mib=4096),
             builders.host_cell(1, range(4, 8), memory_mib=4096)), **values)
 
 
 def shared_host(**values):
-    return snapshot.FleetHost(
+    return offered_host.OfferedHost(
         name='h', host_class=hostclass.HostClass.SHARED,
         cpu_allocation_ratio=2.0, cells=(dataclasses.replace(
             builders.host_cell(0, (), memory_mib=4096),
@@ -90,7 +92,7 @@ class BoundsTestCase(base.BaseTestCase):
         request = wanted(builders.guest((3, 512)), vcpus=3)
         self.assertEqual(2, counted(dedicated_host(), request).fits)
         found = counted(opaque(dedicated_host()), request)
-        self.assertEqual((2, (snapshot.GapKind.CELLS,)),
+        self.assertEqual((2, (outcome.DoubtKind.CELLS,)),
                          (found.fits, kinds(found)))
 
     def test_no_room_is_certain(self):
@@ -124,11 +126,11 @@ class BoundsTestCase(base.BaseTestCase):
     def test_devices(self):
         request = wanted(
             builders.guest((2, 512)), devices=(
-                snapshot.PciRequest('gpu', (GPU,), 1),))
+                devices.PciRequest('gpu', (GPU,), 1),))
         self.assertEqual(0, counted(dedicated_host(), request).fits)
         host = dataclasses.replace(dedicated_host(), gaps=(DEVICES,))
         found = counted(host, request)
-        self.assertEqual((4, (snapshot.GapKind.DEVICES,)),
+        self.assertEqual((4, (outcome.DoubtKind.DEVICES,)),
                          (found.fits, kinds(found)))
         inventories = {**host.root_inventories,
                        'CUSTOM_PCI_10DE_20B5': inventory.Inventory(4)}

@@ -27,7 +27,6 @@ from nova_pinning.fit import cell_check
 from nova_pinning.fit import usage
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import occupied
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
@@ -66,7 +65,7 @@ def wanted(topology=None, requests=(), guest_class='dedicated', vcpus=None,
 
 
 def fleet_host(*cells, name='host1', **values):
-    return snapshot.FleetHost(name=name, cells=tuple(cells), **values)
+    return offered_host.OfferedHost(name=name, cells=tuple(cells), **values)
 
 
 def count_one(host, guest, packs_cells=False):
@@ -136,7 +135,7 @@ def _hosts(draw, max_cpus=12, max_cells=4):
                 model.PagePool(1048576, 4, draw(strategies.integers(0, 4))),
             ) if pages else ()))
     pools = draw(strategies.lists(strategies.builds(
-        snapshot.PciPool, strategies.just(_NIC),
+        devices.PciPool, strategies.just(_NIC),
         strategies.sampled_from([0, 1, 2, None]), strategies.integers(1, 3)),
         max_size=3))
     return fleet_host(
@@ -183,7 +182,7 @@ def _wanted(draw, max_cells=3):
                 [model.ThreadPolicy.PREFER, *model.ThreadPolicy])),
             policy != 'shared' and draw(strategies.integers(0, 4)) == 0)
     requests = draw(strategies.lists(strategies.builds(
-        snapshot.PciRequest, strategies.just('nic'),
+        devices.PciRequest, strategies.just('nic'),
         strategies.just((_NIC,)), strategies.integers(1, 2),
         strategies.sampled_from(
             ['legacy', 'preferred', 'required', 'socket'])), max_size=1))
@@ -251,13 +250,13 @@ class TestCount(testtools.TestCase):
 
     def test_hosts_with_other_devices(self):
         """Nothing that is known of one host is taken for another."""
-        request = snapshot.PciRequest('nic', (_NIC,), 1, 'required')
+        request = devices.PciRequest('nic', (_NIC,), 1, 'required')
         guest = wanted(builders.guest((2, 100)), [request])
         hosts = [
             fleet_host(
                 builders.host_cell(first, range(8)),
                 builders.host_cell(first + 1, range(10, 18)),
-                pci_pools=tuple(snapshot.PciPool(_NIC, node, 2)
+                pci_pools=tuple(devices.PciPool(_NIC, node, 2)
                                 for node in nodes))
             for first, nodes in ((0, (0,)), (0, (0, 1)), (1, (0, 1)),
                                  (2, (0, 1)), (0, ()))]
@@ -410,9 +409,9 @@ class TestCauses(testtools.TestCase):
             traits=frozenset()))
 
     def test_devices(self):
-        request = snapshot.PciRequest('nic', (_NIC,), 1, 'required')
+        request = devices.PciRequest('nic', (_NIC,), 1, 'required')
         found = count_one(
-            self._host(pci_pools=(snapshot.PciPool(_NIC, 1, 3),)),
+            self._host(pci_pools=(devices.PciPool(_NIC, 1, 3),)),
             wanted(builders.guest((2, 100)), [request]))
         self.assertEqual((3, 3), found[:2])
         self.assertEqual({Cause.DEVICES: 6}, found.missing)
@@ -449,9 +448,9 @@ class TestFleets(testtools.TestCase):
                                   thread_policy=model.ThreadPolicy.REQUIRE)),
             wanted(builders.guest((4, 2048, pages), emulator_isolated=True)),
             wanted(builders.guest((2, 2048, pages)), [
-                snapshot.PciRequest('nic', (kind,), 1, 'required')]),
+                devices.PciRequest('nic', (kind,), 1, 'required')]),
             wanted(builders.guest((2, 2048, pages)), [
-                snapshot.PciRequest('nic', (kind,), 1, 'preferred')]),
+                devices.PciRequest('nic', (kind,), 1, 'preferred')]),
             wanted(builders.floating_guest((4, 4096, pages)),
                    guest_class='shared'),
             wanted(vcpus=4, memory_mib=4096, guest_class='shared')]
@@ -487,7 +486,7 @@ class TestInTurn(testtools.TestCase):
                 }.items()), frozenset(rng.choice(((), ('CUSTOM_A',)))))
                 for _gpu in range(rng.randint(0, 2))),
             pci_pools=tuple(
-                snapshot.PciPool(_NIC, cell, rng.randint(1, 3))
+                devices.PciPool(_NIC, cell, rng.randint(1, 3))
                 for cell in range(rng.randint(0, 2))))
         topology = rng.choice((
             builders.guest((1, 64)), builders.guest((2, 64)),

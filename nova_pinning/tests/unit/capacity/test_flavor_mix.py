@@ -5,13 +5,13 @@ import hypothesis
 from hypothesis import strategies
 import testtools
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
 from nova_pinning.capacity import count
 from nova_pinning.capacity import flavor_mix
 from nova_pinning.capacity import like_hosts
 from nova_pinning import fit
 from nova_pinning.fit import capacity
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.capacity import test_count
@@ -154,4 +154,4 @@ class TestCanMix(testtools.TestCase):
         self.assertFalse(self._can(
             builders.guest((2, 100, model.PAGES_ANY))))
         self.assertFalse(self._can(builders.guest((2, 100)), [
-            snapshot.PciRequest('nic', (), 1)]))
+            devices.PciRequest('nic', (), 1)]))

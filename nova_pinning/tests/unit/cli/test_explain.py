@@ -8,6 +8,7 @@ import re
 import ddt
 import fixtures
 
+from nova_pinning.admission import offered_host
 from nova_pinning.bridge.importer import request_specs
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
@@ -145,7 +146,7 @@ class TestExplain(cli_case.TestCase):
                       for host in self.fleet.hosts)
         fleet = dataclasses.replace(
             self.fleet, hosts=(*hosts[:1], *self.fleet.hosts[1:]),
-            aggregates=(snapshot.FleetAggregate('a', 'az1'),))
+            aggregates=(offered_host.Aggregate('a', 'az1'),))
         _status, found = self._explain_json(
             '--flavor', 'dedicated-2', '--availability-zone', 'az1',
             fleet=fleet)
@@ -158,7 +159,7 @@ class TestExplain(cli_case.TestCase):
         fleet = dataclasses.replace(
             self.fleet, enabled_filters=(
                 'AggregateMultiTenancyIsolation', 'PinnedTopologyFilter'),
-            aggregates=(snapshot.FleetAggregate(
+            aggregates=(offered_host.Aggregate(
                 'a', None, {'trait:CUSTOM_A': 'required',
                             'filter_tenant_id': 'acme'}),),
             hosts=tuple(dataclasses.replace(host, aggregates=('a',))

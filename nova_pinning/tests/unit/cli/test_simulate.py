@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 import ddt
 import fixtures
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.cli import simulate
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import document
@@ -201,7 +203,7 @@ class TestSimulate(_TestCase):
             flavors=(flavor,), hosts=(dataclasses.replace(
                 simulation_scenes.host('host', is_shared=True),
                 aggregates=('few',)),),
-            aggregates=(simulation_scenes.snapshot.FleetAggregate(
+            aggregates=(offered_host.Aggregate(
                 'few', metadata={'max_instances_per_host': '2'}),),
             enabled_filters=('AggregateNumInstancesFilter',
                              'NUMATopologyFilter'))
@@ -258,7 +260,7 @@ class TestSimulate(_TestCase):
             '--fast', '--trace', trace, '-f', 'csv').err)
 
     def test_warns_of_problems(self):
-        guest = simulation_scenes.snapshot.FleetGuest(
+        guest = resident_guest.ResidentGuest(
             uuid='stray', host='three', vcpus=1, memory_mib=1,
             guest_class=simulation_scenes.SHARED)
         done = self.simulate('--fast', '--arrivals', ARRIVALS,

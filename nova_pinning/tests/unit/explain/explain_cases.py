@@ -6,11 +6,12 @@ import itertools
 from hypothesis import strategies
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import shapes
-from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
@@ -57,7 +58,7 @@ def read(flavor, image=None, aliases=None):
 
 def host(*cells, name='host1', **values):
     """A dedicated host."""
-    return snapshot.FleetHost(
+    return offered_host.OfferedHost(
         name=name, cells=cells, **{'host_class': DEDICATED} | values)
 
 
@@ -82,7 +83,7 @@ def placed_guest(where, topology, uuid='guest1', **values):
     """A guest for a standing, as nova would place it."""
     request = wanted(topology)
     outcome = placing.fit_on(where, request)
-    return snapshot.FleetGuest(**{
+    return resident_guest.ResidentGuest(**{
         'uuid': uuid, 'host': where.host.name, 'vcpus': request.vcpus,
         'memory_mib': request.memory_mib, 'guest_class': DEDICATED,
         'topology': topology, 'fit': outcome} | values)

@@ -7,6 +7,7 @@ import hypothesis
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
@@ -91,7 +92,7 @@ class TestWays(unit_base.TestCase):
     def test_smaller_without_devices(self):
         kind = devices.device_keys('10de', '20b5')
         host = explain_cases.host(_cell(), pci_pools=(
-            snapshot.PciPool(kind, 0, 1),))
+            devices.PciPool(kind, 0, 1),))
         flavors = (explain_cases.flavor(
             4, **{'pci_passthrough:alias': 'gpu:1'}),)
         found = _explain(_fleet(
@@ -179,7 +180,7 @@ class TestWays(unit_base.TestCase):
         kind = devices.device_keys('10de', '20b5')
         host = explain_cases.host(
             _cell(0, 4), _cell(1),
-            pci_pools=(snapshot.PciPool(kind, 0, 1),))
+            pci_pools=(devices.PciPool(kind, 0, 1),))
         fleet = _fleet(host, pci_aliases={
             'gpu': snapshot.PciAlias((kind,), 'required')})
         found = _explain(fleet, explain_cases.flavor(
@@ -294,7 +295,7 @@ class TestMoves(unit_base.TestCase):
     def test_stays(self):
         full, other = (explain_cases.host(_cell(), name=name)
                        for name in ('full', 'other'))
-        use = snapshot.PciUse(devices.device_keys('1', '2'), 0, 1)
+        use = devices.PciUse(devices.device_keys('1', '2'), 0, 1)
         for values in ({'is_movable': False}, {'devices': (use,)}):
             guests = (*_taken(full, 4, **values), *_taken(other, 4))
             found = _explain(_fleet(full, other, guests=guests),
@@ -324,7 +325,7 @@ class TestMoves(unit_base.TestCase):
         self.assertEqual((), found.pairs.hosts)
 
     def test_zone(self):
-        aggregates = (snapshot.FleetAggregate('a', 'az1'),)
+        aggregates = (offered_host.Aggregate('a', 'az1'),)
         full = explain_cases.host(_cell(), name='full', aggregates=('a',))
         other = explain_cases.host(_cell(), name='other')
         guests = (*_taken(full, 4), *_taken(other, 4))
@@ -354,7 +355,7 @@ class TestMoves(unit_base.TestCase):
             self.assertEqual(opened, found.single.hosts)
 
     def test_each_in_its_zone(self):
-        aggregates = tuple(snapshot.FleetAggregate(name, name)
+        aggregates = tuple(offered_host.Aggregate(name, name)
                            for name in ('az1', 'az2'))
         hosts = [explain_cases.host(_cell(), name=f'{kind}{zone}',
                                     aggregates=(zone,))

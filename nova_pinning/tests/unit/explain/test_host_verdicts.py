@@ -7,6 +7,7 @@ import ddt
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning import cpuset
 from nova_pinning.explain import explanation
@@ -55,7 +56,7 @@ class TestCause(unit_base.TestCase):
         ({'reserved_memory_mib': 0}, None, None, None))
 
     def test_order(self):
-        aggregates = {'zone': snapshot.FleetAggregate('zone', 'az1')}
+        aggregates = {'zone': offered_host.Aggregate('zone', 'az1')}
         wishes = guest_request.GuestWishes(availability_zone='az1')
         one = explain_cases.wanted(_GUEST, (guest_request.query(
             {'PCPU': 4, 'MEMORY_MB': 100}, self.QUERY.required,
@@ -105,8 +106,8 @@ class TestCause(unit_base.TestCase):
                          found.figures)
 
     def test_devices(self):
-        pool = snapshot.PciPool(_GPU, 0, 1)
-        request = snapshot.PciRequest('gpu', (_GPU,), 2)
+        pool = devices.PciPool(_GPU, 0, 1)
+        request = devices.PciRequest('gpu', (_GPU,), 2)
         found = _verdict(explain_cases.host(_CELL, pci_pools=(pool,)),
                          explain_cases.wanted(_GUEST, devices=(request,)))
         self.assertEqual(('fit', 'pci', ''), found.cause[:3])
@@ -247,7 +248,7 @@ class TestJudgeOf(unit_base.TestCase):
     def test_of_fleet(self):
         fleet = snapshot.Fleet(
             hosts=(explain_cases.host(_CELL),), packs_cells=True,
-            aggregates=(snapshot.FleetAggregate('a', 'z'),))
+            aggregates=(offered_host.Aggregate('a', 'z'),))
         found = explanation.judge_of(fleet)
         self.assertEqual(['host1'], list(found.occupancies))
         self.assertTrue(found.judge.rules.packs_cells)

@@ -5,6 +5,7 @@ import itertools
 import hypothesis
 from hypothesis import strategies
 
+from nova_pinning.admission import offered_host
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import size_limits
@@ -81,15 +82,16 @@ class TestLimits(unit_base.TestCase):
         one = builders.host_cell(0, range(8), 2, memory_mib=20000)
         other = builders.host_cell(1, range(100, 112), 2, memory_mib=5000)
         self._check(snapshot.Fleet(hosts=(
-            snapshot.FleetHost(name='unknown', cells=()),
-            snapshot.FleetHost(name='small', cells=(one,)),
-            snapshot.FleetHost(name='unequal', cells=(one, other),
-                               reserved_memory_mib=3000),
-            snapshot.FleetHost(name='off', cells=(one,), is_enabled=False))))
+            offered_host.OfferedHost(name='unknown', cells=()),
+            offered_host.OfferedHost(name='small', cells=(one,)),
+            offered_host.OfferedHost(name='unequal', cells=(one, other),
+                                     reserved_memory_mib=3000),
+            offered_host.OfferedHost(
+                name='off', cells=(one,), is_enabled=False))))
 
     def test_policies(self):
         """Those that no host could make a difference for are left out."""
-        plain = snapshot.FleetHost(name='plain', cells=(
+        plain = offered_host.OfferedHost(name='plain', cells=(
             builders.host_cell(0, range(8), memory_mib=20000),))
         self.assertEqual((size_limits.SHARED, size_limits.PINNED),
                          size_limits.policies((plain,)))

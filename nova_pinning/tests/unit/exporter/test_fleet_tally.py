@@ -8,6 +8,8 @@ import ddt
 from prometheus_client import parser
 
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.bridge.offline import standalone
 from nova_pinning.capacity import capacity
@@ -16,7 +18,6 @@ from nova_pinning.exporter import fleet_tally
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import problems
-from nova_pinning.fleet import snapshot
 from nova_pinning.placement import inventory
 from nova_pinning.presentation import capacity_report
 from nova_pinning.tests.unit import unit_base
@@ -151,7 +152,7 @@ class TallyTestCase(unit_base.TestCase):
               {'inventories': {'PCPU': inventory.Inventory(5)}},
               {'inventories': {'PCPU': inventory.Inventory(5)}, 'cells': ()},
               {'held': {'PCPU': 30}},
-              {'gaps': (snapshot.HostGap(snapshot.GapKind.HELD, 'x'),)},
+              {'gaps': (outcome.Doubt(outcome.DoubtKind.HELD, 'x'),)},
               {'traits': frozenset({'CUSTOM_PINNING_SHARED'})},
               {'cells': ()}, {'pci_pools': ()}, {'disk_gib': 1},
               {'cpu_allocation_ratio': 4.0}, {'nova_release': '2025.1'},
@@ -223,4 +224,5 @@ class TallyTestCase(unit_base.TestCase):
     def test_every_field_of_a_host_counts(self):
         """A new one tells states apart unless somebody says otherwise."""
         self.assertLessEqual(fleet_tally._OUT_OF_STATE, {
-            field.name for field in dataclasses.fields(snapshot.FleetHost)})
+            field.name
+            for field in dataclasses.fields(offered_host.OfferedHost)})

@@ -7,6 +7,8 @@ from hypothesis import strategies
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
+from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
 from nova_pinning import cpuset
 from nova_pinning.flavors import flavor_model
@@ -81,13 +83,13 @@ _TOPOLOGIES = strategies.builds(
     strategies.sampled_from(model.ThreadPolicy), strategies.booleans(),
     _NETWORKS, strategies.booleans())
 _HOSTS = strategies.builds(
-    snapshot.FleetHost, name=_NAMES,
+    offered_host.OfferedHost, name=_NAMES,
     cells=_tuples(_CELLS, unique_by=lambda cell: cell.id),
     l3_domains=_tuples(_CPU_SETS), host_class=strategies.none() | _CLASSES,
     traits=_TRAITS,
     aggregates=_tuples(_WORDS),
     pci_pools=_tuples(strategies.builds(
-        snapshot.PciPool, _KINDS, _ANY_NODE, _AMOUNTS,
+        devices.PciPool, _KINDS, _ANY_NODE, _AMOUNTS,
         strategies.none() | strategies.integers(0, 9),
         strategies.booleans())),
     cpu_allocation_ratio=_RATIOS, ram_allocation_ratio=_RATIOS,
@@ -97,12 +99,12 @@ _HOSTS = strategies.builds(
     nova_release=strategies.sampled_from([None, '2025.1', '2026.2']),
     nova_cell=strategies.just('') | _WORDS,
     cpu_model=strategies.none() | strategies.builds(
-        snapshot.HostCpuModel, arch=strategies.just('') | _WORDS,
+        offered_host.HostCpuModel, arch=strategies.just('') | _WORDS,
         vendor=strategies.just('') | _WORDS, model=_WORDS,
         features=strategies.frozensets(_WORDS, max_size=2)),
     hypervisor_version=strategies.none() | _AMOUNTS,
     gaps=_tuples(strategies.builds(
-        snapshot.HostGap, strategies.sampled_from(snapshot.GapKind), _WORDS,
+        outcome.Doubt, strategies.sampled_from(outcome.DoubtKind), _WORDS,
         strategies.just('') | _WORDS)),
     resources=_COUNTS, inventories=strategies.none() | _INVENTORIES,
     held=strategies.dictionaries(
@@ -125,7 +127,7 @@ def _fits(draw, topology):
 @strategies.composite
 def _guests(draw):
     topology = draw(strategies.none() | _TOPOLOGIES)
-    return snapshot.FleetGuest(
+    return resident_guest.ResidentGuest(
         uuid=draw(_WORDS), host=draw(_NAMES),
         vcpus=draw(strategies.integers(1, 65536)), memory_mib=draw(_AMOUNTS),
         guest_class=draw(_CLASSES), name=draw(strategies.just('') | _WORDS),
@@ -134,7 +136,7 @@ def _guests(draw):
             _NODES, _COUNTS.map(lambda has: tuple(sorted(has.items())))))),
         topology=topology, fit=topology and draw(_fits(topology)),
         devices=draw(_tuples(strategies.builds(
-            snapshot.PciUse, _KINDS, _ANY_NODE, _AMOUNTS))),
+            devices.PciUse, _KINDS, _ANY_NODE, _AMOUNTS))),
         is_movable=draw(strategies.booleans()),
         launched_at=draw(strategies.sampled_from(
             ['', '2026-05-04T10:11:12Z'])),
@@ -159,11 +161,11 @@ ANY_FLEET = strategies.builds(
         projects=_tuples(_WORDS), description=strategies.just('') | _WORDS,
         extra_specs=_TEXTS), unique_by=lambda flavor: flavor.name),
     aggregates=_tuples(strategies.builds(
-        snapshot.FleetAggregate, _WORDS, strategies.none() | _WORDS, _TEXTS),
+        offered_host.Aggregate, _WORDS, strategies.none() | _WORDS, _TEXTS),
         unique_by=lambda aggregate: aggregate.name),
     server_groups=_tuples(strategies.builds(
-        snapshot.FleetServerGroup, id=_WORDS, policy=strategies.sampled_from(
-            snapshot.GroupPolicy),
+        offered_host.ServerGroup, id=_WORDS, policy=strategies.sampled_from(
+            offered_host.GroupPolicy),
         name=strategies.just('') | _WORDS,
         max_per_host=strategies.integers(1, 65536)),
         unique_by=lambda group: group.id),

@@ -3,12 +3,13 @@
 import dataclasses
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import unit_base
 
-_GUEST = snapshot.FleetGuest(
+_GUEST = resident_guest.ResidentGuest(
     uuid='guest', host='host', vcpus=2, memory_mib=1024,
     guest_class=hostclass.HostClass.SHARED, resources={'CUSTOM_L3_WAYS': 3})
 
@@ -53,8 +54,8 @@ class TestOfGuest(unit_base.TestCase):
         """Only Placement knows what that stands for: not any device."""
         keys = devices.device_keys('10de', '20b5')
         guest = dataclasses.replace(
-            _GUEST, devices=(snapshot.PciUse(keys, 0, 1),))
+            _GUEST, devices=(devices.PciUse(keys, 0, 1),))
         self.assertEqual(
-            (snapshot.PciRequest('', (keys,), 1),),
+            (devices.PciRequest('', (keys,), 1),),
             moved_guest.device_requests(guest, {'gold': snapshot.PciAlias(
                 ((('resource_class', 'GOLD'),),))}))

@@ -3,6 +3,8 @@
 from oslotest import base as oslotest
 
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
 from nova_pinning import fit
 from nova_pinning.fleet import occupied
@@ -12,13 +14,13 @@ from nova_pinning.tests.unit import builders
 
 
 def _host(name):
-    return snapshot.FleetHost(name=name, cells=(
+    return offered_host.OfferedHost(name=name, cells=(
         builders.host_cell(0, range(4)), builders.host_cell(1, range(4, 8))),
         cpu_allocation_ratio=4.0, ram_allocation_ratio=1.5)
 
 
 def _guest(uuid, host, **values):
-    return snapshot.FleetGuest(**{
+    return resident_guest.ResidentGuest(**{
         'uuid': uuid, 'host': host, 'vcpus': 2, 'memory_mib': 512,
         'guest_class': hostclass.HostClass.DEDICATED} | values)
 

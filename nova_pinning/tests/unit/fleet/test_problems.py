@@ -10,10 +10,10 @@ from hypothesis import strategies
 from oslotest import base
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import offered_host
 from nova_pinning import cpuset
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import shapes
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit.fleet import fleet_samples
@@ -166,8 +166,8 @@ class TestFind(base.BaseTestCase):
         found, = self._find('F206')
         self.assertIn('2 guests: ', found.message)
         self.fleet = dataclasses.replace(self.fleet, server_groups=(
-            snapshot.FleetServerGroup(
-                id='g', policy=snapshot.GroupPolicy.AFFINITY),))
+            offered_host.ServerGroup(
+                id='g', policy=offered_host.GroupPolicy.AFFINITY),))
         self.assertEqual((), problems.find(self.fleet))
 
     def test_stray_pins(self):
@@ -305,7 +305,7 @@ class TestFind(base.BaseTestCase):
                 for use in guest.devices)}, set(found.details['guests']))
 
     def test_device_near_no_cell(self):
-        use = snapshot.PciUse(
+        use = devices.PciUse(
             devices.device_keys('8086', '1572'), None, 1)
         self._with_guest(self.guests[0], devices=(use,))
         self.assertIn('1 of 8086:1572 near no cell in use, 0 there are', [

@@ -8,6 +8,7 @@ import json
 import hypothesis
 from oslotest import base
 
+from nova_pinning.admission import offered_host
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot
 from nova_pinning.fleet import summary
@@ -73,7 +74,7 @@ class TestSummary(base.BaseTestCase):
 
     def test_opaque(self):
         """What Placement alone tells, counts."""
-        host = snapshot.FleetHost(name='a', cells=(), inventories={
+        host = offered_host.OfferedHost(name='a', cells=(), inventories={
             'PCPU': inventory.Inventory(8), 'VCPU': inventory.Inventory(4),
             'MEMORY_MB': inventory.Inventory(4096)})
         total = summary.summarise(
@@ -91,7 +92,7 @@ class TestSummary(base.BaseTestCase):
                 if number})
 
     def test_reserved_memory(self):
-        host = snapshot.FleetHost(
+        host = offered_host.OfferedHost(
             name='a', cells=fleet_samples.tidy().hosts[0].cells,
             reserved_memory_mib=4096, is_enabled=False)
         total = summary.summarise(

@@ -6,10 +6,10 @@ import threading
 import ddt
 
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.fleet import occupied
-from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_model
 from nova_pinning.importers import compute_api
 from nova_pinning.importers import compute_run
@@ -32,8 +32,8 @@ KNOWN = {'PCPU': (6, 0, 1.0), 'MEMORY_MB': (1024, 0, 1.0)}
 DEDICATED = {'hw:cpu_policy': 'dedicated'}
 
 
-NO_DEVICES = snapshot.HostGap(
-    snapshot.GapKind.DEVICES, 'the API does not tell its PCI devices')
+NO_DEVICES = outcome.Doubt(
+    outcome.DoubtKind.DEVICES, 'the API does not tell its PCI devices')
 
 
 def hypervisor(name='h', **changes):
@@ -174,7 +174,7 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
             used={'PCPU': 3})
         fleet = self.fleet()
         host, = fleet.hosts
-        self.assertEqual(snapshot.FleetHost(
+        self.assertEqual(offered_host.OfferedHost(
             name='h', cells=(model.HostCell(
                 0, cpuset.CpuSet(), cpuset.CpuSet.parse('2-7'),
                 cpuset.CpuSet(), ((3, 7), (4,), (2, 6), (5,)), 1024,
@@ -190,15 +190,16 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
                 'MEMORY_MB': inventory.Inventory(1024, 64, 1.5),
                 'DISK_GB': inventory.Inventory(100, 0, 2.0)},
             held={'PCPU': 3}, gaps=(
-                snapshot.HostGap(
-                    snapshot.GapKind.CONTRADICTION,
+                outcome.Doubt(
+                    outcome.DoubtKind.CONTRADICTION,
                     'its host file has no shared CPUs where Placement has 8 '
                     'VCPU'),
                 NO_DEVICES,
-                snapshot.HostGap(
-                    snapshot.GapKind.HELD, 'Placement has 3 PCPU allocated of '
-                    'it beside its servers, for a migration or a server that '
-                    'is being built'))), host)
+                outcome.Doubt(
+                    outcome.DoubtKind.HELD,
+                    'Placement has 3 PCPU allocated of it beside its servers, '
+                    'for a migration or a server that is being built'))),
+            host)
         self.assertEqual('2026-11-21T12:00:00Z', fleet.taken_at)
         self.assertEqual('cloud here', fleet.source)
 
@@ -223,8 +224,8 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
         fleet, notes = self.read({})
         self.assertEqual((), fleet.hosts[0].cells)
         self.assertTrue(fleet.hosts[0].is_opaque)
-        self.assertEqual((snapshot.HostGap(
-            snapshot.GapKind.CELLS, 'it has no host file'), NO_DEVICES),
+        self.assertEqual((outcome.Doubt(
+            outcome.DoubtKind.CELLS, 'it has no host file'), NO_DEVICES),
             fleet.hosts[0].gaps)
         self.assertEqual(('1 host without a host file, of which is known only '
                           'how many pinned guests fit at most: h',), notes)
@@ -329,7 +330,7 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
                              'pinning:class': 'shared'}
         self.http.get(f'{URL}/os-aggregates', json={'aggregates': [shown]})
         fleet = self.fleet()
-        self.assertEqual((snapshot.FleetAggregate(
+        self.assertEqual((offered_host.Aggregate(
             'a', 'east', {'pinning:class': 'shared'}),), fleet.aggregates)
         self.assertEqual(('a',), fleet.hosts[0].aggregates)
         self.assertIs(hostclass.HostClass.SHARED, fleet.hosts[0].host_class)
@@ -406,7 +407,7 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
             'arch': 'x86_64', 'vendor': 'Intel', 'model': 'Cascadelake-Server',
             'topology': {'cells': 2}, 'features': ['pku', 'rdpid']})
         host, = self.fleet().hosts
-        self.assertEqual(snapshot.HostCpuModel(
+        self.assertEqual(offered_host.HostCpuModel(
             arch='x86_64', vendor='Intel', model='Cascadelake-Server',
             features=frozenset({'pku', 'rdpid'})), host.cpu_model)
 
@@ -436,14 +437,15 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
              'members': ['id-b']})
         fleet = self.fleet()
         self.assertEqual((
-            snapshot.FleetServerGroup(
+            offered_host.ServerGroup(
                 id='g1', name='one', max_per_host=2,
-                policy=snapshot.GroupPolicy.ANTI_AFFINITY),
-            snapshot.FleetServerGroup(
+                policy=offered_host.GroupPolicy.ANTI_AFFINITY),
+            offered_host.ServerGroup(
                 id='g2', name='two',
-                policy=snapshot.GroupPolicy.SOFT_AFFINITY),
-            snapshot.FleetServerGroup(
-                id='g3', name='three', policy=snapshot.GroupPolicy.AFFINITY),
+                policy=offered_host.GroupPolicy.SOFT_AFFINITY),
+            offered_host.ServerGroup(
+                id='g3', name='three',
+                policy=offered_host.GroupPolicy.AFFINITY),
         ), fleet.server_groups)
         self.assertEqual(['g1', '', 'g3'],
                          [guest.server_group for guest in fleet.guests])
@@ -542,8 +544,8 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
         self.assertEqual((
             'server id-s on h is being moved; what it holds on its other host '
             'is known as far as Placement has it',), notes)
-        self.assertIn(snapshot.HostGap(
-            snapshot.GapKind.EMULATOR_CPUS,
+        self.assertIn(outcome.Doubt(
+            outcome.DoubtKind.EMULATOR_CPUS,
             'the API does not tell the CPU for emulator threads of 1 server'),
             fleet.hosts[0].gaps)
 

@@ -4,6 +4,8 @@ import dataclasses
 
 from oslotest import base as oslotest
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import document
@@ -14,14 +16,14 @@ from nova_pinning.model import hostclass
 
 
 def host(number, memory_mib=1024):
-    return snapshot.FleetHost(
+    return offered_host.OfferedHost(
         name=f'h{number}', cells=(model.HostCell(
             0, cpuset.CpuSet(), cpuset.CpuSet.parse('0-3'), cpuset.CpuSet(),
             ((0,), (1,), (2,), (3,)), memory_mib),))
 
 
 def guest(number, vcpus=2, cell=0):
-    return snapshot.FleetGuest(
+    return resident_guest.ResidentGuest(
         uuid=f'g{number}', host=f'h{number}', vcpus=vcpus, memory_mib=512,
         guest_class=hostclass.HostClass.DEDICATED,
         topology=model.Guest((model.GuestCell((0, 1), (), 512),),

@@ -6,8 +6,8 @@ import hypothesis
 from hypothesis import strategies
 from nova.objects import numa
 
+from nova_pinning.admission import offered_host
 from nova_pinning import cpuset
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
@@ -51,7 +51,7 @@ class HostClassTestCase(unit_base.TestCase):
         self.assertEqual(
             told(lambda: classes.host_class(state, view, 'allow')),
             told(lambda: placement_traits.host_class(
-                [snapshot.FleetAggregate('a', None, one) for one in metadata],
+                [offered_host.Aggregate('a', None, one) for one in metadata],
                 placement_traits.classes_of(names),
                 [model.HostCell(
                     number, cpuset.CpuSet.parse(shared),

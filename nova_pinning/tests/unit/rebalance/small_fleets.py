@@ -10,6 +10,7 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.admission import resident_guest
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
@@ -31,7 +32,7 @@ def fleet_host(number, *cells, memory_mib=16384, threads=1, **values):
             cell, range(first, first + cpus), threads, memory_mib=memory_mib,
             socket=cell))
         first += cpus
-    return snapshot.FleetHost(**{
+    return offered_host.OfferedHost(**{
         'name': f'host{number}', 'cells': tuple(made),
         'host_class': hostclass.HostClass.DEDICATED} | values)
 
@@ -39,7 +40,7 @@ def fleet_host(number, *cells, memory_mib=16384, threads=1, **values):
 def put(occupancy, name, topology, cells=None, **values):
     """A guest of a host, on these cells or where nova would put it."""
     host = occupancy.host
-    guest = snapshot.FleetGuest(**{
+    guest = resident_guest.ResidentGuest(**{
         'uuid': name, 'name': name, 'host': host.name,
         'vcpus': sum(demand.dedicated + demand.shared
                      for demand in topology.demands),
@@ -143,7 +144,7 @@ def asking_fleet(seed):
                     ('VGPU', inventory.Inventory(rng.randint(1, 2))),))
                 for _gpu in range(rng.randint(0, 2))),
             pci_pools=tuple(
-                snapshot.PciPool(_NIC, cell.id, rng.randint(1, 2))
+                devices.PciPool(_NIC, cell.id, rng.randint(1, 2))
                 for cell in host.cells[:rng.randint(0, 2)])))
     empty = snapshot.Fleet(hosts=tuple(hosts), guests=(), flavors=FLAVORS,
                            packs_cells=rng.random() < 0.3)
@@ -157,12 +158,12 @@ def asking_fleet(seed):
         flavor = rng.choice(FLAVORS).name
         vcpus = rng.choice((1, 1, 2, 3))
         name = rng.choice(list(occupancies))
-        guest = mover.moved(snapshot.FleetGuest(
+        guest = mover.moved(resident_guest.ResidentGuest(
             uuid=f'guest{number:02}', name=f'guest{number:02}', host='',
             vcpus=vcpus, memory_mib=vcpus, flavor=flavor,
             guest_class=hostclass.HostClass.DEDICATED,
             topology=builders.guest((vcpus, vcpus)),
-            devices=(snapshot.PciUse(_NIC, None, 1),)
+            devices=(devices.PciUse(_NIC, None, 1),)
             if flavor == 'nic' else (),
             is_movable=rng.random() < 0.9), occupancies[name])
         if guest is not None:

@@ -10,11 +10,11 @@ import hypothesis
 from hypothesis import strategies
 
 from benchmarks import bytedance
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
-from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.rebalance import defragment
 from nova_pinning.rebalance import integer_program
@@ -312,7 +312,7 @@ class TestAgainstBruteForce(_Case):
     def test_asking(self, seed, flavor):
         """With GPUs, NICs and licences, which slots may need as well."""
         fleet = small_fleets.asking_fleet(seed)
-        guest = snapshot.FleetGuest(
+        guest = resident_guest.ResidentGuest(
             uuid='', host='', vcpus=3, memory_mib=3, flavor=flavor,
             guest_class=hostclass.HostClass.DEDICATED,
             topology=builders.guest((3, 3)))

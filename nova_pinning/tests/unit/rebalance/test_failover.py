@@ -9,6 +9,7 @@ from oslotest import base
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
 from nova_pinning import errors
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
@@ -27,8 +28,8 @@ YES = failover_model.SurvivalVerdict.YES
 NO = failover_model.SurvivalVerdict.NO
 UNKNOWN = failover_model.SurvivalVerdict.UNKNOWN
 NIC = devices.device_keys('8086', '154c')
-GROUP = snapshot.FleetServerGroup(
-    id='g', name='db', policy=snapshot.GroupPolicy.ANTI_AFFINITY)
+GROUP = offered_host.ServerGroup(
+    id='g', name='db', policy=offered_host.GroupPolicy.ANTI_AFFINITY)
 
 
 def host(name, *counts, **values):
@@ -179,12 +180,12 @@ class FailoverTestCase(base.BaseTestCase):
 
     def test_doubt_of_another(self):
         """Whom a host may take may leave its room to whom it does not."""
-        nic = (snapshot.PciPool(NIC, 0, 1),)
+        nic = (devices.PciPool(NIC, 0, 1),)
         fleet = filled(
             [host('h0', 8, pci_pools=nic), host('h1', 4, pci_pools=nic),
              host('h2', 4)], [[(4,), (2,)], [], []])
         fleet = with_guests(fleet, lambda guest: {
-            'devices': (snapshot.PciUse(NIC, 0, 1),)
+            'devices': (devices.PciUse(NIC, 0, 1),)
             if guest.uuid == 'h0-1' else ()})
         loss, = failover.check_failover(
             asking.doubted(fleet, 'h2'), only=['h0']).losses
@@ -210,7 +211,7 @@ class FailoverTestCase(base.BaseTestCase):
         fleet = filled(
             [host(f'h{name}', 4, aggregates=(name,)) for name in 'ab'],
             [[(2,)], []], aggregates=tuple(
-                snapshot.FleetAggregate(name, f'zone-{name}')
+                offered_host.Aggregate(name, f'zone-{name}')
                 for name in 'ab'))
         for zone, verdict in ((None, UNKNOWN), ('zone-a', NO), ('', YES)):
             loss, = failover.check_failover(with_guests(
@@ -220,12 +221,12 @@ class FailoverTestCase(base.BaseTestCase):
 
     def test_reserve_by_another(self):
         """Somebody else may move in, and leave its room to who is down."""
-        nic = (snapshot.PciPool(NIC, 0, 1),)
+        nic = (devices.PciPool(NIC, 0, 1),)
         fleet = filled(
             [host('h0', 4, pci_pools=nic), host('h1', 8),
              host('h2', 4, pci_pools=nic)], [[(1,), (3,)], [(6,)], [(1,)]])
         fleet = with_guests(fleet, lambda guest: {
-            'devices': (snapshot.PciUse(NIC, 0, 1),)
+            'devices': (devices.PciUse(NIC, 0, 1),)
             if guest.uuid == 'h0-0' else ()})
         report = failover.check_failover(fleet, only=['h0', 'h1'])
         self.assertEqual([NO, NO], [loss.verdict for loss in report.losses])
@@ -293,11 +294,11 @@ class FailoverTestCase(base.BaseTestCase):
 
     def test_devices(self):
         """They are claimed anew, where there are any left."""
-        pools = (snapshot.PciPool(NIC, 0, 1),)
+        pools = (devices.PciPool(NIC, 0, 1),)
         hosts = [host(name, 8, pci_pools=pools) for name in ('h0', 'h1')]
         fleet = filled(hosts, [[(2,)], [(2,)]])
         fleet = with_guests(fleet, lambda guest: {
-            'devices': (snapshot.PciUse(NIC, 0, 1),)})
+            'devices': (devices.PciUse(NIC, 0, 1),)})
         loss = failover.check_failover(fleet, only=['h0']).losses[0]
         self.assertIs(NO, loss.verdict)
         self.assertIn('1 has too few PCI devices near enough',
@@ -310,7 +311,7 @@ class FailoverTestCase(base.BaseTestCase):
         """Nova evacuates no member of a group that was on one host."""
         fleet = filled([host('h0', 8), host('h1', 8)], [[(2,)], []],
                        server_groups=(dataclasses.replace(
-                           GROUP, policy=snapshot.GroupPolicy.AFFINITY),))
+                           GROUP, policy=offered_host.GroupPolicy.AFFINITY),))
         fleet = with_guests(fleet, lambda guest: {'server_group': 'g'})
         report = failover.check_failover(fleet, only=['h0'])
         self.assertIs(NO, report.losses[0].verdict)
@@ -319,7 +320,7 @@ class FailoverTestCase(base.BaseTestCase):
         self.assertEqual(0, report.reserve.count)
 
     def test_racks(self):
-        racks = [snapshot.FleetAggregate(name, None, {'rack': name[0]})
+        racks = [offered_host.Aggregate(name, None, {'rack': name[0]})
                  for name in ('a1', 'a2', 'b')]
         hosts = [host('h0', 4, aggregates=('a1',)),
                  host('h1', 4, aggregates=('a2',)),

@@ -9,6 +9,7 @@ import hypothesis
 from hypothesis import strategies
 from oslotest import base
 
+from nova_pinning.admission import offered_host
 from nova_pinning.fleet import document
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -100,7 +101,7 @@ class TestOfFleet(base.BaseTestCase):
             guests=_first(fleet.guests, name='renamed',
                           launched_at='2029-01-01T00:00:00Z'),
             aggregates=(*fleet.aggregates,
-                        snapshot.FleetAggregate('of no host')),
+                        offered_host.Aggregate('of no host')),
             flavors=(*fleet.flavors, dataclasses.replace(
                 fleet.flavors[0], name='of no guest')))
         self.assertEqual(fleet_digest.of_fleet(fleet),
@@ -115,11 +116,11 @@ class TestOfFleet(base.BaseTestCase):
                     for place, guest in enumerate(fleet.guests))))
 
         together, apart, unused = [
-            snapshot.FleetServerGroup(id=name, policy=policy)
+            offered_host.ServerGroup(id=name, policy=policy)
             for name, policy in (
-                ('a', snapshot.GroupPolicy.AFFINITY),
-                ('b', snapshot.GroupPolicy.ANTI_AFFINITY),
-                ('c', snapshot.GroupPolicy.AFFINITY))]
+                ('a', offered_host.GroupPolicy.AFFINITY),
+                ('b', offered_host.GroupPolicy.ANTI_AFFINITY),
+                ('c', offered_host.GroupPolicy.AFFINITY))]
         digest = grouped(together, apart)
         self.assertEqual(digest, grouped(
             apart, unused, dataclasses.replace(together, name='named')))

@@ -7,6 +7,7 @@ import hypothesis
 from hypothesis import strategies
 from oslotest import base
 
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
@@ -32,7 +33,7 @@ def plan(*moves):
 
 
 def guest(metadata=None, flavor=''):
-    return snapshot.FleetGuest(
+    return resident_guest.ResidentGuest(
         uuid='g', host='h0', vcpus=4, memory_mib=1, flavor=flavor,
         guest_class=hostclass.HostClass.DEDICATED, metadata=metadata or {})
 

@@ -6,6 +6,8 @@ import ddt
 from oslotest import base
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot
@@ -17,20 +19,20 @@ from nova_pinning.tests.unit import builders
 
 LIVE, COLD = plan_model.MigrationKind.LIVE, plan_model.MigrationKind.COLD
 DEDICATED = hostclass.HostClass.DEDICATED
-CPU = snapshot.HostCpuModel(
+CPU = offered_host.HostCpuModel(
     arch='x86_64', vendor='Intel', model='Cascadelake-Server',
     features=frozenset({'pku', 'rdpid'}))
-DEVICES = (snapshot.PciUse(devices.device_keys('8086', '154c'), 0, 1),)
+DEVICES = (devices.PciUse(devices.device_keys('8086', '154c'), 0, 1),)
 
 
 def host(name, **values):
-    return snapshot.FleetHost(**{
+    return offered_host.OfferedHost(**{
         'name': name, 'cells': (builders.host_cell(0, range(8)),),
         'host_class': DEDICATED, 'cpu_model': CPU} | values)
 
 
 def guest(uuid='g', **values):
-    return snapshot.FleetGuest(**{
+    return resident_guest.ResidentGuest(**{
         'uuid': uuid, 'host': 'h0', 'vcpus': 4, 'memory_mib': 1024,
         'guest_class': DEDICATED, 'flavor': 'f'} | values)
 
@@ -210,13 +212,13 @@ class HostTestCase(TestCase):
     def test_refused(self, target, text):
         self.refused(text, guest(project='p'), target,
                      source={'nova_cell': 'north'}, aggregates=(
-                             snapshot.FleetAggregate('zone', 'east'),
-                             snapshot.FleetAggregate('theirs', None, {
+                             offered_host.Aggregate('zone', 'east'),
+                             offered_host.Aggregate('theirs', None, {
                                  'filter_tenant_id': 'q, r'})))
 
     def test_isolated_aggregate(self):
         values = {'target': {'aggregates': ('a',)}, 'aggregates': (
-            snapshot.FleetAggregate('a', None, {'trait:HW_X': 'required'}),)}
+            offered_host.Aggregate('a', None, {'trait:HW_X': 'required'}),)}
         self.moves(LIVE, guest(), **values)
         self.refused('whether the guest requires trait:HW_X', guest(),
                      **values, settings={'isolates': True})
@@ -228,7 +230,7 @@ class HostTestCase(TestCase):
         values = {
             'specs': {'aggregate_instance_extra_specs:disk': wanted},
             'target': {'aggregates': ('a',)}, 'aggregates': (
-                snapshot.FleetAggregate('a', None, {'disk': 'nvme, ssd'}),)}
+                offered_host.Aggregate('a', None, {'disk': 'nvme, ssd'}),)}
         if passes:
             self.moves(LIVE, guest(), **values)
         else:
@@ -244,7 +246,7 @@ class HostTestCase(TestCase):
         """
         rules = self.rules(
             guest(availability_zone=asked), {'aggregates': ('a',)},
-            aggregates=(snapshot.FleetAggregate('a', 'east'),),
+            aggregates=(offered_host.Aggregate('a', 'east'),),
             settings={'crosses_zones': crosses})
         self.assertIs(asked in ('east', 'nova') or (asked == '' and crosses),
                       not rules.host_refusal(self.guest, self.target))
@@ -300,8 +302,8 @@ class GroupTestCase(TestCase):
                   for number, name in enumerate(others)]
         rules = self.rules(
             guest(server_group='i'), others=others, groups=(
-                snapshot.FleetServerGroup(
-                    id='i', policy=snapshot.GroupPolicy(policy),
+                offered_host.ServerGroup(
+                    id='i', policy=offered_host.GroupPolicy(policy),
                     max_per_host=most),))
         where = {one.uuid: one.host for one in (self.guest, *others)}
         self.assertIs(passes, not rules.group_refusal(

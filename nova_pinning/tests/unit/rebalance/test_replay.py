@@ -138,18 +138,17 @@ class TestDevices(unit_base.TestCase):
     def test_taken_on_the_target(self):
         kind = devices.device_keys('144d', 'a808')
         hosts = [small_fleets.fleet_host(
-            number, 4, pci_pools=(snapshot.PciPool(kind, 0, 1),))
+            number, 4, pci_pools=(devices.PciPool(kind, 0, 1),))
             for number in range(3)]
         fleet = small_fleets.fleet_of(
             hosts, [(0, [0], 2), (1, [0], 2), (2, [0], 4)],
             pci_aliases={'nvme': snapshot.PciAlias((kind,), 'required')})
-        use = snapshot.PciUse(kind, 0, 1)
+        use = devices.PciUse(kind, 0, 1)
         fleet = dataclasses.replace(fleet, guests=(
             dataclasses.replace(fleet.guests[0], devices=(use,)),
             *fleet.guests[1:]))
         request = moved_guest.RequestReader(fleet).request(fleet.guests[0])
-        self.assertEqual((snapshot.PciRequest('nvme', (kind,), 1,
-                                              'required'),),
+        self.assertEqual((devices.PciRequest('nvme', (kind,), 1, 'required'),),
                          request.devices)
         done = replay.MoveReplay(fleet, move_rules.MoveRules(fleet),
                                  occupied.of_fleet(fleet))
@@ -216,11 +215,11 @@ class TestDevices(unit_base.TestCase):
     def test_refused_by_devices(self):
         kind = devices.device_keys('144d', 'a808')
         hosts = [small_fleets.fleet_host(
-            number, 4, pci_pools=(snapshot.PciPool(kind, 0, 1),) * (
+            number, 4, pci_pools=(devices.PciPool(kind, 0, 1),) * (
                 number == 0)) for number in range(2)]
         fleet = small_fleets.fleet_of(hosts, [(0, [0], 2)])
         fleet = dataclasses.replace(fleet, guests=(dataclasses.replace(
-            fleet.guests[0], devices=(snapshot.PciUse(kind, 0, 1),)),))
+            fleet.guests[0], devices=(devices.PciUse(kind, 0, 1),)),))
         done = replay.MoveReplay(fleet, move_rules.MoveRules(fleet),
                                  occupied.of_fleet(fleet))
         self.assertIn('PCI devices', done.try_move('guest0', 'host1'))

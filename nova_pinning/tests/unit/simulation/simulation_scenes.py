@@ -7,6 +7,8 @@ import random
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
@@ -29,9 +31,9 @@ _MIB_PER_CPU = 2048
 def host(
     name: str, *, cells: int = 2, cores: int = 6, threads: int = 2,
     kept: int = 0, is_shared: bool = False, big_pages: int = 0,
-    pools: Sequence[snapshot.PciPool] = (), l3_cores: int = 0,
+    pools: Sequence[devices.PciPool] = (), l3_cores: int = 0,
     memory_mib: int = 0, disk_gib: int | None = None,
-) -> snapshot.FleetHost:
+) -> offered_host.OfferedHost:
     """A host whose sibling threads are numbered after all cores.
 
     :param kept: cores of cell 0 that guests do not get
@@ -62,18 +64,18 @@ def host(
             for core in range(first, first + size)
             for thread in range(threads))
         for first in range(0, cells * cores, size))
-    return snapshot.FleetHost(
+    return offered_host.OfferedHost(
         name=name, cells=tuple(made_cells), l3_domains=domains,
         host_class=SHARED if is_shared else DEDICATED, traits=frozenset(),
         pci_pools=tuple(pools), cpu_allocation_ratio=3.0 if is_shared else 1.0,
         reserved_memory_mib=512, disk_gib=disk_gib)
 
 
-def full(host: snapshot.FleetHost) -> snapshot.FleetGuest:
+def full(host: offered_host.OfferedHost) -> resident_guest.ResidentGuest:
     """A guest that has all dedicated CPUs of a host's only cell."""
     cell, = host.cells
     pins = tuple(enumerate(cell.dedicated_cpus))
-    return snapshot.FleetGuest(
+    return resident_guest.ResidentGuest(
         uuid=f'own-{host.name}', host=host.name, vcpus=len(pins),
         memory_mib=16, guest_class=DEDICATED,
         topology=model.Guest(
@@ -87,7 +89,7 @@ def guest(
     memory_mib: int = 0, thread_policy: ThreadPolicy = ThreadPolicy.PREFER,
     page_size_kib: int | None = None, is_emulator_isolated: bool = False,
     cpu_policy: CpuPolicy = CpuPolicy.DEDICATED, disk_gib: int = 0,
-    pci_requests: Sequence[snapshot.PciRequest] = (),
+    pci_requests: Sequence[devices.PciRequest] = (),
 ) -> guest_request.GuestRequest:
     """A guest with a NUMA topology.
 
@@ -126,8 +128,8 @@ def guest(
 
 
 def wishes(kind: devices.Pairs, policy: str,
-           count: int = 1) -> tuple[snapshot.PciRequest, ...]:
-    return (snapshot.PciRequest('device', (kind,), count, policy),)
+           count: int = 1) -> tuple[devices.PciRequest, ...]:
+    return (devices.PciRequest('device', (kind,), count, policy),)
 
 
 #: All that guests may ask for, by a name for test ids.
@@ -162,7 +164,7 @@ def fleet(seed: int, hosts: int = 6) -> snapshot.Fleet:
     for number in range(hosts):
         cells = draws.choice((1, 2, 2, 2, 4))
         pools = tuple(
-            snapshot.PciPool(kind, node, draws.randint(1, 3))
+            devices.PciPool(kind, node, draws.randint(1, 3))
             for kind in (DISK, CARD)
             for node in (*range(cells), None) if draws.random() < 0.3)
         made.append(host(
@@ -183,11 +185,11 @@ def fleet(seed: int, hosts: int = 6) -> snapshot.Fleet:
             made_host = _with_shared_cpus(made_host)
         made[number] = made_host
     aggregates = (
-        snapshot.FleetAggregate('fast', metadata={
+        offered_host.Aggregate('fast', metadata={
             'pinning:l3_cpus': '4', 'fragmentation_weight_multiplier': '7'}),
-        snapshot.FleetAggregate('slow', 'zone', metadata={
+        offered_host.Aggregate('slow', 'zone', metadata={
             'cpu_weight_multiplier': '-3', 'ram_weight_multiplier': 'odd'}),
-        snapshot.FleetAggregate('old', metadata={
+        offered_host.Aggregate('old', metadata={
             'ram_weight_multiplier': '0.5'}))
     return snapshot.Fleet(
         hosts=tuple(
@@ -198,8 +200,8 @@ def fleet(seed: int, hosts: int = 6) -> snapshot.Fleet:
 
 
 def _with_shared_cpus(
-    host: snapshot.FleetHost,
-) -> snapshot.FleetHost:
+    host: offered_host.OfferedHost,
+) -> offered_host.OfferedHost:
     """A host with a core of each cell that is for floating vCPUs."""
     cells = []
     for cell in host.cells:

@@ -66,7 +66,7 @@ KINDS = (
     dataclasses.replace(
         _asking(guests.plain(4, 1024), 'card', _group(
             'card', {'CUSTOM_CARD': 1})),
-        devices=(snapshot.PciRequest(
+        devices=(devices.PciRequest(
             'card', (_CARD,), 1, 'required', ('card',)),)),
     dataclasses.replace(SMALL, name='windows',
                         image=(('os_distro', 'windows'),)),
@@ -100,7 +100,7 @@ def fleet(seed, is_known=True):
             count = draws.randint(1, 2)
             children.append(offered_host.OfferedProvider(0, ((
                 'CUSTOM_CARD', inventory.Inventory(count)),)))
-            pools.append(snapshot.PciPool(
+            pools.append(devices.PciPool(
                 _CARD, cell.id, count, len(children)))
         if draws.random() < 0.5:
             children.append(offered_host.OfferedProvider(
@@ -133,12 +133,12 @@ def fleet(seed, is_known=True):
             ((), _FILTERS, (*_FILTERS, 'MyOwnFilter'))),
         aggregates=(
             *plain.aggregates,
-            snapshot.FleetAggregate('few', metadata={
+            offered_host.Aggregate('few', metadata={
                 'max_instances_per_host': '3'}),
-            snapshot.FleetAggregate('pinned', metadata={'pinned': 'true'}),
-            snapshot.FleetAggregate('small', metadata={
+            offered_host.Aggregate('pinned', metadata={'pinned': 'true'}),
+            offered_host.Aggregate('small', metadata={
                 'instance_type': SMALL.name}),
-            snapshot.FleetAggregate('windows', metadata={
+            offered_host.Aggregate('windows', metadata={
                 'os_distro': 'windows'})))
 
 

@@ -8,6 +8,7 @@ import hypothesis
 from hypothesis import strategies
 import testtools
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
 from nova_pinning import errors
 from nova_pinning.fleet import occupied
@@ -193,7 +194,7 @@ class TestLedgerPlanner(testtools.TestCase):
             return _plan()
 
         host = simulation_scenes.host('one', pools=(
-            snapshot.PciPool(simulation_scenes.DISK, 0, 4),))
+            devices.PciPool(simulation_scenes.DISK, 0, 4),))
         by_name = host_occupancy.of_host(host)
         for number, request in enumerate(placed):
             by_name = placing.with_guest(

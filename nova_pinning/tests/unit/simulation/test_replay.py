@@ -13,7 +13,6 @@ import testtools
 
 from nova_pinning.admission import devices
 from nova_pinning import errors
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import selftest
@@ -85,7 +84,7 @@ class TestBothDecideAlike(testtools.TestCase):
             hosts = tuple([
                 dataclasses.replace(
                     host, nova_release=release,
-                    pci_pools=(snapshot.PciPool(
+                    pci_pools=(devices.PciPool(
                         kind, host.cells[0].id, 2),))
                 for host in fleet.hosts])
             found.append(self._both(

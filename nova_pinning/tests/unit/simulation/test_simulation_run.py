@@ -9,6 +9,8 @@ from nova import weights as nova_weights
 import numpy
 import testtools
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.fit import score
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
@@ -83,14 +85,14 @@ class TestWeights(testtools.TestCase):
         empty = simulation_scenes.host('host0')
         busy = dataclasses.replace(
             simulation_scenes.host('host1'), aggregates=('odd',))
-        aggregate = snapshot.FleetAggregate(
+        aggregate = offered_host.Aggregate(
             'odd', metadata={'ram_weight_multiplier': '-100'})
         wanted = guests.plain(2, 1024)
         for known, second in (((), 1), ((aggregate,), 0)):
             engine = simulation_scenes.fast_scheduler(
                 _fleet(empty, busy, aggregates=known), DEFAULT)
             # The first guest makes a difference between the two.
-            engine.ledger.take(0, snapshot.FleetGuest(
+            engine.ledger.take(0, resident_guest.ResidentGuest(
                 uuid='a', host='host0', vcpus=2, memory_mib=1024,
                 guest_class=hostclass.HostClass.DEDICATED))
             self.assertEqual(second, engine.place('b', wanted).host)
@@ -191,7 +193,7 @@ class TestRun(testtools.TestCase):
         """An arrival is never taken for one of them."""
         host, wanted = simulation_scenes.host('host'), guests.plain(2, 1024)
         own = tuple(
-            snapshot.FleetGuest(
+            resident_guest.ResidentGuest(
                 uuid=uuid, host='host', vcpus=2, memory_mib=1024,
                 guest_class=hostclass.HostClass.SHARED)
             for uuid in ('0', '+0', '++0'))

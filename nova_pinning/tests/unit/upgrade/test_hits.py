@@ -6,8 +6,9 @@ import dataclasses
 import ddt
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import unit_base
@@ -26,7 +27,7 @@ def cell(number, dedicated='', shared='', pages=()):
 
 
 def host(cells=3, dedicated=True, **changes):
-    return snapshot.FleetHost(name='h', cells=tuple(
+    return offered_host.OfferedHost(name='h', cells=tuple(
         cell(number, f'{4 * number}-{4 * number + 3}' if dedicated else '',
              '' if dedicated else f'{4 * number}-{4 * number + 3}')
         for number in range(cells)), **changes)
@@ -44,7 +45,7 @@ def guest(*sizes, policy=DEDICATED, floating=0, page_size=None, **changes):
     options = {key: changes.pop(key)
                for key in ('thread_policy', 'emulator_isolated')
                if key in changes}
-    return snapshot.FleetGuest(
+    return resident_guest.ResidentGuest(
         uuid='g', host='h', vcpus=max(first, 1), memory_mib=1024,
         guest_class=hostclass.HostClass.DEDICATED,
         topology=model.Guest(tuple(cells), policy, **options)
@@ -52,11 +53,11 @@ def guest(*sizes, policy=DEDICATED, floating=0, page_size=None, **changes):
 
 
 def near(*counts):
-    return tuple(snapshot.PciPool(NIC, number, count)
+    return tuple(devices.PciPool(NIC, number, count)
                  for number, count in enumerate(counts))
 
 
-DEVICES = (snapshot.PciUse(NIC, 0, 1),)
+DEVICES = (devices.PciUse(NIC, 0, 1),)
 OLD = '2020-05-01T00:00:00Z'
 HUGE = (model.PagePool(4, 100), model.PagePool(2048, 100))
 
@@ -129,7 +130,7 @@ class TestGuestHits(unit_base.TestCase):
     @ddt.data((near(1, 1, 1), guest(1), False), (near(1), guest(1), True),
               (near(1), guest(1, devices=DEVICES), False),
               (near(1), guest(1, 1, 1), False), ((), guest(1), False),
-              ((snapshot.PciPool(NIC, None, 4),), guest(1), False))
+              ((devices.PciPool(NIC, None, 4),), guest(1), False))
     @ddt.unpack
     def test_beside_devices(self, pools, subject, expected):
         told = hits.beside_devices(hits.GuestOnHost(

@@ -7,6 +7,7 @@ from unittest import mock
 
 from oslo_config import cfg
 
+from nova_pinning.admission import offered_host
 from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.fleet import snapshot
@@ -81,7 +82,7 @@ class TestFleetSource(test_segregation_cloud.CloudTestCase):
     def keep(self, taken_at):
         path = str(self.directory / 'fleet.json')
         document.write(path, snapshot.Fleet(
-            hosts=(snapshot.FleetHost(name='kept', cells=()),),
+            hosts=(offered_host.OfferedHost(name='kept', cells=()),),
             taken_at=taken_at))
         return path
 
@@ -123,7 +124,7 @@ class TestFleetSource(test_segregation_cloud.CloudTestCase):
     def test_databases(self):
         def run(*arguments):
             document.write(arguments[-1], snapshot.Fleet(
-                hosts=(snapshot.FleetHost(name='db', cells=()),)))
+                hosts=(offered_host.OfferedHost(name='db', cells=()),)))
             self.arguments = arguments
             return 'warning: first\nwarning: second'
 

@@ -4,6 +4,8 @@ import dataclasses
 
 from oslotest import base as oslotest
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.rebalance import plan_model
@@ -29,9 +31,9 @@ def fleet(places, **hosts):
     :param hosts: values by name
     """
     return snapshot.Fleet(
-        hosts=tuple(snapshot.FleetHost(name=name, cells=(), **values)
+        hosts=tuple(offered_host.OfferedHost(name=name, cells=(), **values)
                     for name, values in hosts.items()),
-        guests=tuple(snapshot.FleetGuest(
+        guests=tuple(resident_guest.ResidentGuest(
             uuid=guest, host=host, vcpus=1, memory_mib=64,
             guest_class=hostclass.HostClass.DEDICATED)
             for guest, host in places.items()))

@@ -3,7 +3,9 @@
 import collections
 import dataclasses
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import size_limits
@@ -39,7 +41,7 @@ class TestAnswers(unit_base.TestCase):
         yield dataclasses.replace(fleet, hosts=(
             dataclasses.replace(first, is_enabled=False),
             dataclasses.replace(others[0], name='held', gaps=(
-                snapshot.HostGap(snapshot.GapKind.HELD, 'more is held'),)),
+                outcome.Doubt(outcome.DoubtKind.HELD, 'more is held'),)),
             dataclasses.replace(second, host_class=None, traits=None),
             *others))
 
@@ -99,7 +101,7 @@ class TestAnswers(unit_base.TestCase):
     def test_not_all_is_known(self):
         """Where cells are not known, what fits is a bound, and marked so."""
         fleet = page_cases.fleet(3, shared=0)
-        gap = snapshot.HostGap(snapshot.GapKind.CELLS, 'no cells are told')
+        gap = outcome.Doubt(outcome.DoubtKind.CELLS, 'no cells are told')
         fleet = dataclasses.replace(fleet, hosts=tuple(
             dataclasses.replace(host, gaps=(gap,)) for host in fleet.hosts))
         document = page_cases.document(fleet)
@@ -190,7 +192,7 @@ class TestHosts(unit_base.TestCase):
 
     def test_one_host_of_which_little_is_known(self):
         document = page_cases.document(snapshot.Fleet(hosts=(
-            snapshot.FleetHost(name='hôte', cells=()),)))
+            offered_host.OfferedHost(name='hôte', cells=()),)))
         host, = document['hosts']
         self.assertEqual('hôte', host['name'])
         self.assertEqual([], document['flavors'])
@@ -215,7 +217,7 @@ class TestHosts(unit_base.TestCase):
             {(name, node): total for name, node, total, _free
              in one['devices']},
             {(next(alias for alias, what in fleet.pci_aliases.items()
-                   if snapshot.PciRequest(alias, what.specs, 1).wants(pool)),
+                   if devices.PciRequest(alias, what.specs, 1).wants(pool)),
               pool.numa_node): pool.total for pool in first.pci_pools})
 
     def test_cells_that_are_not_in_order(self):
@@ -223,7 +225,7 @@ class TestHosts(unit_base.TestCase):
         cells = (builders.host_cell(1, range(8, 16), memory_mib=8192),
                  builders.host_cell(0, range(8), memory_mib=4096))
         document = page_cases.document(snapshot.Fleet(hosts=(
-            snapshot.FleetHost(name='one', cells=cells),)))
+            offered_host.OfferedHost(name='one', cells=cells),)))
         shape, = document['shapes']
         self.assertEqual([1, 0], shape['order'])
         self.assertEqual({0: 4096, 1: 8192}, {
