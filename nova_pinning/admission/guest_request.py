@@ -19,7 +19,8 @@ from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
 
 Pairs: TypeAlias = devices.Pairs
-PciRequest: TypeAlias = devices.PciRequest
+# The field devices hides the module of that name.
+_PciRequest: TypeAlias = devices.PciRequest
 
 
 def pairs(mapping: Mapping[str, str]) -> Pairs:
@@ -147,7 +148,7 @@ class GuestRequest:
     guest_class: hostclass.HostClass
     topology: model.Guest | None
     disk_gib: int = 0
-    devices: tuple[PciRequest, ...] = ()
+    devices: tuple[_PciRequest, ...] = ()
     queries: tuple[CandidatesQuery, ...] = ()
     extra_specs: Pairs = ()
     image: Pairs | None = ()

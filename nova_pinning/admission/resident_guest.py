@@ -12,7 +12,8 @@ from nova_pinning.document import quantities
 from nova_pinning.document import terms
 from nova_pinning.model import hostclass
 
-PciUse: TypeAlias = devices.PciUse
+# The field devices hides the module of that name.
+_PciUse: TypeAlias = devices.PciUse
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class ResidentGuest:
     allocations: tuple[tuple[terms.Amount, outcome.Amounts], ...] = ()
     topology: written_forms.Topology | None = None
     fit: written_forms.Place | None = None
-    devices: tuple[PciUse, ...] = ()
+    devices: tuple[_PciUse, ...] = ()
     is_movable: bool = True
     launched_at: terms.Time = ''
     vm_state: terms.Line = ''

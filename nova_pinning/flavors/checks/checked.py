@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import dataclasses
 import re
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import flavor_reader
 from nova_pinning.admission import guest_request
 from nova_pinning.checks import check_rule
@@ -154,7 +155,7 @@ class CheckedFlavor:
             memory_mib=flavor.memory_mib, disk_gib=flavor.local_disk_gib,
             guest_class=hostclass.HostClass(self.host_class),
             topology=self.guest, devices=tuple(
-                guest_request.PciRequest(
+                devices.PciRequest(
                     alias, (), count, self.pci_policy or 'legacy')
                 for alias, count in self.devices),
             queries=reader.queries(),
