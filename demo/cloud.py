@@ -16,14 +16,12 @@ nova's own fakes. Hosts may have any shape, and each has its own nova.conf::
         print(nova.guest_xml(nova.migrate(server)))
 
 Moves return the server as it is afterwards, and raise RefusedError where the
-API refuses them: all of nova runs in one process and answers at once, so that
-a lack of hosts is such a refusal too.
+API refuses them, also for lack of hosts: nova answers at once in one process.
 
 ``Cloud(filters=NOVA_FILTERS, ...)`` runs nova's own NUMATopologyFilter in
-place of this project's filters, to show what nova does by itself. What is
-not offered here can be reached through ``Cloud.stage``, which is nova's
-own functional test case (``stage.api``, ``stage.placement``,
-``stage.computes[host]``, ``stage.flags(...)`` and so on).
+place of this project's filters, to show what nova does by itself. Whatever
+else there is can be had of ``Cloud.stage``, nova's own functional test case
+(``stage.api``, ``stage.placement``, ``stage.computes[host]`` and so on).
 
 Importing this module imports most of nova, which takes seconds.
 """
@@ -294,7 +292,7 @@ class Cloud(fixtures.Fixture):
             name, flavor_id=flavor, networks=networks, host=host,
             image_uuid=image or self.stage.glance.image1['id'])
         server = self.stage.api.post_server({'server': body})
-        return self._booted(server['id'])
+        return self.settle(server['id'], 'ACTIVE', 'ERROR')
 
     def boot_many(self, name: str, flavor: str, count: int,
                   image: str | None = None) -> list[Server]:
@@ -313,8 +311,9 @@ class Cloud(fixtures.Fixture):
             {'server': body})['reservation_id']
         found = self.stage.api.get_servers(
             search_opts={'reservation_id': reservation})
-        servers = [self._booted(server['id']) for server in found]
-        return sorted(servers, key=lambda one: (len(one.name), one.name))
+        return sorted(
+            (self.settle(one['id'], 'ACTIVE', 'ERROR') for one in found),
+            key=lambda one: (len(one.name), one.name))
 
     def show(self, server: Server) -> Server:
         """The server as it is now."""
@@ -455,10 +454,11 @@ class Cloud(fixtures.Fixture):
                 return connection.guest_xml[server.id]
         raise CloudError(f'no guest was defined for server {server.name}')
 
-    def _booted(self, server_id: str) -> Server:
+    def settle(self, server_id: str, *states: str) -> Server:
+        """Wait until a server is in one of these states."""
         return self._seen(
-            f'server {server_id} to be ACTIVE or in ERROR', server_id,
-            lambda shown: shown['status'] in ('ACTIVE', 'ERROR'))
+            f'server {server_id} to be {" or ".join(states)}', server_id,
+            lambda shown: shown['status'] in states)
 
     def _seen(self, what: str, server_id: str,
               is_over: Callable[[Mapping[str, ty.Any]], bool]) -> Server:

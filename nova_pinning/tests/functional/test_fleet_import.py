@@ -303,7 +303,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
         posted = stage.api.post_server({
             'server': {**body, **values},
             'os:scheduler_hints': {'group': group['id']}})
-        server = self.nova._settle(posted['id'], ('ACTIVE', 'ERROR'))
+        server = self.nova.settle(posted['id'], 'ACTIVE', 'ERROR')
         self.assert_active([server])
         return server
 

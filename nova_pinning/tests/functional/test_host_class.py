@@ -436,7 +436,7 @@ class TestWhileItIsUsed(CommandTestCase):
         with mock.patch('nova.virt.libvirt.driver.LibvirtDriver.'
                         'migrate_disk_and_power_off', return_value='{}'):
             api.post_server_action(server.id, {'migrate': None})
-            self.nova._settle(server.id, ['VERIFY_RESIZE'])
+            self.nova.settle(server.id, 'VERIFY_RESIZE')
         self.assertEqual('two', self.nova.show(server).host)
 
         result = self.turn(SHARED)
@@ -445,7 +445,7 @@ class TestWhileItIsUsed(CommandTestCase):
         self.assertEqual([server.id],
                          [stranger.id for stranger in result.strangers])
         api.post_server_action(server.id, {'confirmResize': None})
-        self.nova._settle(server.id, ['ACTIVE'])
+        self.nova.settle(server.id, 'ACTIVE')
         self.assertTrue(self.turn(SHARED).is_fine)
 
     def test_a_server_that_may_come_back_with_another_flavor(self):

@@ -147,7 +147,7 @@ class TestServers(CheckTestCase):
         self.assert_active([running, stopped], 'm')
         self.nova.stage.api.post_server_action(
             stopped.id, {'os-stop': None})
-        self.nova._settle(stopped.id, ('SHUTOFF',))
+        self.nova.settle(stopped.id, 'SHUTOFF')
         self.set_traits('m', placement_traits.DEDICATED)
 
         # It offers VCPU, too, which no flavor's emulator threads need.
