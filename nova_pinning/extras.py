@@ -19,12 +19,20 @@ _EXTRAS = {
     'watcher': 'watcher',
 }
 
+# Drivers that a nova.conf may name, but no extra brings.
+_DRIVERS = {
+    'MySQLdb': 'mysqlclient',
+    'psycopg2': 'psycopg2',
+}
+
 
 def install_advice(package: str) -> str:
     """What to do where a package is missing, with the line to run.
 
     :param package: as it is imported
     """
+    if package in _DRIVERS:
+        return f'run pip install {_DRIVERS[package]}'
     extra = _EXTRAS.get(package, 'tools')
     return f"run pip install 'nova-pinning[{extra}]'"
 

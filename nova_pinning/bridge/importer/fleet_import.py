@@ -183,7 +183,8 @@ class FleetReader:
         except nova_database.DatabaseError as error:
             if not self._skips_down_cells:
                 raise nova_database.DatabaseError(
-                    error.message, error.where, self._advice) from error
+                    error.message, error.where,
+                    error.advice or self._advice) from error
             self.notes.append(f'{error}; its hosts and guests are left out')
 
     def _update_trees(self, touched: Collection[str]) -> None:

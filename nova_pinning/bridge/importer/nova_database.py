@@ -31,6 +31,7 @@ from sqlalchemy import exc as sa_exception
 from nova_pinning.bridge.offline import nova_conf_reader
 from nova_pinning.bridge.offline import standalone
 from nova_pinning import errors
+from nova_pinning import extras
 
 #: What a program without a command line of nova's own loads by default is
 #: that of all of nova: nova.conf.
@@ -218,9 +219,13 @@ def reading(what: str) -> Iterator[None]:
         yield
     except (db_exception.DBError, db_exception.CantStartEngineError,
             sa_exception.SQLAlchemyError, ImportError, OSError) as error:
+        # The driver that the connection names, as in mysql+pymysql://.
+        missing = extras.missing(error)
         raise DatabaseError(
-            f'it cannot be read: {_first_line(error)}',
-            errors.Location(what)) from error
+            'it cannot be read: '
+            f'{missing.message if missing else _first_line(error)}',
+            errors.Location(what),
+            missing.advice if missing else '') from error
 
 
 def _first_line(error: Exception) -> str:

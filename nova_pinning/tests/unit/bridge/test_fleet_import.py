@@ -3,6 +3,8 @@
 import datetime
 import json
 import pathlib
+import sys
+from unittest import mock
 
 import ddt
 import fixtures
@@ -596,6 +598,7 @@ class CloudTestCase(TestCase):
         self.assertRaises(errors.InputError, self.import_)
 
 
+@ddt.ddt
 class CellsTestCase(TestCase):
 
     CELLS = ('north', 'south')
@@ -639,6 +642,28 @@ class CellsTestCase(TestCase):
                 database_connection='mysql+nonsense://u:secret@h/south'))
         error = self.assertRaises(nova_database.DatabaseError, self.import_)
         self.assertNotIn('secret', str(error))
+
+    @ddt.data(
+        ('mysql+pymysql', 'pymysql', "pip install 'nova-pinning[tools]'"),
+        ('mysql+mysqldb', 'MySQLdb', 'pip install mysqlclient'),
+        ('postgresql', 'psycopg2', 'pip install psycopg2'))
+    @ddt.unpack
+    def test_driver_is_not_installed(self, scheme, package, advice):
+        self.import_()  # what it loads stays
+        hidden = mock.patch.dict(sys.modules, {package: None})
+        hidden.start()
+        self.addCleanup(hidden.stop)
+        expected = (f'it cannot be read: the Python package {package} is not '
+                    f'installed; run {advice}')
+        self.nova.execute('api', sa.update(api_models.CellMapping).where(
+            api_models.CellMapping.name == 'south').values(
+                database_connection=f'{scheme}://u:secret@h/south'))
+        error = self.assertRaises(nova_database.DatabaseError, self.import_)
+        self.assertEqual(f'cell south: {expected}', str(error))
+        self.nova.urls['api'] = f'{scheme}://u:secret@h/api'
+        self.nova.write_conf()
+        error = self.assertRaises(nova_database.DatabaseError, self.import_)
+        self.assertEqual(f'the API database: {expected}', str(error))
 
     def test_dies_half_way(self):
         for number in range(5):
