@@ -13,15 +13,16 @@ from nova_pinning.host.render import directory
 from nova_pinning.host.render import options
 
 _UNIT = re.compile(r'(?!\.)[A-Za-z0-9:_.@\\-]{1,247}', re.ASCII)
-_HOST = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}', re.ASCII)
+_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}', re.ASCII)
 
 _unit = common_options.accepted(
     lambda text: f'{text.removesuffix(".service")}.service',
     lambda unit: bool(_UNIT.fullmatch(unit.removesuffix('.service'))),
     'a name of a systemd service such as nova-compute')
 # It becomes one of a file.
-_host = common_options.accepted(
-    str, lambda name: bool(_HOST.fullmatch(name)), "a host's name")
+_name = common_options.accepted(
+    str, lambda name: bool(_NAME.fullmatch(name)),
+    'the name of a host or group')
 
 
 class RenderPlan(base_command.FileCommand):
@@ -45,6 +46,8 @@ class RenderPlan(base_command.FileCommand):
           --isolation tickless --confine both --service ceph-osd@1
       nova-pinning host render plan.yaml --out kolla \\
           --format kolla --host compute-1 --host compute-2
+      nova-pinning host render plan.yaml --out ansible \\
+          --format ansible --group dedicated
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -91,11 +94,15 @@ class RenderPlan(base_command.FileCommand):
                  'else type-PCI; unless said, what the plan tells, which '
                  'knows virtual functions and what has some; may be given '
                  'several times')
-        parser.add_argument(
-            '--host', action='append', default=[], metavar='NAME', type=_host,
+        named = parser.add_mutually_exclusive_group()
+        named.add_argument(
+            '--host', action='append', default=[], metavar='NAME', type=_name,
             help='a host of this kind in the Ansible inventory, for the '
-                 'formats for Ansible; may be given several times. Without '
-                 'it the variables are for the group of compute hosts')
+                 'formats for Ansible; may be given several times')
+        named.add_argument(
+            '--group', metavar='NAME', type=_name,
+            help='in the place of --host, a group of the Ansible inventory '
+                 'in which all hosts are of this kind')
         parser.add_argument(
             '--dry-run', action='store_true',
             help='write nothing, but show what would change, as diff -u does')
@@ -139,10 +146,18 @@ def _options(parsed_args: argparse.Namespace) -> options.RenderOptions:
             parsed_args.confine),
         irqbalance=parsed_args.irqbalance,
         isolation=options.Isolation(parsed_args.isolation),
-        device_types=types, hosts=tuple(dict.fromkeys(parsed_args.host)))
-    if made.hosts and made.format is options.RenderFormat.FILES:
+        device_types=types, hosts=tuple(dict.fromkeys(parsed_args.host)),
+        group=parsed_args.group or '')
+    if made.format is not options.RenderFormat.FILES:
+        if not made.hosts and not made.group:
+            raise errors.InputError(
+                'a plan is for one kind of host',
+                errors.Location(f'--format {made.format}'),
+                'name them with --host, or with --group a group of the '
+                'inventory in which all hosts are of this kind')
+    elif made.hosts or made.group:
         raise errors.InputError(
             'the files are for any host of this kind',
-            errors.Location('--host'),
+            errors.Location('--host' if made.hosts else '--group'),
             'use it with one of the formats for Ansible')
     return made

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from nova_pinning import cpuset
 from nova_pinning.host import provider_config
 from nova_pinning.host.render import kernel
 from nova_pinning.host.render import manifest
@@ -29,11 +30,11 @@ PLAYBOOK = 'nova-pinning.yml'
 # What Jinja would take for its own.
 _TEMPLATE_MARKS = ('{{', '{%', '{#')
 
-# Containers of Kolla Ansible that are to stay on the CPUs for the host, by
-# the variable of their dimensions.
-_KOLLA_CONTAINERS = (
-    'neutron_l3_agent', 'neutron_openvswitch_agent', 'nova_compute',
-    'openvswitch_db', 'openvswitch_vswitchd')
+# What Kolla Ansible gives to default_container_dimensions, which would not
+# end if it named itself.
+_KOLLA_DEFAULT_DIMENSIONS = (
+    "(default_container_dimensions_docker if kolla_container_engine == "
+    "'docker' else default_container_dimensions_podman)")
 
 
 class _Template(str):
@@ -66,7 +67,6 @@ _PlaybookDumper.add_representer(_Template, _text_node)
 class DeploymentForm:
     """How a tool that runs Ansible is told.
 
-    :param group: of the compute hosts in its inventory
     :param variables: of its own
     :param takes_over: what it puts into its place by itself
     :param takes_effect: how its variables do
@@ -74,7 +74,6 @@ class DeploymentForm:
     :param install: what README.txt says is to be done with the files
     """
 
-    group: str
     variables: Callable[
         [planned_host.PlannedHost, options.RenderOptions], dict[str, Any]]
     takes_over: frozenset[manifest.ManifestPart]
@@ -103,7 +102,7 @@ def files(
     text = yaml.dump(variables, Dumper=_PlaybookDumper, sort_keys=False,
                      width=10**6)
     for directory in ([f'host_vars/{host}' for host in chosen.hosts]
-                      or [f'group_vars/{form.group}']):
+                      or [f'group_vars/{chosen.group}']):
         yield manifest.explained(
             layout.name, manifest.RenderedFile(
                 f'{directory}/nova_pinning.yml', f'---\n{text}',
@@ -111,7 +110,7 @@ def files(
                 form.takes_effect),
             f'nova_pinning_files are files for the host; {PLAYBOOK} copies '
             'them there.', form.note)
-    yield _playbook(layout, ':'.join(chosen.hosts) or form.group)
+    yield _playbook(layout, ':'.join(chosen.hosts) or chosen.group)
     yield from (file for file in plain
                 if file.part is manifest.ManifestPart.BOOT_LOADER)
 
@@ -154,28 +153,48 @@ def _kolla_conf(
 ) -> Iterator[manifest.RenderedFile]:
     """What Kolla Ansible merges into the nova.conf of nova-compute.
 
-    See roles/nova-cell/tasks/config.yml.
+    See roles/nova-cell/tasks/config.yml. It reads such files by service and
+    by host, and not by group, but as templates.
     """
-    for path in ([f'config/nova/{host}/nova.conf' for host in chosen.hosts]
-                 or ['config/nova/nova-compute.conf']):
+    conf = dataclasses.replace(
+        nova_conf.unexplained(layout, chosen),
+        takes_effect='with kolla-ansible reconfigure')
+    why = ('It belongs into the directory that node_custom_config names, '
+           'from where Kolla Ansible merges it into the nova.conf of '
+           'nova_compute.')
+    for host in chosen.hosts:
+        yield manifest.explained(layout.name, dataclasses.replace(
+            conf, path=f'config/nova/{host}/nova.conf'), why)
+    if not chosen.hosts:
         yield manifest.explained(
             layout.name, dataclasses.replace(
-                nova_conf.unexplained(layout, chosen), path=path,
-                takes_effect='with kolla-ansible reconfigure'),
-            'It belongs into the directory that node_custom_config names, '
-            'from where Kolla Ansible merges it into the nova.conf of '
-            'nova_compute.')
+                conf, path='config/nova/nova-compute.conf',
+                text=f"{{% if '{chosen.group}' in group_names %}}\n"
+                     f'{conf.text}{{% endif %}}\n'),
+            why, f'It is for the group {chosen.group} alone. Where there is '
+            'such a file already, add this one at its end.')
 
 
 def _kolla(layout: planned_host.PlannedHost,
            chosen: options.RenderOptions) -> dict[str, Any]:
     """Dimensions of containers, and the provider's configuration.
 
-    See roles/nova-cell/defaults/main.yml.
+    See group_vars/all and roles/nova-cell/defaults/main.yml. All containers
+    are held by the default; guests run below nova_libvirt.
     """
     variables: dict[str, Any] = {
-        f'{container}_dimensions': _dimensions(layout, container)
-        for container in _KOLLA_CONTAINERS}
+        'default_container_dimensions': _dimensions(
+            _KOLLA_DEFAULT_DIMENSIONS, layout.host_cpus),
+        'nova_libvirt_dimensions': _Template(
+            f'{{{{ {_KOLLA_DEFAULT_DIMENSIONS} | '
+            'combine(nova_libvirt_default_dimensions, recursive=True) }}')}
+    if layout.poll_cpus:
+        # A cgroup binds polling threads as well.
+        variables |= {
+            f'{container}_dimensions': _dimensions(
+                'default_container_dimensions',
+                layout.host_cpus | layout.poll_cpus)
+            for container in ('openvswitch_vswitchd', 'ovsdpdk_vswitchd')}
     made = provider.make(layout)
     if made is not None:
         variables['nova_cell_compute_provider_config'] = yaml.safe_load(
@@ -183,12 +202,8 @@ def _kolla(layout: planned_host.PlannedHost,
     return variables
 
 
-def _dimensions(layout: planned_host.PlannedHost, container: str) -> _Template:
-    # A cgroup binds polling threads as well.
-    cpus = layout.host_cpus
-    if container == 'openvswitch_vswitchd':
-        cpus |= layout.poll_cpus
-    return _Template('{{ default_container_dimensions | '
+def _dimensions(default: str, cpus: cpuset.CpuSet) -> _Template:
+    return _Template(f"{{{{ {default} | "
                      f"combine({{'cpuset_cpus': '{cpus}'}}) }}}}")
 
 
@@ -226,7 +241,7 @@ def _openstack_ansible(layout: planned_host.PlannedHost,
 #: The forms for Ansible.
 FORMS: Mapping[options.RenderFormat, DeploymentForm] = {
     options.RenderFormat.ANSIBLE: DeploymentForm(
-        'nova_compute', _command_line, frozenset(),
+        _command_line, frozenset(),
         f'after ansible-playbook -i INVENTORY {PLAYBOOK}',
         'nova_pinning_kernel_command_line is for what writes the '
         'configuration of the boot loader. What else the plan says is in the '
@@ -234,18 +249,20 @@ FORMS: Mapping[options.RenderFormat, DeploymentForm] = {
         'Put group_vars/ or host_vars/ beside the inventory, and run '
         f'ansible-playbook -i INVENTORY {PLAYBOOK}'),
     options.RenderFormat.KOLLA: DeploymentForm(
-        'compute', _kolla, frozenset((
+        _kolla, frozenset((
             manifest.ManifestPart.NOVA_CONF, manifest.ManifestPart.TRAITS)),
         'with kolla-ansible reconfigure',
-        'The others are those of the roles neutron, nova-cell and '
-        'openvswitch. nova_libvirt has none here: guests run below it, and '
-        'need all CPUs.',
+        'The others are of Kolla Ansible. default_container_dimensions holds '
+        'all containers of the host on the CPUs for it, but for those whose '
+        'own dimensions are set elsewhere; guests run below nova_libvirt, '
+        'which keeps all CPUs. What globals.yml says of a variable outweighs '
+        'this. A container is made anew when its dimensions change.',
         'Put what is below config/ into the directory node_custom_config of '
         'Kolla Ansible, and group_vars/ or host_vars/ beside its inventory; '
         f'run ansible-playbook -i INVENTORY {PLAYBOOK}, and kolla-ansible '
         'reconfigure for the host.'),
     options.RenderFormat.OPENSTACK_ANSIBLE: DeploymentForm(
-        'nova_compute', _openstack_ansible, frozenset((
+        _openstack_ansible, frozenset((
             manifest.ManifestPart.NOVA_CONF,)),
         'with openstack-ansible os-nova-install.yml',
         'The others are those of the role os_nova. A variable that is set '

@@ -49,7 +49,8 @@ class RenderOptions:
         be quiet, of which its profile would make nothing, affinity
     :param irqbalance: whether that places interrupts, instead of the unit
     :param device_types: by PCI alias; what the plan tells for those not named
-    :param hosts: names in an Ansible inventory; () for variables of a group
+    :param hosts: names in an Ansible inventory
+    :param group: a name in it, if there are no hosts
     """
 
     format: RenderFormat = RenderFormat.FILES
@@ -60,3 +61,4 @@ class RenderOptions:
     device_types: Mapping[str, str] = dataclasses.field(
         default_factory=dict)
     hosts: tuple[str, ...] = ()
+    group: str = ''

@@ -50,7 +50,10 @@ def _manager(layout: planned_host.PlannedHost) -> manifest.RenderedFile:
             'started from then on, such as services that are restarted'),
         'Guests do not inherit this: libvirt gives every QEMU an affinity of '
         'its own once it has put it into machine.slice, be it what the domain '
-        'says or all CPUs that are online. Containers do inherit it.',
+        'says or all CPUs that are online.',
+        'Nor does it hold containers: runc, since August 2025, and crun give '
+        'each all the CPUs of its control group, which are those that '
+        'cpuset_cpus (docker run --cpuset-cpus) names.',
         'A service can still ask for other CPUs, as the polling threads of '
         'OVS-DPDK do. AllowedCPUs= of system.slice (--confine cgroup) leaves '
         'no such way out.')

@@ -203,8 +203,8 @@ class TestAccepted(_TestCase):
     def test_kolla(self):
         host = render_samples.polling()
         files = render.files(host, options.RenderOptions(
-            format=options.RenderFormat.KOLLA))
-        with loaded(self.write(files, 'config/nova/nova-compute.conf')):
+            format=options.RenderFormat.KOLLA, hosts=('compute-1',)))
+        with loaded(self.write(files, 'config/nova/compute-1/nova.conf')):
             self._check_cpus(host)
 
 

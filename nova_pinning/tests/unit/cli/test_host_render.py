@@ -68,6 +68,13 @@ class TestRender(cli_case.TestCase):
         self.assertEqual(self._expected(format=form, hosts=hosts),
                          self._written())
 
+    def test_group(self):
+        done = self._render('--format', 'kolla', '--group', 'pinned')
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertEqual(
+            self._expected(format=options.RenderFormat.KOLLA, group='pinned'),
+            self._written())
+
     def test_dry_run(self):
         done = self._render('--dry-run')
         self.assertEqual((0, ''), (done.status, done.err))
@@ -101,7 +108,13 @@ class TestRender(cli_case.TestCase):
         (['--device-type', 'no=type-PF'], "alias 'no'"),
         (['--device-type', '=type-PF'], '--device-type'),
         (['--host', 'a'], '--host'),
-        (['--host', '../a', '--format', 'kolla'], 'not a host'),
+        (['--group', 'a'], '--group'),
+        (['--host', 'a', '--group', 'b', '--format', 'kolla'], 'not allowed'),
+        (['--group', 'a/b', '--format', 'kolla'], 'a host or group'),
+        *((['--format', str(form)], 'name them with --host, or with --group')
+          for form in options.RenderFormat
+          if form is not options.RenderFormat.FILES),
+        (['--host', '../a', '--format', 'kolla'], 'a host or group'),
         (['--isolation', 'some'], 'invalid choice'),
         (['--format', 'chef'], 'invalid choice'))
     @ddt.unpack

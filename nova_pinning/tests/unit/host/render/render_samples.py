@@ -145,7 +145,8 @@ def any_options(draw, host):
         isolation=draw(st.sampled_from(isolations)),
         device_types={alias: draw(st.sampled_from(options.DEVICE_TYPES))
                       for alias in aliases if draw(st.booleans())},
-        hosts=draw(st.sampled_from([(), ('compute-1', 'compute-2')])))
+        **draw(st.sampled_from([{'hosts': ('compute-1', 'compute-2')},
+                                {'group': 'pinned'}])))
 
 
 def _can_have_partition(host):

@@ -9,6 +9,7 @@ import subprocess
 import ddt
 import hypothesis
 from hypothesis import strategies as st
+import jinja2
 import yaml
 
 from nova_pinning import cpuset
@@ -257,7 +258,7 @@ class TestFiles(unit_base.TestCase):
     def test_order_of_nodes(self):
         """It is set where the plan says so, for every way to deploy."""
         option = 'packing_host_numa_cells_allocation_strategy'
-        path = 'group_vars/nova_compute/nova_pinning.yml'
+        path = 'group_vars/pinned/nova_pinning.yml'
         host = render_samples.planned()
         self.assertNotIn(option, render.files(host)[nova_conf.PATH].text)
         for said, text in ((True, 'true'), (False, 'false')):
@@ -301,6 +302,7 @@ class TestFiles(unit_base.TestCase):
                          values(text, 'IRQBALANCE_BANNED_CPULIST'))
 
 
+@ddt.ddt
 class TestDeployed(unit_base.TestCase):
     """The formats for Ansible."""
 
@@ -310,6 +312,8 @@ class TestDeployed(unit_base.TestCase):
         self.plain = render.files(self.host)
 
     def _render(self, form, **values):
+        if 'hosts' not in values:
+            values['group'] = 'pinned'
         return render.files(self.host,
                             options.RenderOptions(format=form, **values))
 
@@ -320,10 +324,10 @@ class TestDeployed(unit_base.TestCase):
     def test_ansible(self):
         files = self._render(options.RenderFormat.ANSIBLE)
         self.assertEqual(
-            ['group_vars/nova_compute/nova_pinning.yml', forms.PLAYBOOK,
+            ['group_vars/pinned/nova_pinning.yml', forms.PLAYBOOK,
              kernel.TEXT_PATH, readme.PATH], list(files))
         [play] = self._load(files[forms.PLAYBOOK])
-        self.assertEqual('nova_compute', play['hosts'])
+        self.assertEqual('pinned', play['hosts'])
         self.assertEqual({'{{ nova_pinning_files }}'},
                          {task['loop'] for task in play['tasks']})
         self.assertIn(forms.PLAYBOOK, files[readme.PATH].text)
@@ -384,24 +388,19 @@ class TestDeployed(unit_base.TestCase):
         files = self._render(
             options.RenderFormat.KOLLA, services=('own.service',),
             confinement=confinement)
-        conf = files['config/nova/nova-compute.conf'].text
+        conf = jinja2.Template(files['config/nova/nova-compute.conf'].text)
         plain = self.plain[nova_conf.PATH].text
-        self.assertEqual(plain[plain.index('\n[DEFAULT]'):],
-                         conf[conf.index('\n[DEFAULT]'):])
-        found = self._load(files['group_vars/compute/nova_pinning.yml'])
+        self.assertIn(plain[plain.index('\n[DEFAULT]'):],
+                      conf.render(group_names=['compute', 'pinned']))
+        self.assertNotIn('[', conf.render(group_names=['compute']))
+        found = self._load(files['group_vars/pinned/nova_pinning.yml'])
         self.assertEqual(
             ['CUSTOM_PINNING_DEDICATED'],
             found['nova_cell_compute_provider_config']['providers'][0]
             ['traits']['additional'])
-        self.assertEqual(
-            "{{ default_container_dimensions | "
-            "combine({'cpuset_cpus': '0,4'}) }}",
-            found['nova_compute_dimensions'])
-        self.assertIn("'0-1,4-5'", found['openvswitch_vswitchd_dimensions'])
-        self.assertNotIn('nova_libvirt_dimensions', found)
         self.assertNotIn('unsafe',
-                         files['group_vars/compute/nova_pinning.yml'].text)
-        self.assertIn('hosts: compute\n', files[forms.PLAYBOOK].text)
+                         files['group_vars/pinned/nova_pinning.yml'].text)
+        self.assertIn('hosts: pinned\n', files[forms.PLAYBOOK].text)
         on_host = {one['dest'][1:] for one in found['nova_pinning_files']}
         left_out = set(self.plain) - on_host
         self.assertEqual(
@@ -410,9 +409,42 @@ class TestDeployed(unit_base.TestCase):
         self.assertIn('etc/systemd/system/own.service.d/50-nova-pinning.conf',
                       on_host)
 
+    @ddt.data('docker', 'podman')
+    def test_containers_of_kolla(self, engine):
+        """All are on CPUs for the host, but for what is below libvirt's."""
+        def dimensions(name):
+            text = found[f'{name}_dimensions'].removeprefix(
+                '{{ ').removesuffix(' }}')
+            return environment.compile_expression(text)(
+                kolla_container_engine=engine, **variables)
+
+        environment = jinja2.Environment()
+        environment.filters['combine'] = (
+            lambda first, second, recursive=False: first | second)
+        variables = {
+            'default_container_dimensions_docker': {'engine': 'docker'},
+            'default_container_dimensions_podman': {'engine': 'podman'},
+            'nova_libvirt_default_dimensions': {'ulimits': 1}}
+        found = self._load(self._render(options.RenderFormat.KOLLA)[
+            'group_vars/pinned/nova_pinning.yml'])
+        default = dimensions('default_container')
+        self.assertEqual({'engine': engine, 'cpuset_cpus': '0,4'}, default)
+        self.assertEqual({'engine': engine, 'ulimits': 1},
+                         dimensions('nova_libvirt'))
+        variables['default_container_dimensions'] = default
+        for name in ('openvswitch_vswitchd', 'ovsdpdk_vswitchd'):
+            self.assertEqual({'engine': engine, 'cpuset_cpus': '0-1,4-5'},
+                             dimensions(name))
+        self.host = render_samples.planned()
+        found = self._load(self._render(options.RenderFormat.KOLLA)[
+            'group_vars/pinned/nova_pinning.yml'])
+        self.assertEqual(
+            {'default_container_dimensions', 'nova_libvirt_dimensions'},
+            {name for name in found if name.endswith('_dimensions')})
+
     def test_openstack_ansible(self):
         files = self._render(options.RenderFormat.OPENSTACK_ANSIBLE)
-        found = self._load(files['group_vars/nova_compute/nova_pinning.yml'])
+        found = self._load(files['group_vars/pinned/nova_pinning.yml'])
         on_host = {one['dest'] for one in found.pop('nova_pinning_files')}
         self.assertEqual({
             'nova_nova_conf_overrides': {
