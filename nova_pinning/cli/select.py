@@ -96,9 +96,19 @@ def flavor_and_catalogue(
             f'{source} has no flavor called {text!r}, and there is no such '
             'file', errors.Location(_OPTION),
             _nearest(text, among) if among else _WRITTEN_OUT)
+    if not is_file and not path and not _looks_like_file(text):
+        raise errors.InputError(
+            f'there is no file {text!r}, and nothing here knows flavors by '
+            'their names alone', errors.Location(_OPTION),
+            f'name its catalogue as well, like flavors.yaml:{text}, or '
+            + _WRITTEN_OUT)
     # Of a file that is not there, what is said is its name, not the flavor's.
     sold = catalogue.load(text if is_file else path or text)
     return _only(sold.flavors, '', text), sold
+
+
+def _looks_like_file(text: str) -> bool:
+    return '/' in text or text.endswith(('.yaml', '.yml', '.json'))
 
 
 def _only(among: Sequence[flavor_model.Flavor], name: str,

@@ -44,6 +44,11 @@ _LIMITS = {
     'uniqueItems': 'a list in which nothing stands twice',
     'pattern': 'text of the form {}',
 }
+# What documents are, by a key that no other kind of document has.
+_KINDS = {
+    'families': 'a catalogue of flavors', 'groups': 'a site file',
+    'layouts': 'a fleet snapshot', 'moves': 'a plan of moves',
+    'nodes': 'a host file'}
 _YES_NO = {'yes': 'true', 'on': 'true', 'no': 'false', 'off': 'false'}
 
 
@@ -63,7 +68,8 @@ def validate(document: source.YamlDocument, schema: Mapping[str, Any]) -> None:
     """Hold a document against a schema (draft 2020-12).
 
     If the schema has a constant ``version``, a document of another version
-    is told so, and nothing else.
+    is told so, and nothing else. Neither is more said of a document that is
+    of another kind altogether.
 
     :raises errors.InputErrors: with up to MAX_ERRORS errors, in the order in
         which they stand in the document
@@ -71,6 +77,7 @@ def validate(document: source.YamlDocument, schema: Mapping[str, Any]) -> None:
     # It takes longer to import than most commands take otherwise.
     import jsonschema
 
+    _check_kind(document, schema)
     _check_version(document, schema)
     draft = jsonschema.Draft202012Validator
     # To JSON Schema 2.0 is a whole number, to the code that reads it a float.
@@ -104,6 +111,18 @@ def _check_pattern(_validator: Any, pattern: str, value: Any,
     if isinstance(value, str) and not re.search(pattern, value):
         yield jsonschema.ValidationError(
             f'{_show(value)} does not match {pattern}')
+
+
+def _check_kind(document: source.YamlDocument,
+                schema: Mapping[str, Any]) -> None:
+    known = schema.get('properties', {})
+    given = document.value if isinstance(document.value, dict) else {}
+    found = [key for key in _KINDS if key in given]
+    if found and not any(key in known for key in found):
+        wanted = next((kind for key, kind in _KINDS.items() if key in known),
+                      'another kind of document')
+        raise errors.InputErrors((document.error(
+            f'is {_KINDS[found[0]]} where {wanted} belongs'),))
 
 
 def _check_version(document: source.YamlDocument,

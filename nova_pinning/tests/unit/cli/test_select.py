@@ -62,11 +62,20 @@ class TestFile(cli_case.TestCase):
         self.assertIn('shared.large', error.advice)
 
     def test_no_such_file(self):
-        for text, path in (('none.yaml:a', 'none.yaml'), ('none', 'none')):
+        for text, path in (('none.yaml:a', 'none.yaml'), ('a/b', 'a/b'),
+                           ('none.yaml', 'none.yaml')):
             error = self.assertRaises(
                 errors.InputError, select.named_flavor, text)
             self.assertEqual(f'{path}: cannot be read: '
                              'No such file or directory', str(error))
+
+    def test_name_alone(self):
+        """Where no snapshot has flavors with names."""
+        error = self.assertRaises(
+            errors.InputError, select.named_flavor, 'enterprise.large')
+        self.assertEqual('--flavor', str(error.where))
+        self.assertIn("no file 'enterprise.large'", error.message)
+        self.assertIn('flavors.yaml:enterprise.large', error.advice)
         error = self.assertRaises(errors.InputError, select.named_flavor, '')
         self.assertEqual('--flavor', str(error.where))
         self.assertIn('vcpus=8', error.advice)

@@ -58,6 +58,16 @@ class TestValidate(base.BaseTestCase):
             self.assertEqual(1, len(told))
             self.assertIn(expected, told[0])
 
+    def test_document_of_another_kind(self):
+        """It is said what it is, not which of its keys are not known."""
+        self.assertEqual(
+            ['f:1:1: is a fleet snapshot where another kind of document '
+             'belongs'],
+            self._told('version: 2\nlayouts: []\nhosts: []'))
+        schema.validate(
+            source.parse('version: 1\nnodes: []\ngroups: 1', 'f'),
+            {'properties': {'nodes': {'type': 'array'}}})
+
     def test_mismatches(self):
         for text, expected in (
                 ('count: 0', '2:8: count: 0 is not a number, 1 or more'),
