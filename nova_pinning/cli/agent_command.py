@@ -35,7 +35,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Agent(base_command.FileCommand):
-    """Keep caches, memory bandwidth and interrupts right for the guests.
+    """Keep caches, memory bandwidth and interrupts right for guests.
 
     Runs on a compute host until it is stopped. Guests get the ways of L3
     caches and the memory bandwidth that their flavors ask for; what serves a

@@ -132,6 +132,15 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         width = min(shutil.get_terminal_size().columns, 100) - 2
         super().__init__(prog, width=width, **kwargs)
 
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        # What an option takes is said once, also before Python 3.13: with
+        # all its names it is wider than a terminal.
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        taken = self._format_args(
+            action, self._get_default_metavar_for_optional(action))
+        return f'{", ".join(action.option_strings)} {taken}'
+
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return super()._fill_text(
             text.replace('::\n\n', ':\n'), width, indent)

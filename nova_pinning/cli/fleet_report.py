@@ -22,7 +22,7 @@ _COUNTING = 0.2
 
 
 class ReportFleet(base_command.FileCommand):
-    """Make a page of a fleet: what can be sold, all hosts, will it fit.
+    """Make a page of a fleet: what can be sold, hosts, will it fit.
 
     One HTML file that needs nothing else and asks nothing of any other place:
     what can still be sold of each flavor beside what host totals promise,

@@ -12,7 +12,7 @@ from nova_pinning.rebalance import plan_request
 
 
 class Defragment(display.Lister):
-    """Plan the moves of guests that make most room for further ones.
+    """Plan the moves that make most room for further guests.
 
     None more than needed, each to where nova-compute's claim will put it, in
     an order in which each fits at the moment it is made. The plan says whether

@@ -15,7 +15,7 @@ from nova_pinning import errors
 
 
 class Failover(display.Lister):
-    """Tell whether the fleet survives the loss of any one host, or rack.
+    """Tell whether a fleet survives the loss of a host or rack.
 
     For each loss, whether all its guests come up on other hosts: shown by
     evacuations that were tried one after the other, or proved to be

@@ -5,7 +5,6 @@ What works on files is run; of what takes a cloud, that there are such
 commands with such options. The tests of the minicloud run the rest.
 """
 
-import importlib.metadata
 import re
 import shlex
 
@@ -13,12 +12,11 @@ import ddt
 
 from nova_pinning.flavors import catalogue
 from nova_pinning.segregation import site_file
+from nova_pinning.tests import command_lines
 from nova_pinning.tests import road_page
 from nova_pinning.tests.unit.cli import cli_case
 
 DOC = road_page.PAGE.parent
-GROUPS = {'nova-pinning': 'nova_pinning.cli',
-          'openstack': 'openstack.pinning.v1'}
 MOST_WORDS = 1500
 #: Of the page, that its commands read and write.
 FILES = ('cmp-1.yaml', 'fleet.json.zst', 'flavors.yaml', 'page.html',
@@ -59,25 +57,15 @@ class TestPage(cli_case.TestCase):
 
     def test_commands_are_known(self):
         """With the options that they are given."""
-        known = {}
-        for program, group in GROUPS.items():
-            for entry in importlib.metadata.entry_points(group=group):
-                name = f'{program} {entry.name.replace("_", " ")}'
-                known[tuple(name.split())] = entry
+        parsers = dict(command_lines.parsers())
         asked = 0
         for commands in steps().values():
             for one in commands:
-                words = shlex.split(one.command)
-                if words[0] != 'nova-pinning' and words[:2] != [
-                        'openstack', 'pinning']:
-                    continue
-                name = max((name for name in known
-                            if tuple(words[:len(name)]) == name),
-                           key=len, default=())
-                self.assertTrue(name, one.command)
-                parser = known[name].load()(None, None).get_parser('x')
-                parser.parse_args(words[len(name):])
-                asked += 1
+                for words in command_lines.commands(one.command):
+                    name = command_lines.name_of(words, parsers)
+                    self.assertIsNotNone(name, one.command)
+                    parsers[name].parse_args(words[len(name.split()):])
+                    asked += 1
         self.assertGreater(asked, 15)
 
     def test_files(self):
