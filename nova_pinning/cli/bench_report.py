@@ -83,7 +83,7 @@ class ReportBench(base_command.FileCommand):
         extras.need('an interval', 'scipy')
         parts = _parts(parsed_args)
         if parsed_args.output is not None:
-            atomic_file.replace(parsed_args.output, page.render(
+            common_options.write_file(parsed_args.output, page.render(
                 parts, metadata.version('nova-pinning')))
         if parsed_args.format == 'json':
             print(json.dumps(document.report_document(parts), indent=2))
@@ -98,9 +98,6 @@ class ReportBench(base_command.FileCommand):
             if found is not None and not parsed_args.output:
                 console.print()
                 _show_table(found, console)
-            if parsed_args.output is not None:
-                console.print()
-                printing.say(f'The page is {parsed_args.output}.', console)
         return _status(parts, parsed_args.claims)
 
 

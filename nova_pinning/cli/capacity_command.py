@@ -92,7 +92,7 @@ class CapacityAnswer(fleets.FleetAnswer):
                 fleet, requests, weights, admission, progress=progress)
         if parsed_args.svg is not None:
             from nova_pinning.presentation import capacity_chart
-            atomic_file.replace(parsed_args.svg, capacity_chart.svg(
+            common_options.write_file(parsed_args.svg, capacity_chart.svg(
                 measured.sizes(), f'{_hosts(measured.hosts)}: what can still '
                                   'be sold, each flavor for itself'))
         per_host = parsed_args.per_host

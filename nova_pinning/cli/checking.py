@@ -92,7 +92,9 @@ def _write(checked: report.CheckReport,
         return
     text = _text(checked, parsed_args)
     if parsed_args.output:
-        atomic_file.replace(parsed_args.output, text)
+        # The collector's file is written by timers, which mail what is said.
+        common_options.write_output(
+            parsed_args.output, text, parsed_args.format != 'prometheus')
     else:
         print(text, end='')
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import contextlib
 import functools
 import math
+import os
 import sys
 import typing
 from typing import TypeVar
@@ -18,6 +19,7 @@ from nova_pinning import cpuset
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning.model import nova_release
+from nova_pinning import spelling
 
 if typing.TYPE_CHECKING:
     from nova_pinning.upgrade import known_hits
@@ -53,17 +55,36 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         help='write to a file instead of the standard output')
 
 
-def write_output(path: str | None, text: str) -> None:
+def write_output(path: str | None, text: str, is_told: bool = True) -> None:
     """Write a text to where --output says.
 
+    :param is_told: whether to say where the file is
     :raises errors.InputError: if it cannot be written
     """
     if path is None:
         print(text, end='')
         # Before what is said about it, where both go to one place.
         sys.stdout.flush()
+    elif is_told:
+        write_file(path, text)
     else:
         atomic_file.replace(path, text)
+
+
+def write_file(path: str, text: str) -> None:
+    """Replace a file, and say where it is.
+
+    :raises errors.InputError: if it cannot be written
+    """
+    atomic_file.replace(path, text)
+    tell_file(path)
+
+
+def tell_file(path: str) -> None:
+    """Say on the error output where a file is that was written."""
+    if not atomic_file.is_stream(path):
+        print(spelling.printable(f'wrote {os.path.abspath(path)}'),
+              file=sys.stderr)
 
 
 #: Names that an error lists.

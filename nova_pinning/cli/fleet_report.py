@@ -7,6 +7,7 @@ from importlib import metadata
 
 from nova_pinning.admission import guest_request
 from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
 from nova_pinning.cli import rebalance_output
@@ -65,7 +66,7 @@ class ReportFleet(base_command.FileCommand):
                                     errors.Location('--output'))
         atomic_file.check(parsed_args.output)
         with fleets.without_collector():
-            atomic_file.replace(parsed_args.output, _page(parsed_args))
+            common_options.write_file(parsed_args.output, _page(parsed_args))
         return 0
 
 

@@ -193,8 +193,15 @@ def save(parsed_args: argparse.Namespace, fleet: snapshot.Fleet) -> None:
     with progress('writing the snapshot'):
         document.write(parsed_args.output, fleet)
         findings = problems.find(fleet)
+    tell_file(parsed_args.output)
     warn_of(findings, '' if parsed_args.output == packed.STANDARD
             else parsed_args.output)
+
+
+def tell_file(path: str) -> None:
+    """Say where a snapshot is that was written, if it is in a file."""
+    if path != packed.STANDARD:
+        common_options.tell_file(path)
 
 
 @contextlib.contextmanager

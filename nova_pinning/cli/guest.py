@@ -23,7 +23,6 @@ from nova_pinning.cli import common_options
 from nova_pinning.cli import display
 from nova_pinning.cli import select
 from nova_pinning import cpuset
-from nova_pinning.document import atomic_file
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
@@ -148,7 +147,7 @@ class ShowGuest(display.ShowOne):
             tuple(release_support.preview_differences(
                 cloud, flavor.extra_specs, properties)))
         if parsed_args.svg is not None:
-            atomic_file.replace(
+            common_options.write_file(
                 parsed_args.svg, svg_drawing.render(shown.drawn()))
         if not shown.works:
             self.status = base_command.FINDINGS

@@ -112,13 +112,14 @@ class PlanHost(base_command.FileCommand):
         planned = planner.plan(description, request)
         text = (hostfile_writer.dump_json(planned) if parsed_args.format
                 == 'json' else hostfile_writer.dump(planned))
+        is_told = not parsed_args.no_summary
         if parsed_args.svg is not None:
             from nova_pinning.presentation import plan_drawing
             from nova_pinning.presentation import svg_drawing
-            atomic_file.replace(parsed_args.svg, svg_drawing.render(
-                plan_drawing.draw(planned)))
-        common_options.write_output(parsed_args.output, text)
-        if not parsed_args.no_summary:
+            drawn = svg_drawing.render(plan_drawing.draw(planned))
+            common_options.write_output(parsed_args.svg, drawn, is_told)
+        common_options.write_output(parsed_args.output, text, is_told)
+        if is_told:
             console = base_command.console(sys.stderr)
             if description.plan is not None:
                 printing.say(

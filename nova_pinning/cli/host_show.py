@@ -8,9 +8,9 @@ from typing import Any
 
 import rich.console
 
+from nova_pinning.cli import common_options
 from nova_pinning.cli import display
 from nova_pinning.cli import host_plan
-from nova_pinning.document import atomic_file
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile_writer
@@ -53,7 +53,7 @@ class ShowHostFile(display.ShowOne):
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         description = host_loader.load(parsed_args.host)
         if parsed_args.svg is not None:
-            atomic_file.replace(parsed_args.svg, svg_drawing.render(
+            common_options.write_file(parsed_args.svg, svg_drawing.render(
                 plan_drawing.draw(description)))
         return display.fields(
             as_dict(description), lambda console: _show(description, console))

@@ -7,6 +7,7 @@ import rich.console
 
 from nova_pinning.bridge.offline import deferred_claim
 from nova_pinning.cli import base_command
+from nova_pinning.cli import common_options
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.document import atomic_file
@@ -122,13 +123,15 @@ def answer(
         drawn = moves_drawing.draw(plan, fleet, drawn.title, remarks)
     if getattr(parsed_args, 'output', None) is not None:
         plan_document.write_plan(plan, parsed_args.output)
+        common_options.tell_file(parsed_args.output)
     if getattr(parsed_args, 'fleet_after', None) is not None:
         from nova_pinning.rebalance import replay
         assert fleet is not None
         document.write(parsed_args.fleet_after,
                        replay.fleet_after(fleet, plan.moves))
+        fleets.tell_file(parsed_args.fleet_after)
     if parsed_args.svg is not None:
-        atomic_file.replace(parsed_args.svg, svg_drawing.render(drawn))
+        common_options.write_file(parsed_args.svg, svg_drawing.render(drawn))
     most = None if parsed_args.drawing else _DRAWN
 
     def show(console: rich.console.Console) -> None:

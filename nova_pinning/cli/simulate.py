@@ -154,8 +154,8 @@ class Simulate(base_command.FileCommand):
             _check_possible(results)
         names = [configuration.name for configuration in study.configurations]
         if parsed_args.svg is not None:
-            atomic_file.replace(parsed_args.svg,
-                                simulation_plot.svg(results, names))
+            common_options.write_file(
+                parsed_args.svg, simulation_plot.svg(results, names))
         if parsed_args.format == 'json':
             print(json.dumps({
                 **simulation_report.study_document(results, names),

@@ -52,7 +52,7 @@ def check(path: str | os.PathLike[str]) -> None:
     _refuse_link(path)
     directory = os.path.dirname(os.path.realpath(path))
     trouble = ''
-    if _is_stream(path):
+    if is_stream(path):
         return
     if not os.path.isdir(directory):
         trouble = f'there is no directory {directory}'
@@ -77,7 +77,7 @@ def check_all(*paths: str | os.PathLike[str] | None) -> None:
         if path is None:
             continue
         check(path)
-        if _is_stream(path):
+        if is_stream(path):
             continue
         file = os.path.realpath(path)
         if file in files:
@@ -108,7 +108,7 @@ def _refuse_link(path: str | os.PathLike[str]) -> None:
         f'give {target}, or set {FOLLOW_LINKS}=1')
 
 
-def _is_stream(path: str | os.PathLike[str]) -> bool:
+def is_stream(path: str | os.PathLike[str]) -> bool:
     """Whether it is a pipe, or a device such as /dev/null or a terminal."""
     try:
         mode = os.stat(path).st_mode
@@ -119,7 +119,7 @@ def _is_stream(path: str | os.PathLike[str]) -> bool:
 
 def _write(path: str | os.PathLike[str], data: bytes,
            mode: int | None) -> None:
-    if _is_stream(path):
+    if is_stream(path):
         # A new file would take its place for everybody.
         with open(path, 'wb', buffering=0) as stream:
             rest = memoryview(data)

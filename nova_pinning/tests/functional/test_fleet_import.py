@@ -60,7 +60,7 @@ class MariaDBTestCase(base.BaseTestCase):
 
     def check_command(self):
         status, out, err = self.run_command()
-        self.assertEqual((0, '', ''), (status, out, err))
+        self.assertEqual((0, '', f'wrote {self.fleet}\n'), (status, out, err))
         fleet = document.read(self.fleet)
         self.assertEqual(HOSTS, len(fleet.hosts))
         self.assertEqual(HOSTS * GUESTS, len(fleet.guests))

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import logging
 import pathlib
+import re
 
 import fixtures
 
@@ -15,15 +16,21 @@ from nova_pinning.tests.unit import unit_base
 ETC = pathlib.Path(__file__).parents[4] / 'etc' / 'nova-pinning'
 CATALOGUE = str(ETC / 'flavors.yaml')
 HOST = str(ETC / 'hosts' / 'xeon-80-dedicated.yaml')
+_WROTE = re.compile('^wrote (/.*)\n', re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Done:
-    """How a command ended."""
+    """How a command ended.
+
+    :param err: what stands on the error output besides
+    :param wrote: the files that it says it has written
+    """
 
     status: int
     out: str
     err: str
+    wrote: tuple[str, ...]
 
 
 class TestCase(unit_base.TestCase):
@@ -56,4 +63,6 @@ class TestCase(unit_base.TestCase):
             # cliff adds handlers of its own.
             root.handlers[:] = handlers
             root.setLevel(level)
-        return Done(status, out.getvalue(), err.getvalue())
+        said = err.getvalue()
+        return Done(status, out.getvalue(), _WROTE.sub('', said),
+                    tuple(_WROTE.findall(said)))

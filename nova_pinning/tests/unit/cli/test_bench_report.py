@@ -55,7 +55,7 @@ class ReportBenchTest(cli_case.TestCase):
         text = path.read_text()
         self.assertIn('an-experiment-of-mutex', text)
         self.assertIn('an-experiment-of-network', text)
-        self.assertIn(f'The page is {path}.', ' '.join(done.out.split()))
+        self.assertEqual((str(path),), done.wrote)
         # The terminal has what stands at the top of the page.
         self.assertIn('Claims:', done.out)
         self.assertNotIn('deviation', done.out)

@@ -2,10 +2,14 @@
 """Options that several commands have."""
 
 import argparse
+import contextlib
+import io
+import os
 
 import ddt
 
 from nova_pinning.cli import common_options
+from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit import unit_base
 
 
@@ -22,3 +26,26 @@ class TestNumber(unit_base.TestCase):
             argparse.ArgumentTypeError, common_options.number(1, 1000), text)
         self.assertEqual(f"'{text}' is not a number from 1 to 1,000",
                          str(error))
+
+
+class TestWriteOutput(cli_case.TestCase):
+
+    def _says(self, path, *more):
+        """What is said of a text that goes to a path, and to no other."""
+        with (contextlib.redirect_stdout(io.StringIO()) as out,
+              contextlib.redirect_stderr(io.StringIO()) as err):
+            common_options.write_output(path, 'text\n', *more)
+        self.assertEqual('' if path else 'text\n', out.getvalue())
+        return err.getvalue()
+
+    def test_where_the_file_is(self):
+        """Also where the name that was given does not tell."""
+        path = self.dir / 'file'
+        self.assertEqual(f'wrote {path}\n',
+                         self._says(os.path.relpath(path)))
+        self.assertEqual('text\n', path.read_text())
+
+    def test_nothing_to_say(self):
+        self.assertEqual('', self._says(None))
+        self.assertEqual('', self._says('/dev/null'))
+        self.assertEqual('', self._says(str(self.dir / 'file'), False))

@@ -190,6 +190,7 @@ class TestGenerateFleet(_FleetTestCase):
             '--shared', '0.34', '--churn', '1', '--mix', '4:1,8x2:2',
             '-o', path)
         self.assertEqual((0, '', ''), (done.status, done.out, done.err))
+        self.assertEqual((path,), done.wrote)
         fleet = document.read(path)
         self.assertEqual(
             ['dedicated-00001', 'dedicated-00002', 'shared-00001'],

@@ -17,6 +17,14 @@ class TestPlanHost(cli_case.TestCase):
     def _plan(self, *more, host=cli_case.HOST):
         return self.run_command('host', 'plan', host, *more)
 
+    def test_document_of_another_kind(self):
+        fleet = str(self.dir / 'fleet.json')
+        self.run_command('fleet', 'generate', '--hosts', '1', '-o', fleet)
+        done = self._plan(host=fleet)
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertEqual(f'error: {fleet}:1:1: is a fleet snapshot where a '
+                         'host file belongs\n', done.err)
+
     def test_output(self):
         done = self._plan('--host-cpus', '4', '--for', '8')
         self.assertEqual(0, done.status)

@@ -90,7 +90,8 @@ class ImportFleetTestCase(oslotest.BaseTestCase):
         return '--hosts', str(directory)
 
     def test_import(self):
-        self.assertEqual((0, '', ''), self.run_command(*self.write_host('h')))
+        self.assertEqual((0, '', f'wrote {self.path}\n'),
+                         self.run_command(*self.write_host('h')))
         fleet = document.read(self.path)
         host, = fleet.hosts
         self.assertEqual(1, len(host.cells))
