@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of ./run."""
 
+import configparser
 import contextlib
 import io
+import os
 import pathlib
+import re
 import shutil
+import subprocess
 import tempfile
 import types
 from unittest import mock
@@ -66,6 +70,15 @@ class RunTest(base.BaseTestCase):
             self.assertIn(_INSTALLS, self._says(task), task)
             self._install(task)
             self.assertEqual('', self._says(task), task)
+
+    def test_commands_run_where_they_are_called(self):
+        self._install('shared')
+        self._says('venv', 'nova-pinning', '--help')
+        called = subprocess.Popen.call_args.kwargs
+        ini = configparser.ConfigParser(interpolation=None)
+        ini.read(self.root / 'tox.ini')
+        name = re.search(r'\{env:(\w+):', ini['testenv:venv']['change_dir'])
+        self.assertEqual(os.getcwd(), called['env'][name[1]])
 
     def test_each_of_several(self):
         self._install('shared', 'pep8')
