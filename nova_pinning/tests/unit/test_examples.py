@@ -3,16 +3,43 @@
 
 import contextlib
 import io
+import pathlib
+import re
 import shlex
 
 from nova_pinning.tests import command_lines
 from nova_pinning.tests.unit.cli import cli_case
 
 _COLUMNS = 80
+_ROOT = pathlib.Path(__file__).parents[3]
 
 
 def _wide(text):
     return [line for line in text.splitlines() if len(line) > _COLUMNS]
+
+
+class TestFrontPages(cli_case.TestCase):
+
+    def test_the_picture_is_of_the_command_below_it(self):
+        """By what stands in the picture, and in words beside it."""
+        fleet = str(self.dir / 'fleet.json')
+        asked = set()
+        for page in (_ROOT / 'README.rst', _ROOT / 'doc/source/index.rst'):
+            text = page.read_text()
+            fits, size, promised = re.search(
+                r'(\d+) more guests of (\d+) vCPUs can be sold, where the\s+'
+                r'totals of the hosts promise (\d+)', text).groups()
+            line = next(line for line in command_lines.joined(text)
+                        if 'nova-pinning fleet generate' in line)
+            asked.add((line[line.index('fleet generate'):].replace(
+                'fleet.json', fleet), fits, size, promised))
+        (words, fits, size, promised), = asked
+        self.assertEqual(0, self.run_command(*words.split()).status)
+        done = self.run_command('capacity', fleet, '--flavor',
+                                f'dedicated-{size}', '-f', 'json')
+        self.assertEqual(0, done.status, done.err)
+        self.assertIn(f'"fits": {fits}', done.out)
+        self.assertIn(f'"by_host_totals": {promised}', done.out)
 
 
 class TestHelp(cli_case.TestCase):
