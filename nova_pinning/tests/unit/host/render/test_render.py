@@ -267,8 +267,8 @@ class TestFiles(unit_base.TestCase):
             self.assertIn(f'\n{option} = {text}\n',
                           render.files(host)[nova_conf.PATH].text)
             found = yaml.load(render.files(host, options.RenderOptions(
-                format=options.RenderFormat.OPENSTACK_ANSIBLE))[path].text,
-                _Loader)
+                format=options.RenderFormat.OPENSTACK_ANSIBLE,
+                group='pinned'))[path].text, _Loader)
             self.assertEqual(text, found['nova_nova_conf_overrides'][
                 'compute'][option])
 
