@@ -282,10 +282,11 @@ class _LossJudge:
             if not reason:
                 kind = self.fleet.kind(guest)
                 if kind.number not in reasons:
-                    is_open = any(name in targets
-                                  for name in self.fleet.doubts(kind))
-                    reasons[kind.number] = (
-                        '' if is_open else self._nowhere(kind, targets))
+                    nowhere = self._nowhere(kind, targets)
+                    # Doubts of all hosts take long to find.
+                    reasons[kind.number] = '' if nowhere and any(
+                        name in targets
+                        for name in self.fleet.doubts(kind)) else nowhere
                 reason = reasons[kind.number]
             if reason:
                 found[guest.uuid] = reason
