@@ -438,14 +438,14 @@ class Counter:
     ) -> tuple[int, int | None, CapacityCause]:
         request, engine = self.request, host.occupancy.engine
         guest = request.topology
-        if not self._gate(host).is_of_root:
+        is_of_root = self._gate(host).is_of_root
+        if guest is None or not is_of_root:
             fits, cause = self._in_turn(host, limit)
             # The first guest is tried on all providers.
-            return fits, fits and min(limit, provider_limits.most(
-                self._gate(host).queries, host.occupancy)), cause
-        if guest is None:
-            fits, cause = self._in_turn(host, limit)
-            return fits, fits, cause
+            most = fits if is_of_root or not fits else min(
+                limit, provider_limits.most(
+                    self._gate(host).queries, host.occupancy))
+            return fits, most, cause
         is_reached = search.is_reached(request, guest, engine)
         if is_reached and search.any_order_will_do(
                 host.cells, guest, host.pools,

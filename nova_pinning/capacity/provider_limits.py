@@ -11,8 +11,8 @@ from nova_pinning.admission import providers
 from nova_pinning.fit import counting
 from nova_pinning.placement import inventory
 
-# What cells and totals limit.
-_OF_CELLS = frozenset((inventory.VCPU, inventory.PCPU, inventory.MEMORY_MB))
+# What queries of one guest ask for in each other's place.
+_CPUS = frozenset((inventory.VCPU, inventory.PCPU))
 
 
 def most(queries: Iterable[guest_request.CandidatesQuery],
@@ -25,7 +25,7 @@ def _most_of_query(query: guest_request.CandidatesQuery,
                    occupancy: host_occupancy.HostOccupancy) -> int:
     limit = counting.UNLIMITED
     for name, need in query.resources.items():
-        if not need or name in _OF_CELLS or not (
+        if not need or name in _CPUS or not (
                 providers.is_told(occupancy.host, name)):
             continue
         # What one group wants of a class comes from one provider.
