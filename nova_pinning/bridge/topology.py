@@ -18,11 +18,9 @@ class NovaCell:
     """A nova.objects.NUMACell as a :class:`nova_pinning.model.CellView`.
 
     What counting needs is read at once, the rest when asked for: for most
-    cells nobody asks. Free CPUs are counted from the lengths of nova's sets,
-    since to look into these for every cell takes longer than all the rest.
-    Sets stay as nova has them, since nova takes the threads of a core in the
-    order in which Python iterates over just these sets (``free_siblings`` in
-    nova.objects.numa).
+    cells nobody asks. Sets stay as nova has them, since nova takes the
+    threads of a core in the order in which Python iterates over just these
+    sets (``free_siblings`` in nova.objects.numa).
 
     Fields are read from where oslo.versionedobjects keeps them
     (``_get_attrname`` there): its getters take most of the time of a fit.
@@ -33,18 +31,21 @@ class NovaCell:
         same goes for the properties
     """
 
-    __slots__ = ('_cell', '_free_cores', '_has_stray_pins', '_pages',
-                 'free_count', 'id', 'memory_mib', 'memory_used_mib')
+    __slots__ = ('_cell', '_free_cores', '_pages', 'free_count',
+                 'has_stray_pins', 'id', 'memory_mib', 'memory_used_mib')
 
     def __init__(self, cell: Any) -> None:
         self._cell = cell
         self._free_cores: tuple[tuple[int, ...], ...] | None = None
-        self._has_stray_pins: bool | None = None
         self._pages: tuple[model.PagePool, ...] | None = None
         try:
             self.id: int = cell._obj_id
+            dedicated, pinned = cell._obj_pcpuset, cell._obj_pinned_cpus
+            self.has_stray_pins = not pinned <= dedicated
+            # Mostly the lengths will do, which are known without a new set.
             self.free_count = (
-                len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus))
+                len(dedicated - pinned) if self.has_stray_pins
+                else len(dedicated) - len(pinned))
             self.memory_mib: int = cell._obj_memory
             self.memory_used_mib: int = cell._obj_memory_usage
         except (AttributeError, TypeError) as error:
@@ -116,13 +117,11 @@ class NovaCell:
             together = set().union(*cores)
             listed = sum(map(len, cores))
             dedicated = cell._obj_pcpuset
-            stray = self._has_stray_pins = (
-                not cell._obj_pinned_cpus <= dedicated)
         except (AttributeError, TypeError) as error:
             raise _broken(cell, error) from error
         if not together or len(together) != listed:
             return None
-        if dedicated <= together and not stray:
+        if dedicated <= together:
             return self.free_count
         return len(self._free() & together)
 
@@ -130,13 +129,6 @@ class NovaCell:
         free: set[int] = (
             self._read('_obj_pcpuset') - self._read('_obj_pinned_cpus'))
         return free
-
-    @property
-    def has_stray_pins(self) -> bool:
-        if self._has_stray_pins is None:
-            pinned = self._read('_obj_pinned_cpus')
-            self._has_stray_pins = not pinned <= self._read('_obj_pcpuset')
-        return self._has_stray_pins
 
     @property
     def is_legacy(self) -> bool:

@@ -114,10 +114,7 @@ class CellView(Protocol):
 
     @property
     def has_stray_pins(self) -> bool:
-        """Whether CPUs are pinned that are not among the dedicated ones.
-
-        Views may count too few free CPUs then.
-        """
+        """Whether CPUs are pinned that are not among the dedicated ones."""
 
     @property
     def is_legacy(self) -> bool:

@@ -86,8 +86,10 @@ class TestHost(oracle_cases.TestCase):
         known = builders.host_cell(
             0, dedicated_cpus=dedicated, shared_cpus=shared,
             pinned_cpus=pinned, cores=tuple(map(tuple, siblings)))
+        view = topology.NovaCell(cell)
         self.assertEqual(
-            known.free_in_cores, topology.NovaCell(cell).free_in_cores)
+            (cell.avail_pcpus, known.has_stray_pins, known.free_in_cores),
+            (view.free_count, view.has_stray_pins, view.free_in_cores))
 
     def test_siblings_that_overlap(self):
         for siblings in ([[0, 1], [1, 2]], [[0, 1], [0, 1]], [[0], [0]],
