@@ -107,6 +107,7 @@ def _made_from(release: str) -> str:
         project = json.dumps(tomllib.load(file)['project'])
     return hashlib.sha256(b'\0'.join([
         constraints(release).read_bytes(), project.encode(),
+        (PROJECT / 'setup.cfg').read_bytes(),
         str(PROJECT).encode()])).hexdigest()
 
 
@@ -118,10 +119,6 @@ def make_venv(state: settings.State, release: str) -> None:
     log = state.log / f'pip-{release}.log'
     venv = state.venv(release)
     shutil.rmtree(venv, ignore_errors=True)
-    environment = dict(os.environ)
-    if not (PROJECT / '.git').exists():
-        # pbr cannot tell the version of an unpacked archive.
-        environment.setdefault('PBR_VERSION', '0.0.0')
     commands = [
         [sys.executable, '-m', 'venv', str(venv)],
         [state.bin('python', release), '-m', 'pip', 'install',
@@ -131,8 +128,7 @@ def make_venv(state: settings.State, release: str) -> None:
     with log.open('w') as output:
         for command in commands:
             done = subprocess.run([*process.ENDS_WITH_US, *command],
-                                  stdout=output, env=environment,
-                                  stderr=subprocess.STDOUT)
+                                  stdout=output, stderr=subprocess.STDOUT)
             if done.returncode:
                 raise errors.MiniCloudError(
                     f'the virtual environment of {release} could not be '

@@ -35,7 +35,6 @@ class RunTest(base.BaseTestCase):
         exec(compile(path.read_text(), path, 'exec'), vars(self.tool))
         for name, value in (
                 ('ROOT', self.root), ('make_tools', mock.Mock()),
-                ('has_version', mock.Mock(return_value=True)),
                 ('wait_for', mock.Mock(return_value=0))):
             self.enterContext(mock.patch.object(self.tool, name, value))
         self.enterContext(mock.patch('subprocess.Popen'))
