@@ -44,8 +44,14 @@ class TestWheel(base.BaseTestCase):
             shutil.copy(_ROOT / name, tree)
         installed = ['nova_pinning/__init__.py',
                      'nova_pinning/cli/__init__.py',
-                     'nova_pinning/cli/units/one.service']
-        for name in (*installed, 'nova_pinning/cli/one.pyc'):
+                     'nova_pinning/cli/units/one.service',
+                     'nova_pinning/tempest_plugin/__init__.py',
+                     'nova_pinning/tempest_plugin/tests/__init__.py',
+                     'nova_pinning/tempest_plugin/tests/one.json']
+        for name in (*installed, 'nova_pinning/cli/one.pyc',
+                     'nova_pinning/tests/__init__.py',
+                     'nova_pinning/tests/unit/__init__.py',
+                     'nova_pinning/tests/unit/dumps/one.json'):
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             (tree / name).touch()
         self._build(tree)
