@@ -69,14 +69,13 @@ def check_all(*paths: str | os.PathLike[str] | None) -> None:
     """Make sure of several files, each of them another one.
 
     :param paths: None for what is not to be written
-    :raises errors.InputError: naming the first that cannot be replaced, or
-        would take the place of one before it
+    :raises errors.InputError: naming the first that would take the place of
+        one before it, else the first that cannot be replaced
     """
+    given = [path for path in paths if path is not None]
     files = set()
-    for path in paths:
-        if path is None:
-            continue
-        check(path)
+    # That two are one is wrong wherever the command runs.
+    for path in given:
         if is_stream(path):
             continue
         file = os.path.realpath(path)
@@ -85,6 +84,8 @@ def check_all(*paths: str | os.PathLike[str] | None) -> None:
                 'is to be written twice, so that one would be lost',
                 errors.Location(os.fspath(path)), 'name two files')
         files.add(file)
+    for path in given:
+        check(path)
 
 
 def _refuse_link(path: str | os.PathLike[str]) -> None:
