@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of the page "Make half of a running cloud dedicated".
+"""Blocks of pages, for tests that run what a page says.
 
-Tests take what they run from the page itself. Each of its blocks has a name
-that says of which step it is: files end in their own name, such as
-``step-5-site.yaml``, all others hold commands.
+First of all that is "Make half of a running cloud dedicated". Each block of
+that page has a name that says of which step it is: files end in their own
+name, such as ``step-5-site.yaml``, all others hold commands.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ PAGE = (pathlib.Path(__file__).parents[2]
 _BLOCK = re.compile(
     r'^\.\. code-block:: (?P<language>\w+)\n(?:   :name: (?P<name>\S+)\n)?\n'
     r'(?P<text>(?:(?:   .*)?\n)+)', re.MULTILINE)
-_PROMPT = re.compile(r'(?:root@(?P<host>[\w-]+)#|\$) (?P<command>.*)')
+_PROMPT = re.compile(r'(?:(?:root@(?P<host>[\w-]+))?#|\$) (?P<command>.*)')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Block:
 class PageCommand:
     """A command of the page.
 
-    :param host: where root runs it; '' for where openstack is run
+    :param host: where root runs it; '' if its prompt does not say
     :param command: for a shell, on one line
     :param output: the lines that the page shows of it
     """
@@ -45,13 +45,13 @@ class PageCommand:
     output: tuple[str, ...]
 
 
-def blocks() -> list[Block]:
-    """All blocks of the page, in order."""
+def blocks(page: pathlib.Path = PAGE) -> list[Block]:
+    """All blocks of a page, in order."""
     return [
         Block(found['name'] or '', found['language'],
               re.sub('^   ', '', found['text'], flags=re.MULTILINE).rstrip()
               + '\n')
-        for found in _BLOCK.finditer(PAGE.read_text())]
+        for found in _BLOCK.finditer(page.read_text())]
 
 
 def commands(block: Block) -> list[PageCommand]:
