@@ -67,8 +67,8 @@ class MiniCloud(fixtures.Fixture):
         :returns: what it printed
         :raises: AssertionError if it ends with another status
         """
-        return _run(['bash', '-c', command], (status,), env=self.environment,
-                    **options)
+        return run_command(['bash', '-c', command], (status,),
+                           env=self.environment, **options)
 
     @property
     def state(self):
@@ -108,7 +108,7 @@ class MiniCloud(fixtures.Fixture):
         command = [*self._program, *arguments]
         if arguments[0] in ('up', 'down'):
             return _show(command, statuses)
-        return _run(command, statuses)
+        return run_command(command, statuses)
 
 
 def why_not_moved(get, log, server_id):
@@ -167,11 +167,17 @@ def _told(command):
     return f'[{time.monotonic() - _BEGAN:4.0f} s] {words[:200]}'
 
 
-def _run(command, statuses, **options):
+def run_command(command, statuses=(0,), timeout=900, **options):
+    """Run a command, and tell so.
+
+    :param timeout: seconds
+    :returns: what it printed
+    :raises: AssertionError if it ends with another status
+    """
     with (progress.Progress('done', sys.__stderr__) as shown,
           shown.doing(_told(command))):
         done = subprocess.run(command, stdin=subprocess.DEVNULL, text=True,
-                              capture_output=True, timeout=900, **options)
+                              capture_output=True, timeout=timeout, **options)
     if done.returncode not in statuses:
         raise AssertionError(
             f'{shlex.join(command)} ended with status {done.returncode}, not '

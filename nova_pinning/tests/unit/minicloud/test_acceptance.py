@@ -27,7 +27,8 @@ class TestMiniCloud(base.BaseTestCase):
                 raise AssertionError(failing)
             return '{}'
 
-        with (mock.patch.object(minicloud_runner, '_run', side_effect=run),
+        with (mock.patch.object(minicloud_runner, 'run_command',
+                                side_effect=run),
               mock.patch.object(minicloud_runner, '_show', side_effect=run)):
             try:
                 with minicloud_runner.MiniCloud():
@@ -47,7 +48,7 @@ class TestMiniCloud(base.BaseTestCase):
             self.assertEqual('a\nb\n', minicloud_runner._show(
                 [sys.executable, '-c', program], (1,)))
             error = self.assertRaises(
-                AssertionError, minicloud_runner._run,
+                AssertionError, minicloud_runner.run_command,
                 [sys.executable, '-c', program], (0,))
         self.assertIn('ended with status 1, not 0', str(error))
         first, *shown, last = said.getvalue().splitlines()
@@ -70,7 +71,7 @@ class TestMiniCloud(base.BaseTestCase):
         with (mock.patch.object(sys, '__stderr__', said),
               mock.patch.object(progress, 'SILENCE_SECONDS', 0),
               mock.patch.object(progress, 'TERMINAL_SECONDS', 0.01)):
-            self.assertEqual('told\n', minicloud_runner._run(
+            self.assertEqual('told\n', minicloud_runner.run_command(
                 [sys.executable, '-c', 'import os, select, sys\n'
                  'fd = int(sys.argv[1])\n'
                  'if select.select([fd], [], [], 30)[0]: print("told")',
