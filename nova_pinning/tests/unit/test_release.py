@@ -60,12 +60,15 @@ class TestWheel(base.BaseTestCase):
             self.assertEqual(installed, [
                 name for name in archive.namelist() if '-info/' not in name])
 
-    @staticmethod
-    def _build(tree):
+    def _build(self, tree):
         environment = dict(os.environ)
         # Of whoever runs the tests.
         environment.pop('PBR_VERSION', None)
-        subprocess.run(
+        done = subprocess.run(
             [sys.executable, '-c',
              'from pbr import build; build.build_wheel(".")'],
-            cwd=tree, env=environment, check=True, capture_output=True)
+            cwd=tree, env=environment, capture_output=True, text=True)
+        if "No module named 'pkg_resources'" in done.stderr:
+            # As with older releases of nova.
+            self.skipTest('the installed pbr needs an older setuptools')
+        self.assertEqual(0, done.returncode, done.stderr)
