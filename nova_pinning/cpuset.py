@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An immutable set of CPU ids, kept as an int bitmask."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from collections.abc import Iterator
 import functools

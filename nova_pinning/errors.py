@@ -8,6 +8,8 @@ A cloud does not do what is asked: CloudError and its kinds, sorted by what
 helps.
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 

@@ -5,6 +5,8 @@ The base installation is what nova-scheduler and nova-api need. All else comes
 with an extra of pyproject.toml, ``tools`` by default here.
 """
 
+from __future__ import annotations
+
 import importlib.util
 import sys
 from typing import NoReturn

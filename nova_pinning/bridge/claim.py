@@ -10,6 +10,8 @@ is followed here; nova's own code is asked about single pairs of cells, where
 these are such that the engine judges them otherwise.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib

@@ -5,6 +5,8 @@
 the same in all releases; ``nova_pinning.model.cell_order`` has what differs.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 import functools
 import types

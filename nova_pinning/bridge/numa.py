@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine under nova's own signature."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import nova.conf

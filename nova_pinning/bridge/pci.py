@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PCI devices near NUMA cells, judged by nova's own code."""
 
+from __future__ import annotations
+
 import collections
 from collections.abc import Hashable
 from collections.abc import Mapping

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host's NUMA topology: nova's objects as the engine reads them."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that are replaced as a whole, or not at all."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import stat

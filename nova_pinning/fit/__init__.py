@@ -67,6 +67,8 @@ decision
     The fit that holds on a host, with its drawback.
 """
 
+from __future__ import annotations
+
 from nova_pinning.fit._cells import CellChoice
 from nova_pinning.fit._cells import choose_cells
 from nova_pinning.fit._cells import PciCheck

@@ -13,6 +13,8 @@ then about each set that differs, until one will do or the caller says that it
 is enough.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable
 from collections.abc import Sequence
 import functools

@@ -6,6 +6,8 @@ cells and its own CPUs. So the engine's choice of cells counts for as much
 as the claim agrees with it, and what the claim will do has to be predicted.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 from nova_pinning.fit import _cells

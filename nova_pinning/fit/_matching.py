@@ -5,6 +5,8 @@ Guest cells are rows and host cells are columns here; a bitmask for each row
 tells which columns it may have.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Iterator

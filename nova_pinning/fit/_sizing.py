@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a host cell has left, and what guests of one size take of it."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 from typing import Self

@@ -11,6 +11,8 @@ get there in any order. With several sizes, or guests of several cells, it
 takes the right order, or the right choice among nodes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from collections.abc import Sequence
 import functools

@@ -7,6 +7,8 @@ nova's own accounting rejects afterwards (nova.virt.hardware.
 numa_usage_from_instance_numa) are not a fit.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 import itertools
 

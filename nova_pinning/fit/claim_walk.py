@@ -13,6 +13,8 @@ that begin like one of them up to the cell that fails. They are left out here,
 so there are thousands of them for each one that is looked at.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Known defects of nova, and what can be predicted of a claim without it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Sequence
 import dataclasses

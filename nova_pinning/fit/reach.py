@@ -9,6 +9,8 @@ enough. So nothing here gives that answer. It says of which cells nova cannot
 tell which is which, and which cells cannot do in any combination.
 """
 
+from __future__ import annotations
+
 import abc
 from collections.abc import Hashable
 from collections.abc import Iterable

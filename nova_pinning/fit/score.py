@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How good a fit is for what comes after it: fragmentation, cache locality."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping

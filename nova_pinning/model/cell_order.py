@@ -8,6 +8,8 @@ for guests that ask for some, and so a claim has not kept other guests away
 from cells with devices, as the scheduler's fit always has (bug 2144660).
 """
 
+from __future__ import annotations
+
 import enum
 
 from nova_pinning.model import nova_release

@@ -5,6 +5,8 @@ nova leaves them to oslo_utils.strutils.bool_from_string, which takes longer to
 load than a command takes to answer.
 """
 
+from __future__ import annotations
+
 _WORDS = dict.fromkeys(('1', 't', 'true', 'on', 'y', 'yes'), True) | (
     dict.fromkeys(('0', 'f', 'false', 'off', 'n', 'no'), False))
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guest as the engine sees it: what each NUMA cell of it asks for."""
 
+from __future__ import annotations
+
 import dataclasses
 import enum
 from typing import NamedTuple

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host as the engine sees it: NUMA cells, what they have, what is used."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from collections.abc import Sequence
 import dataclasses

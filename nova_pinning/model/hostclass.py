@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dedicated and shared: the two classes of hosts, and of guests."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping

@@ -5,6 +5,8 @@ Operators speak of 2025.1, Python packages of nova 31, and the services of a
 cloud of the service version that they report.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 import dataclasses
 

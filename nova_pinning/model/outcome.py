@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the engine answers: a Fit, or a Refusal that says why not."""
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import enum

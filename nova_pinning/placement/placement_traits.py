@@ -4,6 +4,8 @@
 And the aggregate metadata that say of hosts what no trait does.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from collections.abc import Mapping
 import re

@@ -9,6 +9,8 @@ Generations of providers come with traits since 1.6 and with aggregates since
 1.19, and providers can be found by trait since 1.18.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 import dataclasses
 from typing import Any

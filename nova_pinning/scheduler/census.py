@@ -6,6 +6,8 @@ from nova's databases: after each read of the traits, in a thread of its own,
 so that neither requests nor the next read wait where a database hangs.
 """
 
+from __future__ import annotations
+
 import collections
 from collections.abc import Collection
 from collections.abc import Iterator

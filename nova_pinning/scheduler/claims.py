@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nova-compute's claim would make of one request's guest."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 import types
 from typing import Any

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which class a guest is of, and which class a host, by nova's objects."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 import dataclasses
 from typing import Any

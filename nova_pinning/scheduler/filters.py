@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PinnedTopologyFilter and HostClassFilter, for nova-scheduler to load."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from collections.abc import Sequence
 import copy

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One fit for each host and request, shared by filters and weighers."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Sequence
 import functools

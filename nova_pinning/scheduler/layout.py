@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a host's CPUs share L3 caches, as far as anything tells."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from oslo_log import log as logging

@@ -12,6 +12,8 @@ Workers end by os._exit(), which runs no functions registered with atexit;
 so their parent, in which they are run, removes the metrics of its workers.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import threading

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What filters and weighers can tell of themselves."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from importlib import metadata
 

@@ -6,6 +6,8 @@ This is imported only where ``[pinning] metrics_directory`` is set, by
 :mod:`nova_pinning.scheduler.metrics_files`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator

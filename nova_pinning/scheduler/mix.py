@@ -6,6 +6,8 @@ guests, the small ones would nearly always win, and the few large ones, which
 are the first to find no room, would have no say in what is kept free.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from collections.abc import Sequence
 import heapq

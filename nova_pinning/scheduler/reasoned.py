@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What our filters have in common: reasons, two tiers, and no surprises."""
 
+from __future__ import annotations
+
 import abc
 from collections.abc import Iterable
 from collections.abc import Iterator

@@ -7,6 +7,8 @@ Nothing of nova is imported here. ``record_reader`` reads them, which
 nova-scheduler does without.
 """
 
+from __future__ import annotations
+
 import collections
 from collections.abc import Mapping
 from collections.abc import Sequence

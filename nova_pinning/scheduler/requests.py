@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the filters and weighers need of a request, read once."""
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Any
 import weakref

@@ -6,6 +6,8 @@ Nova's own fit may change with a release, or with what a distribution has put
 into it, and then what the filter predicts would not come true.
 """
 
+from __future__ import annotations
+
 import functools
 from typing import NamedTuple
 

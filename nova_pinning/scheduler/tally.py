@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a request found no host, in one line."""
 
+from __future__ import annotations
+
 import collections
 from collections.abc import Mapping
 

@@ -16,6 +16,8 @@ are made before nova-scheduler forks its workers, and threads do not live
 through a fork.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """FragmentationWeigher and CacheLocalityWeigher, for nova-scheduler."""
 
+from __future__ import annotations
+
 import abc
 import math
 import time
