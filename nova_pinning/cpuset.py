@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 import functools
 import operator
 import re
-from typing import Self
 
 #: The largest CPU id taken from text: the kernel's own limit (NR_CPUS) is far
 #: below it, and a typing error like ``0-99999999999`` must not eat the memory.
@@ -20,6 +20,10 @@ _ITEM = re.compile(
     r'(?:\s*-\s*(?P<last>\d{1,18})'
     r'(?:\s*:\s*(?P<used>\d{1,18})(?:/(?P<group>\d{1,18}))?)?)?',
     re.ASCII)
+
+# Python 3.9 has no int.bit_count.
+_bit_count: Callable[[int], int] = getattr(
+    int, 'bit_count', lambda mask: bin(mask).count('1'))
 
 
 @functools.total_ordering
@@ -46,7 +50,7 @@ class CpuSet:
         object.__setattr__(self, 'mask', mask)
 
     @classmethod
-    def from_mask(cls, mask: int) -> Self:
+    def from_mask(cls, mask: int) -> CpuSet:
         """The set whose bit n says whether CPU n is in it.
 
         :raises ValueError: if mask is negative
@@ -58,7 +62,7 @@ class CpuSet:
         return new
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    def parse(cls, text: str) -> CpuSet:
         """Read the kernel's list syntax.
 
         Items are separated by commas: ``N``, ``A-B``, every N-th CPU of a
@@ -88,7 +92,7 @@ class CpuSet:
         return cls.from_mask(included & ~excluded)
 
     @classmethod
-    def parse_mask(cls, text: str) -> Self:
+    def parse_mask(cls, text: str) -> CpuSet:
         """Read the kernel's masks: hexadecimal, a comma to 32 CPUs.
 
         :raises ValueError: if it is none
@@ -127,7 +131,7 @@ class CpuSet:
             mask ^= lowest
 
     def __len__(self) -> int:
-        return self.mask.bit_count()
+        return _bit_count(self.mask)
 
     def __bool__(self) -> bool:
         return self.mask != 0
@@ -135,16 +139,16 @@ class CpuSet:
     def __contains__(self, cpu: object) -> bool:
         return isinstance(cpu, int) and cpu >= 0 and bool(self.mask >> cpu & 1)
 
-    def __or__(self, other: 'CpuSet') -> 'CpuSet':
+    def __or__(self, other: CpuSet) -> CpuSet:
         return CpuSet.from_mask(self.mask | other.mask)
 
-    def __and__(self, other: 'CpuSet') -> 'CpuSet':
+    def __and__(self, other: CpuSet) -> CpuSet:
         return CpuSet.from_mask(self.mask & other.mask)
 
-    def __sub__(self, other: 'CpuSet') -> 'CpuSet':
+    def __sub__(self, other: CpuSet) -> CpuSet:
         return CpuSet.from_mask(self.mask & ~other.mask)
 
-    def __xor__(self, other: 'CpuSet') -> 'CpuSet':
+    def __xor__(self, other: CpuSet) -> CpuSet:
         return CpuSet.from_mask(self.mask ^ other.mask)
 
     def __eq__(self, other: object) -> bool:
@@ -152,7 +156,7 @@ class CpuSet:
             return NotImplemented
         return self.mask == other.mask
 
-    def __lt__(self, other: 'CpuSet') -> bool:
+    def __lt__(self, other: CpuSet) -> bool:
         """By lowest ids first, so that lists of sets sort as people read."""
         if not isinstance(other, CpuSet):
             return NotImplemented
@@ -161,10 +165,10 @@ class CpuSet:
     def __hash__(self) -> int:
         return hash(self.mask)
 
-    def issubset(self, other: 'CpuSet') -> bool:
+    def issubset(self, other: CpuSet) -> bool:
         return not self.mask & ~other.mask
 
-    def isdisjoint(self, other: 'CpuSet') -> bool:
+    def isdisjoint(self, other: CpuSet) -> bool:
         return not self.mask & other.mask
 
     def __str__(self) -> str:

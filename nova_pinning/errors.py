@@ -10,10 +10,10 @@ helps.
 
 from __future__ import annotations
 
-import dataclasses
+from nova_pinning import compat
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class Location:
     """Where something stands in a file or on a command line.
 

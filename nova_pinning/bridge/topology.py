@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
+import re
 from typing import Any
 
 from nova_pinning.bridge import nova_objects
@@ -268,7 +269,6 @@ def _page_pool(pool: Any) -> model.PagePool:
 
 
 def _broken(cell: Any, error: Exception) -> BrokenTopology:
-    why = str(error)
-    if isinstance(error, AttributeError) and error.name:
-        why = f'field {error.name.removeprefix("_obj_")} is not set'
+    why = re.sub(r".* has no attribute '(?:_obj_)?(\w+)'",
+                 r'field \1 is not set', str(error))
     return BrokenTopology(f'cell {getattr(cell, "_obj_id", "?")}: {why}')

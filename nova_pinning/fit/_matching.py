@@ -16,7 +16,7 @@ from nova_pinning.model import Reason
 from nova_pinning.model import Refusal
 
 #: Says why a set of host cells (given by their ids) will not do, or None.
-SetCheck = Callable[[tuple[int, ...]], Reason | None]
+SetCheck = Callable[[tuple[int, ...]], 'Reason | None']
 #: Takes a step of a search; says True where there may be no more.
 IsOver = Callable[[], bool]
 
@@ -103,7 +103,7 @@ def _contended(rows: Sequence[int], columns: int) -> Refusal:
     return Refusal(
         Reason.CELLS_CONTENDED,
         detail=(f'guest cells {", ".join(map(str, rivals))} have only '
-                f'{columns.bit_count()} host cells with room for them'))
+                f'{bin(columns).count("1")} host cells with room for them'))
 
 
 class _Over(Exception):

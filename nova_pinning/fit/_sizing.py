@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
-from typing import Self
 
 from nova_pinning import model
 from nova_pinning import units
@@ -58,7 +57,7 @@ class Room(NamedTuple):
     def of(
         cls, cell: model.CellView, taken: model.CellFit | None = None,
         taken_memory_mib: int = 0, is_isolated: bool = False,
-    ) -> Self:
+    ) -> Room:
         """What a cell has left, after a guest cell if one is given.
 
         :param taken: the guest cell
@@ -117,7 +116,7 @@ class Room(NamedTuple):
                 by_memory += free_kib // memory_kib
         return min(count, by_memory)
 
-    def without(self, size: Size, count: int) -> Self:
+    def without(self, size: Size, count: int) -> Room:
         """The room beside guest cells of a size that have no thread policy.
 
         :param count: of the guest cells, no more than it takes

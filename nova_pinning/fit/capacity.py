@@ -182,7 +182,7 @@ def _is_chain(rooms: Sequence[_sizing.Room],
     """Whether only CPUs count, and each size divides the one before it."""
     return (all(size.cells == 1 for size in sizes)
             and not any(larger.vcpus % smaller.vcpus
-                        for larger, smaller in itertools.pairwise(sizes))
+                        for larger, smaller in zip(sizes, sizes[1:]))
             and not (any(size.memory_mib for size in sizes)
                      and any(room.pools is not None for room in rooms)))
 

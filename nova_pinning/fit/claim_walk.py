@@ -35,7 +35,7 @@ class Trial(NamedTuple):
 
 #: Tries a guest cell, given by index, on the host cell at a place in the
 #: order, for a page size.
-TryCell = Callable[[int, int, int | None], Trial]
+TryCell = Callable[[int, int, 'int | None'], Trial]
 
 
 class ClaimWalk:

@@ -57,11 +57,11 @@ class Claim(NamedTuple):
 #: Asks nova what its claim makes of a choice of cells; a Refusal if it goes
 #: wrong.
 AskNova = Callable[
-    [ClaimAttempt, _cells.CellChoice, 'ClaimBounds'], Claim | model.Refusal]
+    [ClaimAttempt, _cells.CellChoice, 'ClaimBounds'], 'Claim | model.Refusal']
 
 
 #: In KiB, of each cell of a guest; None where it does not ask for one.
-PageSizes = tuple[int | None, ...]
+PageSizes = tuple['int | None', ...]
 
 
 class ClaimBounds(NamedTuple):

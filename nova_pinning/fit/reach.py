@@ -16,13 +16,13 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
 import functools
 
+from nova_pinning import compat
 from nova_pinning import model
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class DevicePool:
     """Like devices near the same host cell.
 
@@ -34,7 +34,7 @@ class DevicePool:
     count: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class DeviceRequest:
     """Devices that a guest asks for.
 
@@ -193,7 +193,7 @@ class DeviceCheck(abc.ABC):
         """
 
 
-@dataclasses.dataclass(slots=True)
+@compat.dataclass(slots=True)
 class _DeviceDemand:
     """A request, or several for which nova does the same with the same pools.
 

@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 import dataclasses
 
+from nova_pinning import compat
 from nova_pinning import errors
 from nova_pinning.model import hostclass
 from nova_pinning import units
@@ -21,7 +22,7 @@ BANDWIDTH_KEY = 'pinning:memory_bandwidth'
 CLASS_KEY = hostclass.CLASS_KEY
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@compat.dataclass(frozen=True, slots=True, kw_only=True)
 class Flavor:
     """What nova calls a flavor.
 

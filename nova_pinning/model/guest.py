@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 from typing import NamedTuple
+
+from nova_pinning import compat
 
 #: Page sizes that a guest may ask for besides a number of KiB, with the
 #: values that nova stores for them (nova.virt.hardware.MEMPAGES_*).
@@ -14,7 +15,7 @@ PAGES_LARGE = -2
 PAGES_ANY = -3
 
 
-class CpuPolicy(enum.StrEnum):
+class CpuPolicy(compat.StrEnum):
     """hw:cpu_policy."""
 
     SHARED = 'shared'
@@ -22,7 +23,7 @@ class CpuPolicy(enum.StrEnum):
     MIXED = 'mixed'
 
 
-class ThreadPolicy(enum.StrEnum):
+class ThreadPolicy(compat.StrEnum):
     """hw:cpu_thread_policy; PREFER is what nova does when none is given."""
 
     PREFER = 'prefer'
@@ -30,7 +31,7 @@ class ThreadPolicy(enum.StrEnum):
     ISOLATE = 'isolate'
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class GuestCell:
     """One NUMA cell of a guest.
 
@@ -64,7 +65,7 @@ class Demand(NamedTuple):
     page_size_kib: int | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class Guest:
     """The NUMA topology that a guest asks for.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from collections.abc import Sequence
-import dataclasses
 from typing import NamedTuple
 from typing import Protocol
 
+from nova_pinning import compat
 from nova_pinning import cpuset
 from nova_pinning.model import cell_order
 
@@ -126,7 +126,7 @@ class CellView(Protocol):
         """
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class HostCell:
     """One NUMA cell of a host, complete and unchangeable.
 

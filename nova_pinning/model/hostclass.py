@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-import enum
 import re
 from typing import Protocol
+
+from nova_pinning import compat
 
 #: The extra spec of flavors, and the metadata of aggregates, that names the
 #: class for HostClassFilter.
@@ -21,7 +22,7 @@ BY_GUESTS = 'by-guests'
 _PCPU_KEY = re.compile(r'resources[a-zA-Z0-9_-]{0,64}:PCPU')
 
 
-class HostClass(enum.StrEnum):
+class HostClass(compat.StrEnum):
     """A class of hosts, and of the guests that belong on them."""
 
     DEDICATED = 'dedicated'
@@ -176,13 +177,12 @@ def class_of_unmarked(
     :returns: None if it takes any guest
     :raises UnknownClass: if it takes none
     """
-    match unknown_host_class:
-        case 'allow':
-            return None
-        case 'refuse':
-            raise UnknownClass("nothing indicates the host's class")
-        case 'dedicated' | 'shared':
-            return HostClass(unknown_host_class)
+    if unknown_host_class == 'allow':
+        return None
+    if unknown_host_class == 'refuse':
+        raise UnknownClass("nothing indicates the host's class")
+    if unknown_host_class in ('dedicated', 'shared'):
+        return HostClass(unknown_host_class)
     return class_of_guests(cells, used_vcpus)
 
 

@@ -8,14 +8,15 @@ cloud of the service version that they report.
 from __future__ import annotations
 
 from collections.abc import Callable
-import dataclasses
+
+from nova_pinning import compat
 
 
 class UnknownRelease(ValueError):
     """No release of nova has that name."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, order=True)
+@compat.dataclass(frozen=True, slots=True, order=True)
 class NovaRelease:
     """A release, which is less than those that came after it.
 

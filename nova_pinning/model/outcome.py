@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
-import enum
+
+from nova_pinning import compat
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class CellFit:
     """One guest cell on its host cell.
 
@@ -25,14 +25,14 @@ class CellFit:
     page_size_kib: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class Fit:
     """Where each guest cell goes, in the order of the guest's cells."""
 
     cells: tuple[CellFit, ...]
 
 
-class Reason(enum.StrEnum):
+class Reason(compat.StrEnum):
     """Why a guest, or one cell of it, does not go on a host.
 
     The values are stable names for machines; :func:`Refusal.__str__` has the
@@ -153,7 +153,7 @@ _HOST_SENTENCES = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class Shortage:
     """Why one guest cell does not go on one host cell.
 
@@ -172,7 +172,7 @@ class Shortage:
         return f'cell {self.host_cell} has {sentence}'
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class Refusal:
     """Why a guest does not go on a host.
 

@@ -12,12 +12,12 @@ Generations of providers come with traits since 1.6 and with aggregates since
 from __future__ import annotations
 
 from collections.abc import Mapping
-import dataclasses
 from typing import Any
 import urllib.parse
 
 from keystoneauth1 import exceptions as ksa_exceptions
 
+from nova_pinning import compat
 from nova_pinning import errors
 
 MICROVERSION = '1.22'
@@ -28,7 +28,7 @@ RETRIES = 4
 NOT_NOW = (429, 500, 502, 503, 504)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class ResourceProvider:
     """A resource provider.
 

@@ -13,7 +13,6 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import enum
 import time
 from typing import Any
 
@@ -22,6 +21,7 @@ from nova.db.main import api as main_db
 from nova import objects
 from oslo_log import log as logging
 
+from nova_pinning import compat
 from nova_pinning import conf
 from nova_pinning.model import hostclass
 from nova_pinning.scheduler import classes
@@ -35,7 +35,7 @@ _PAUSE_SECONDS = 600
 _PAGE_ROWS = 500
 
 
-class ToldBy(enum.StrEnum):
+class ToldBy(compat.StrEnum):
     """What HostClassFilter goes by for a host."""
 
     MARK = 'mark'

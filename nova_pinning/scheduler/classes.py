@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-import dataclasses
 from typing import Any
 
 from nova_pinning.bridge import nova_objects
+from nova_pinning import compat
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.scheduler import traits_reader
@@ -76,7 +76,7 @@ def has_shared_cpus(topology: Any) -> bool:
     return bool(topology) and any(cell.cpuset for cell in topology.cells)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class _Cell:
     """A nova.objects.NUMACell; its fields take long, so they are read late."""
 

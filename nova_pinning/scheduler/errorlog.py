@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors that nobody expected, logged so that they are seen and no flood."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-import dataclasses
 import threading
 import time
 from types import TracebackType
 from typing import Any
+
+from nova_pinning import compat
 
 _REMIND_SECONDS = 3600.0
 #: Kinds that are told apart; those that come later count as one.
@@ -17,7 +20,7 @@ _Kind = tuple[str, str, int]
 _OTHERS: _Kind = ('', '', 0)
 
 
-@dataclasses.dataclass(slots=True)
+@compat.dataclass(slots=True)
 class _SeenError:
     """What was logged of a kind.
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import dataclasses
 import functools
 import itertools
 import os
@@ -24,6 +23,7 @@ from oslo_log import log as logging
 import prometheus_client
 from prometheus_client import core
 
+from nova_pinning import compat
 from nova_pinning import model
 from nova_pinning.scheduler import census
 from nova_pinning.scheduler import metrics_files
@@ -51,7 +51,7 @@ _MAX_ERROR_KINDS = 100
 REFUSALS_KEPT = 200
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class Metric:
     """One that is exported, with the label ``process`` besides its own.
 
@@ -325,7 +325,7 @@ def _rendered(families: Iterable[Any]) -> str:
     return text
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class _Families:
     """What prometheus_client takes for a registry."""
 

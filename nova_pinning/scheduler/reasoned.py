@@ -14,6 +14,7 @@ from typing import Any
 from nova.scheduler import filters
 from oslo_log import log as logging
 
+from nova_pinning import compat
 from nova_pinning import conf
 from nova_pinning import fit
 from nova_pinning.model import hostclass
@@ -29,7 +30,7 @@ from nova_pinning.scheduler import tally
 LOG = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(slots=True)
+@compat.dataclass(slots=True)
 class _Round:
     """One instance on its way through a filter.
 

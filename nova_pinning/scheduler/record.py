@@ -12,7 +12,6 @@ from __future__ import annotations
 import collections
 from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
 import datetime
 import json
 import os
@@ -23,6 +22,7 @@ from typing import NamedTuple
 
 from oslo_context import context
 
+from nova_pinning import compat
 from nova_pinning import conf
 
 #: The files of all processes.
@@ -44,7 +44,7 @@ class RecordedCause(NamedTuple):
     figures: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class NoHost:
     """A request, or one instance of it, for which no host was left.
 
@@ -76,7 +76,7 @@ def no_host(instance: str, flavor: str,
 
 def now() -> str:
     """The time, in a form of which the greater text is the later time."""
-    return datetime.datetime.now(datetime.UTC).isoformat(
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(
         timespec='milliseconds').replace('+00:00', 'Z')
 
 
@@ -119,7 +119,7 @@ class RefusalRing:
             limit=self._limit, forgotten=count - len(kept), refusals=kept))
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@compat.dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRecord:
     """What one process of nova-scheduler remembers.
 

@@ -16,6 +16,7 @@ from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge import numa
 from nova_pinning.bridge import topology
+from nova_pinning import compat
 from nova_pinning import conf
 from nova_pinning import fit
 from nova_pinning import model
@@ -32,7 +33,7 @@ LOG = logging.getLogger(__name__)
 _ERRORS = errorlog.ErrorLog()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class PinningOptions:
     """The options of [pinning] that may change while nova-scheduler runs."""
 
@@ -52,7 +53,7 @@ class PinningOptions:
         return self.mode == 'observe'
 
 
-@dataclasses.dataclass(slots=True)
+@compat.dataclass(slots=True)
 class PinningRequest:
     """A RequestSpec as far as it matters for pinning.
 

@@ -50,7 +50,7 @@ class RefusalTally:
     @property
     def hosts(self) -> int:
         """How many hosts there are in it."""
-        return self._counts.total()
+        return sum(self._counts.values())
 
     @property
     def counts(self) -> Mapping[model.Reason, int]:

@@ -31,6 +31,7 @@ from keystoneauth1 import loading as ks_loading
 from nova import utils
 from oslo_log import log as logging
 
+from nova_pinning import compat
 from nova_pinning import conf
 from nova_pinning import errors
 from nova_pinning.model import hostclass
@@ -62,7 +63,7 @@ _REMINDER_SECONDS = 600
 _STOP_SECONDS = 60
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class ProviderMarks:
     """What the traits of one provider say.
 
@@ -74,7 +75,7 @@ class ProviderMarks:
     l3_cpus: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class TraitsView:
     """What is known while one request is scheduled.
 
@@ -107,7 +108,7 @@ class _GoodRead(NamedTuple):
 _NOTHING = TraitsView()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class TraitsSettings:
     """How often traits are read, how old they may be, how long is waited.
 
