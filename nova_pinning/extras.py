@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to install where a package is missing.
+"""What to install where a package is missing, or Python is too old.
 
-The base installation is what nova-scheduler and nova-api need. All else comes
-with an extra of pyproject.toml, ``tools`` by default here.
+The base installation is what nova-scheduler and nova-api need, on each Python
+that nova runs on. All else comes with an extra of pyproject.toml, ``tools`` by
+default here, and needs a newer Python.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import platform
 import sys
 from typing import NoReturn
 
@@ -20,6 +22,8 @@ _EXTRAS = {
     'tornado': 'exporter',
     'watcher': 'watcher',
 }
+
+_COMMANDS_PYTHON = (3, 11)
 
 # Drivers that a nova.conf may name, but no extra brings.
 _DRIVERS = {
@@ -39,6 +43,19 @@ def install_advice(package: str) -> str:
     return f"run pip install 'nova-pinning[{extra}]'"
 
 
+class OldPython(ModuleNotFoundError):
+    """This Python will do for nova-scheduler and nova-api, but not here."""
+
+
+def need_python() -> None:
+    """Make sure that commands can be imported.
+
+    :raises OldPython: if they cannot
+    """
+    if sys.version_info < _COMMANDS_PYTHON:
+        raise OldPython
+
+
 def need(what: str, *packages: str) -> None:
     """Make sure that packages are there, before something takes long.
 
@@ -54,13 +71,20 @@ def need(what: str, *packages: str) -> None:
 
 
 def missing(error: BaseException) -> errors.InputError | None:
-    """What to say of an error that comes of a package that is missing.
+    """What to say of an error that comes of what is not installed.
 
     :returns: None if it is none, or about a module of our own, which no extra
         brings
     """
     if not isinstance(error, ModuleNotFoundError):
         return None
+    if isinstance(error, OldPython):
+        needed = '.'.join(map(str, _COMMANDS_PYTHON))
+        return errors.InputError(
+            f'commands need Python {needed} or newer, and this is '
+            f'{platform.python_version()}', None,
+            'install nova-pinning[tools] with a newer one, in a virtual '
+            'environment of its own')
     package = (error.name or '').partition('.')[0]
     if package in ('', 'nova_pinning'):
         return None

@@ -12,6 +12,8 @@ from typing import Any
 from nova_pinning import extras
 
 try:
+    extras.need_python()
+
     from cliff import app
     from cliff import commandmanager
 

@@ -4,8 +4,11 @@
 The first part is a module of this package. OpenStackClient loads the commands
 of all its plugins before it runs one, be it ``server list``, and leaves out
 what cannot be imported. So it is given something that imports the module only
-when the command is made, and where an extra is missing makes one that says so.
+when the command is made. Where an extra is missing or Python is too old, it
+makes one that says so.
 """
+
+from __future__ import annotations
 
 import argparse
 import importlib
@@ -46,6 +49,7 @@ class _CommandModule:
 
 def _command_class(module: str, name: str) -> type[command.Command]:
     try:
+        extras.need_python()
         found: type[command.Command] = getattr(
             importlib.import_module(module), name)
     except ModuleNotFoundError as error:
@@ -55,7 +59,7 @@ def _command_class(module: str, name: str) -> type[command.Command]:
 
 def _missing(error: ModuleNotFoundError) -> type[command.Command]:
     class MissingCommand(command.Command):
-        """Not there: nova-pinning[tools] is not installed."""
+        """Not there: it needs nova-pinning[tools], and Python 3.11."""
 
         # Nothing is asked of the cloud.
         auth_required = False

@@ -61,13 +61,16 @@ importlib.metadata.Distribution.from_name = staticmethod(find_shown)
 runpy.run_path(sys.argv[3], run_name='__main__')
 '''
 
-#: Prints which modules of ours are loaded with filters and weighers.
+#: Prints which modules of ours are loaded with filters and weighers, and with
+#: the modules of argv.
 _LOADED = '''
-import json, sys
+import importlib, json, sys
 import nova_pinning.bridge.extra_specs
 import nova_pinning.conf.opts
 from nova_pinning.scheduler import filters, weights
 filters.all_filters() + weights.all_weighers()
+for name in sys.argv[1:]:
+    importlib.import_module(name)
 print(json.dumps([
     module.__file__ for name, module in sys.modules.items()
     if name.partition('.')[0] == 'nova_pinning']))
@@ -122,6 +125,18 @@ def _imports(paths, at_start=False):
             sys.stdlib_module_names - {'nova_pinning'})
 
 
+def _unions(tree):
+    """The annotations with a union that Python 3.9 would fail on."""
+    found = []
+    for node in ast.walk(tree):
+        said = getattr(node, 'annotation', None) or getattr(
+            node, 'returns', None)
+        if said and any(isinstance(part, ast.BinOp)
+                        for part in ast.walk(said)):
+            found.append(ast.unparse(said))
+    return found
+
+
 def _run(*argv):
     return subprocess.run(
         [sys.executable, '-W', 'ignore', *argv], cwd=_ROOT,
@@ -153,6 +168,29 @@ class TestBaseInstall(oslotest.BaseTestCase):
             self.assertTrue(
                 _DISTRIBUTIONS[package] & declared, package)
 
+    def test_python_3_9(self):
+        """What nova-scheduler loads, now or later, is written for it.
+
+        tox -e release-2025.1-py39 runs it there; here nobody has to wait for
+        that.
+        """
+        loaded = json.loads(_run(
+            '-c', _LOADED, 'nova_pinning.extras',
+            'nova_pinning.scheduler.metrics_writer').stdout)
+        self.assertGreater(len(loaded), 40)
+        # These say that Python is too old.
+        for path in (*loaded, *map(str, (
+                _ROOT / 'nova_pinning' / 'cli' / 'shell.py',
+                _ROOT / 'nova_pinning' / 'osc' / 'commands.py',
+                _ROOT / 'nova_pinning' / 'osc' / 'plugin.py'))):
+            tree = ast.parse(pathlib.Path(path).read_text(), path,
+                             feature_version=(3, 9))
+            is_lazy = any(
+                isinstance(node, ast.ImportFrom)
+                and node.module == '__future__' for node in tree.body)
+            if path in loaded and not is_lazy:
+                self.assertEqual([], _unions(tree), path)
+
     def test_advice_brings_what_is_imported(self):
         """Each package of others that any module imports."""
         directory = _ROOT / 'nova_pinning'
@@ -171,6 +209,15 @@ class TestBaseInstall(oslotest.BaseTestCase):
 
 @ddt.ddt
 class TestMissingExtra(cli_case.TestCase):
+
+    def test_old_python(self):
+        done = _run('-c', 'import sys; sys.version_info = (3, 10, 1); '
+                    'from nova_pinning.cli.shell import main')
+        self.assertEqual((2, ''), (done.returncode, done.stdout))
+        self.assertRegex(
+            done.stderr, r'\Aerror: commands need Python 3\.11 or newer, and '
+            r'this is 3\.\d+\.\d+[^;]*; install nova-pinning\[tools\] with a '
+            r'newer one, in a virtual environment of its own\n\Z')
 
     @ddt.data('cliff', 'rich')
     def test_program(self, package):
@@ -222,6 +269,16 @@ class TestMissingExtraOfOpenStack(oslotest.BaseTestCase):
         made = commands.flavor.ApplyFlavors(mock.Mock(), None)
         self.assertEqual('nova_pinning.osc.flavor', type(made).__module__)
         self.assertRaises(AttributeError, getattr, commands, 'nothing')
+
+    def test_old_python(self):
+        with mock.patch.object(sys, 'version_info', (3, 9, 18)):
+            made = commands.flavor.ApplyFlavors(mock.Mock(), None)
+        parser = made.get_parser('openstack pinning flavor apply')
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            end = self.assertRaises(SystemExit, parser.parse_args, [])
+        self.assertEqual(2, end.code)
+        self.assertIn('commands need Python 3.11 or newer', said.getvalue())
 
     def test_missing(self):
         with mock.patch('importlib.import_module',
