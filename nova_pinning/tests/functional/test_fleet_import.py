@@ -32,7 +32,7 @@ from nova_pinning.tests.functional import marked_cloud
 from nova_pinning.tests.functional import stored_fleet
 from nova_pinning.tests import mariadb
 from nova_pinning.tests import novadatabase
-from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.fleet import fleet_samples
 
 HOSTS, GUESTS = 30, 10
 
@@ -333,7 +333,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
 
     def check_counted(self, fleet):
         """Each cell is as nova's resource tracker has counted it."""
-        for name, host in builders.engine_hosts(fleet).items():
+        for name, host in fleet_samples.engine_hosts(fleet).items():
             theirs = topology.host_from_nova(self.nova.host_topology(name))
             for ours, nova in zip(host.cells, theirs.cells, strict=True):
                 for what in ('id', 'memory_mib', 'memory_used_mib',

@@ -7,6 +7,8 @@ little less. Each case depends on its seed and number only, so any one of
 them can be made again without the others.
 """
 
+from __future__ import annotations
+
 import random
 import typing as ty
 
@@ -328,7 +330,7 @@ class Generator:
         if self.chance(0.2):
             vcpus = self.shuffled(vcpus)
         cells = []
-        for (dedicated, shared), memory in zip(sizes, memories, strict=True):
+        for (dedicated, shared), memory in zip(sizes, memories):
             mine, vcpus = vcpus[:dedicated + shared], vcpus[
                 dedicated + shared:]
             pinned = set(self.rng.sample(mine, dedicated))

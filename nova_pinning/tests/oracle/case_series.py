@@ -26,6 +26,7 @@ import rich.console
 import rich.progress
 import rich.table
 
+from nova_pinning import compat
 from nova_pinning.tests.oracle import oracle_case
 from nova_pinning.tests.oracle import oracle_compare
 from nova_pinning.tests.oracle import shrink
@@ -36,7 +37,7 @@ _CHUNK = 100
 _KEPT = 20
 
 
-@dataclasses.dataclass(slots=True)
+@compat.dataclass(slots=True)
 class Outcome:
     """What one case showed.
 
@@ -50,7 +51,7 @@ class Outcome:
     counts: collections.Counter[ty.Any]
 
 
-@dataclasses.dataclass(slots=True)
+@compat.dataclass(slots=True)
 class Tally:
     """What a number of cases showed, added up.
 

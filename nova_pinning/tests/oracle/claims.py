@@ -431,7 +431,7 @@ def claimed(case: oracle_case.Case, host: objects.NUMATopology,
     nova.compute.claims.Claim._test_numa_topology says what the fit is given.
     """
     guest = plain_cells.plain_guest(case.guest())
-    for cell, cell_id in zip(guest.cells, ids, strict=True):
+    for cell, cell_id in zip(guest.cells, ids):
         cell.id = cell_id
     for cell, size in zip(guest.cells, sizes or ()):
         cell.pagesize = size

@@ -20,6 +20,8 @@ emulator threads, PCI devices in several pools: more of each than the cases of
     host; each of ``others`` has its own
 """
 
+from __future__ import annotations
+
 import operator
 import random
 import typing as ty

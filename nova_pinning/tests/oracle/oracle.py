@@ -25,7 +25,6 @@ The first permutation with such an answer is what the engine has to find.
 from __future__ import annotations
 
 import copy
-import dataclasses
 import itertools
 import math
 import types
@@ -39,11 +38,12 @@ from nova.virt import hardware
 from oslo_utils import units
 
 from nova_pinning.bridge import nova_claim
+from nova_pinning import compat
 
 _PINNED = ('dedicated', 'mixed')
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class CellAnswer:
     """Where one guest cell goes.
 

@@ -7,17 +7,19 @@ oracle and nova to the same promises, and puts a name to those that nova
 breaks.
 """
 
+from __future__ import annotations
+
 import collections
-import enum
 import typing as ty
 
+from nova_pinning import compat
 from nova_pinning.tests.oracle import oracle
 from nova_pinning.tests.oracle import oracle_case
 
 _SMALL, _LARGE, _ANY = -1, -2, -3
 
 
-class Fault(enum.StrEnum):
+class Fault(compat.StrEnum):
     """A promise that an answer breaks."""
 
     CELLS = 'a guest cell has no host cell to itself'
@@ -106,7 +108,7 @@ def _keeps_thread_policy(
             return False
         return all(
             len(cpus) <= 1 and (not cpus or core <= _free(host_cell))
-            for core, cpus in zip(cores, used, strict=True))
+            for core, cpus in zip(cores, used))
     return True
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import collections.abc
 import contextlib
-import dataclasses
 import typing as ty
 from unittest import mock
 
@@ -14,6 +13,7 @@ from nova import objects
 from nova.pci import stats
 from nova.virt import hardware
 
+from nova_pinning import compat
 from nova_pinning.tests.oracle import oracle
 from nova_pinning.tests.oracle import oracle_case
 from nova_pinning.tests.oracle import oracle_check
@@ -33,7 +33,7 @@ ACCEPTS = 'accepted though no valid assignment exists'
 ODD = ' (broken host data)'
 
 
-@dataclasses.dataclass(slots=True)
+@compat.dataclass(slots=True)
 class Verdict:
     """What one case showed.
 

@@ -9,9 +9,7 @@ The engine's own values are made here; nova's objects come from the cases of
 from hypothesis import strategies
 from nova import objects
 
-from nova_pinning.admission import host_occupancy
 from nova_pinning import cpuset
-from nova_pinning.fleet import occupied
 from nova_pinning import model
 from nova_pinning.tests.oracle import case_generator
 from nova_pinning.tests.oracle import oracle_case
@@ -141,10 +139,3 @@ def scheduled(case):
     :returns: (HostState, RequestSpec)
     """
     return scheduled_cases.state_of(case), scheduled_cases.spec_of(case)
-
-
-def engine_hosts(fleet):
-    """All hosts of a fleet with their guests, as the engine takes them."""
-    guests = occupied.guests_by_host(fleet)
-    return {host.name: host_occupancy.engine_host(host, guests[host.name])
-            for host in fleet.hosts}

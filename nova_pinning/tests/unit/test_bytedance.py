@@ -15,9 +15,9 @@ from benchmarks import bytedance
 from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.fleet import problems
-from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.fleet import bytedance_data
+from nova_pinning.tests.unit.fleet import fleet_samples
 
 
 def _node(number, free, huge_free, total=8):
@@ -104,7 +104,7 @@ class TestSmall(oslotest.BaseTestCase):
         # As the data says, with what is neither free nor a guest's reserved;
         # a node of which more is free than guests leave has what they leave.
         fleet = self._read()
-        hosts = builders.engine_hosts(fleet)
+        hosts = fleet_samples.engine_hosts(fleet)
         self.assertEqual(
             [[(2, 4096), (4, 12288)], [(6, 12288)]],
             [[(cell.free_count, cell.pages[0].free_kib // 1024)
@@ -205,7 +205,7 @@ class TestRealData(oslotest.BaseTestCase):
         for cluster, hosts, truth, totals in (
                 ('cluster1', 236, 0, 16), ('cluster2', 43, 2, 26)):
             fleet = bytedance.read(self.path, cluster)
-            found = builders.engine_hosts(fleet).values()
+            found = fleet_samples.engine_hosts(fleet).values()
             self.assertEqual(hosts, len(found))
             self.assertEqual((truth, totals), (
                 sum(cell.free_count // 16 for host in found
@@ -218,7 +218,7 @@ class TestRealData(oslotest.BaseTestCase):
         fleet = bytedance.read(self.path)
         with open(self.path) as file:
             value = json.load(file)
-        hosts = builders.engine_hosts(fleet)
+        hosts = fleet_samples.engine_hosts(fleet)
         larger = 0
         for cluster in value['cluster_list']:
             for host in cluster['host_info']:

@@ -18,6 +18,7 @@ from nova_pinning.scheduler import filters
 from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.explain import explain_cases
+from nova_pinning.tests.unit.fleet import fleet_samples
 from nova_pinning.tests.unit import unit_base
 
 
@@ -78,7 +79,7 @@ class TestStanding(unit_base.TestCase):
     @unit_base.settings(25)
     def test_of_fleet(self, fleet):
         found = occupied.of_fleet(fleet)
-        engines = builders.engine_hosts(fleet)
+        engines = fleet_samples.engine_hosts(fleet)
         for host in fleet.hosts:
             one = found[host.name]
             self.assertEqual(engines[host.name], one.engine)

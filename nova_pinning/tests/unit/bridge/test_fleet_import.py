@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import sys
+import unittest
+
+if sys.version_info < (3, 11):
+    raise unittest.SkipTest('only nova-scheduler runs on this Python')
+
 import datetime
 import json
 import pathlib
-import sys
 from unittest import mock
 
 import ddt
@@ -33,7 +38,7 @@ from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
 from nova_pinning.tests import novadatabase
-from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.fleet import fleet_samples
 from nova_pinning.tests.unit import unit_base
 
 NIC = devices.device_keys('15b3', '101e', 'type-VF')
@@ -118,7 +123,7 @@ class HostTestCase(TestCase):
         self.nova.add_host('cmp-1', numa_topology=text)
         imported = self.import_()
         self.assertEqual((), imported.notes)
-        own = builders.engine_hosts(imported.fleet)['cmp-1']
+        own = fleet_samples.engine_hosts(imported.fleet)['cmp-1']
         theirs = topology.host_from_nova(
             objects.NUMATopology.obj_from_db_obj(text))
         for ours, nova in zip(own.cells, theirs.cells, strict=True):

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import sys
+import unittest
+
+if sys.version_info < (3, 11):
+    raise unittest.SkipTest('only nova-scheduler runs on this Python')
+
 from importlib import metadata
 import inspect
 import logging

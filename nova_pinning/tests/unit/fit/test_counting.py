@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
+import sys
+import unittest
+
+if sys.version_info < (3, 11):
+    raise unittest.SkipTest('only nova-scheduler runs on this Python')
+
 import hypothesis
 from hypothesis import strategies
 import testtools

@@ -6,6 +6,7 @@
 from hypothesis import strategies
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
@@ -13,6 +14,7 @@ from nova_pinning.admission import scheduler_rules
 from nova_pinning import cpuset
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
@@ -188,3 +190,10 @@ ANY_FLEET = strategies.builds(
 def tidy(shape='two-socket-96-pci', **options):
     """A small fleet about which nothing is odd."""
     return generate.generate_fleet(4, shape, 1, shared=0.25, **options)
+
+
+def engine_hosts(fleet):
+    """All hosts of a fleet with their guests, as the engine takes them."""
+    guests = occupied.guests_by_host(fleet)
+    return {host.name: host_occupancy.engine_host(host, guests[host.name])
+            for host in fleet.hosts}

@@ -22,7 +22,7 @@ from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
-from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.fleet import fleet_samples
 from nova_pinning.tests.unit import unit_base
 
 _DEDICATED = hostclass.HostClass.DEDICATED
@@ -161,7 +161,7 @@ class TestGenerate(base.BaseTestCase):
                 any(later and not first for first, later
                     in itertools.pairwise(map(bool, reversed(cell.free_cores)))
                     )
-                for host in builders.engine_hosts(fleet).values()
+                for host in fleet_samples.engine_hosts(fleet).values()
                 for cell in host.cells)
 
         still, moved = (

@@ -11,6 +11,7 @@ from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.fleet import fleet_samples
 
 
 def _host(name):
@@ -35,7 +36,7 @@ class TestOccupancy(oslotest.BaseTestCase):
         fleet = snapshot.Fleet(
             hosts=(_host('b'), host),
             guests=(placed, _guest('2', 'a'), _guest('3', 'elsewhere')))
-        hosts = builders.engine_hosts(fleet)
+        hosts = fleet_samples.engine_hosts(fleet)
         self.assertEqual(['b', 'a'], list(hosts))
         self.assertEqual((4.0, 1.5), hosts['a'][1:3])
         self.assertEqual(_host('b').cells, hosts['b'].cells)

@@ -22,7 +22,6 @@ from nova_pinning.scheduler import metrics
 from nova_pinning.scheduler import metrics_files
 from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.scheduler import metrics_writer
-from nova_pinning.scheduler import record_reader
 from nova_pinning.scheduler import traits_reader
 from nova_pinning.tests.unit.scheduler import scheduler_fakes
 from nova_pinning.tests.unit.scheduler import test_record
@@ -257,9 +256,9 @@ class TestOn(TestCase):
                   ('reason', 'pages')],
             found['no_host_total',]))
         with open(self._path('json')) as file:
-            memory = record_reader.loads(file.read())
+            memory = json.load(file)
         self.assertEqual((200, 600), (
-            len(memory.refusals), memory.forgotten))
+            len(memory['refusals']), memory['forgotten']))
 
     def test_one_for_all_threads(self):
         self._turn_on()
@@ -329,7 +328,6 @@ from nova_pinning import conf
 from nova_pinning.scheduler import metrics
 from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.scheduler import record
-from nova_pinning.scheduler import record_reader
 import threading
 
 directory = sys.argv[1]
