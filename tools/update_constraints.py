@@ -3,13 +3,15 @@
 
     python3.11 tools/update_constraints.py
     python3.11 tools/update_constraints.py --release 2025.1
+    python3.11 tools/update_constraints.py --release 2025.1 --python 3.9
 
 Installs tox and, with it, each kind of environment in a scratch directory,
 and pins what came out. With an older release of OpenStack, that release's own
 published set is what nothing may be newer than, and its services are the
-newest of the release. Run it with the oldest Python that we support, since
-newer ones install what suits older ones, and run the tests before committing
-the result.
+newest of the release. Run it with the oldest Python that all of the project
+runs on, since newer ones install what suits older ones, and run the tests
+before committing the result. An older Python, on which nova-scheduler alone is
+supported, has a file of its own.
 """
 
 import argparse
@@ -97,13 +99,20 @@ def main():
         '--published', metavar='FILE',
         help="file or URL with an older release's published set, if not "
              f'{PUBLISHED}RELEASE')
+    parser.add_argument(
+        '--python', metavar='VERSION',
+        help='on which only what nova-scheduler loads is supported, such as '
+             '3.9')
     options = parser.parse_args()
     try:
         release = nova_release.of_name(options.release)
     except nova_release.UnknownRelease as error:
         parser.error(str(error))
     is_newest = release == nova_release.NEWEST
-    target = TARGETS / f'{release}.txt'
+    kind = str(release)
+    if options.python:
+        kind += f'-py{options.python.replace(".", "")}'
+    target = TARGETS / f'{kind}.txt'
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         limits = scratch / 'constraints.txt'
@@ -112,9 +121,9 @@ def main():
         # The style is checked, and Watcher run, with the newest release alone.
         kinds = dict(ENVIRONMENTS) if is_newest else {'py3': 'shared'}
         has_services = True
-        if release.name == '2024.1':
+        if release.name == '2024.1' or options.python:
             # There the scheduler's part is all that is supported.
-            kinds = {'release-2024.1': 'release-2024.1'}
+            kinds = {f'release-{kind}': f'release-{kind}'}
             has_services = False
         tools = made(scratch / 'tools', 'tox')
         work = scratch / 'tox'

@@ -25,6 +25,7 @@ from nova.scheduler import host_manager
 from nova.virt import hardware
 
 from benchmarks import requests
+from nova_pinning import compat
 from nova_pinning.model import core_order
 
 # Sizes of the guests that fill a host, with how often each is drawn.
@@ -39,7 +40,7 @@ HUGE_PAGE_KIB = 2048
 _NAMESPACE = uuid.UUID('6b0f8f0e-8d0a-4f0f-9a55-3c1f6f1b7a01')
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class Layout:
     """A two-socket host; sibling threads are ``stride`` apart.
 
@@ -82,7 +83,7 @@ class Layout:
         return int((self.cpus - len(self.kept)) * self.cpu_ratio)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@compat.dataclass(frozen=True, slots=True)
 class Record:
     """What the database holds of one host."""
 

@@ -5,6 +5,8 @@ Exit status: 0 if the engine agrees with the oracle in every case, 1 if it
 does not in some, 2 for a usage error.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import importlib
