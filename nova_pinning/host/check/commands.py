@@ -30,6 +30,13 @@ def move_process(
         yield from (move_thread(tid, cpus) for tid in tids)
 
 
+def confine_container(
+    container: facts.Container, cpus: cpuset.CpuSet,
+) -> str:
+    """Let all of a container run on these CPUs only."""
+    return f'{container.engine} update --cpuset-cpus {cpus} {container.name}'
+
+
 def pin_vcpu(
     guest: facts.RunningGuest, vcpu: int, cpus: cpuset.CpuSet,
 ) -> str:

@@ -87,6 +87,20 @@ class Unread:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Container:
+    """A container, as its engine knows it.
+
+    :param engine: 'docker', 'podman', 'containerd' or 'cri-o', '' if it
+        cannot be told
+    :param name: the first digits of the id where it cannot be read
+    """
+
+    id: str
+    engine: str
+    name: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class HostProcess:
     """A process, or a thread of the kernel.
 
@@ -96,6 +110,7 @@ class HostProcess:
         after, such as 'nova-compute.service', '' if there is none
     :param may_move: whether anybody but the kernel can set its CPUs
         (PF_NO_SETAFFINITY is not set)
+    :param container: None if it is in none
     """
 
     pid: int
@@ -104,6 +119,7 @@ class HostProcess:
     unit: str
     threads: tuple[qemu_process.QemuThread, ...]
     may_move: bool = True
+    container: Container | None = None
 
     @property
     def of_kernel(self) -> bool:
@@ -123,6 +139,7 @@ class RunningGuest:
     :param is_asked_for: whether findings about it are wanted
     :param unit: as that of a process; helpers that libvirt starts for it
         (swtpm, virtiofsd) have the same
+    :param container: that libvirt runs in, None if in none
     """
 
     qemu: qemu_process.QemuProcess
@@ -133,6 +150,7 @@ class RunningGuest:
     is_stranger: bool = False
     is_asked_for: bool = True
     unit: str = ''
+    container: Container | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

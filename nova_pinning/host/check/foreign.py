@@ -285,7 +285,8 @@ class ForeignWorkJudge:
         if stray.home:
             return stray.home.remediation(cpus)
         if thread.may_move:
-            return (commands.move_thread(thread.tid, cpus),)
+            return services.remediation(
+                self._view, stray.run.process, (thread,), cpus)
         if stray.run.process.of_kernel:
             return (commands.write(_UNBOUND_MASK, cpus.kernel_mask),)
         return ()

@@ -135,7 +135,8 @@ def _guest(
         qemu, name or f'QEMU {process.pid}',
         known.uuid if known else _option(process.arguments, 'uuid'), known,
         _stored(tree, f'{stored}/{known.name}.xml') if known else None,
-        is_complete and known is None, is_asked_for, process.unit)
+        is_complete and known is None, is_asked_for, process.unit,
+        process.container)
 
 
 def _regions(

@@ -10,6 +10,7 @@ import functools
 import re
 
 from nova_pinning import cpuset
+from nova_pinning.host.check import containers
 from nova_pinning.host.check import facts
 from nova_pinning.host import machine_files
 from nova_pinning.host import qemu_process
@@ -50,10 +51,12 @@ def process(tree: machine_files.Tree, pid: int) -> facts.HostProcess | None:
     all_threads = tuple(threads(tree, pid))
     if not all_threads:
         return None
+    cgroups = tree.text(f'/proc/{pid}/cgroup') or ''
     return facts.HostProcess(
         pid, name, () if flags & _OF_KERNEL else _arguments(tree, pid, name),
-        _unit(tree.text(f'/proc/{pid}/cgroup') or ''), all_threads,
-        any(thread.may_move for thread in all_threads))
+        _unit(cgroups), all_threads,
+        any(thread.may_move for thread in all_threads),
+        containers.container(tree, cgroups))
 
 
 def threads(

@@ -24,8 +24,12 @@ _OF_OTHERS = re.compile(r'irq/\d+-|kvm-pit/|kvm-nx-lpage-re')
 _STEALS = ('whatever is done there takes time from a vCPU, which the guest '
            'sees as stolen time and as latency')
 _CONFINE = ('install what "nova-pinning host render" writes and '
-            'restart the services; what is not of systemd has to be confined '
-            'by whatever starts it')
+            'restart the services; a container is confined by its '
+            'cpuset_cpus (kolla-ansible: the dimensions of its service), what '
+            'else is not of systemd by whatever starts it')
+
+# Engines with a command that confines a container while it runs.
+_UPDATING = ('docker', 'podman')
 
 # Services that a message names, those with the most threads.
 _NAMED = 5
@@ -45,7 +49,14 @@ def is_of_others(name: str) -> bool:
 
 
 def group(process: facts.HostProcess) -> str:
-    """What people know a process by: 'service libvirtd', 'process sshd'."""
+    """What people know a process by: 'service libvirtd', 'process sshd'.
+
+    What is in a container goes by that: 'container cron (docker)'.
+    """
+    container = process.container
+    if container:
+        return f'container {container.name}' + (
+            f' ({container.engine})' if container.engine else '')
     unit, _dot, kind = process.unit.rpartition('.')
     if kind in ('service', 'scope'):
         return f'{kind} {unit}'
@@ -90,12 +101,28 @@ def _evidence(
         for process, thread in (*firsts, *rest))
 
 
+def remediation(
+    view: facts.CheckedHost, process: facts.HostProcess,
+    threads: Iterable[qemu_process.QemuThread], cpus: cpuset.CpuSet,
+) -> Iterable[str]:
+    """Commands that let threads of a process run on these CPUs only.
+
+    Its container is confined as a whole, unless guests run in it.
+    """
+    container = process.container
+    if container and container.engine in _UPDATING and container not in (
+            guest.container for guest in view.facts.guests):
+        return (commands.confine_container(container, cpus),)
+    return commands.move_process(process, threads, cpus)
+
+
 def _remediation(
-    strays: Iterable[_Stray], cpus: cpuset.CpuSet,
+    view: facts.CheckedHost, strays: Iterable[_Stray],
 ) -> tuple[str, ...]:
-    return tuple(
+    return tuple(dict.fromkeys(
         command for process, threads in strays
-        for command in commands.move_process(process, threads, cpus))
+        for command in remediation(
+            view, process, threads, view.plan.host_cpus)))
 
 
 @check_rule.rule(
@@ -121,7 +148,7 @@ def unconfined(view: facts.CheckedHost) -> check_rule.Violations:
                     f'{words.cpus(view.taken_cpus)} among them, which are '
                     'not for the host',
             evidence=_evidence(strays, view.plan.host_cpus),
-            remediation=_remediation(strays, view.plan.host_cpus))
+            remediation=_remediation(view, strays))
 
 
 @check_rule.rule(
@@ -143,7 +170,7 @@ def misplaced(view: facts.CheckedHost) -> check_rule.Violations:
                     f'{words.cpus(allowed & view.taken_cpus)}, not for the '
                     'host',
             evidence=_evidence(strays, view.plan.host_cpus),
-            remediation=_remediation(strays, view.plan.host_cpus))
+            remediation=_remediation(view, strays))
 
 
 @check_rule.rule(
@@ -167,7 +194,7 @@ def kernel_threads(view: facts.CheckedHost) -> check_rule.Violations:
             message=f'{words.count(len(strays), "thread")} of the kernel may '
                     'run on dedicated or poll CPUs',
             evidence=_evidence(strays, view.plan.host_cpus),
-            remediation=_remediation(strays, view.plan.host_cpus),
+            remediation=_remediation(view, strays),
             severity=None if any(
                 (thread.cpus & view.online_cpus).issubset(view.taken_cpus)
                 for _process, threads in strays for thread in threads)
