@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
@@ -17,6 +18,7 @@ import rich.console
 import rich.progress
 
 from nova_pinning.admission import gaps
+from nova_pinning.admission import offered_host
 from nova_pinning.checks import check_rule
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -67,16 +69,17 @@ def load(parsed_args: argparse.Namespace,
     return fleet
 
 
-def status(fleet: snapshot.Fleet) -> int:
-    """The exit status of an answer about guests with NUMA cells."""
-    return (base_command.FINDINGS if gaps.are_bounds(fleet.hosts)
+def status(hosts: Iterable[offered_host.OfferedHost]) -> int:
+    """The exit status of an answer about guests with NUMA cells on hosts."""
+    return (base_command.FINDINGS if gaps.are_bounds(hosts)
             else base_command.OK)
 
 
-def show_gaps(fleet: snapshot.Fleet, console: rich.console.Console) -> None:
+def show_gaps(hosts: Sequence[offered_host.OfferedHost],
+              console: rich.console.Console) -> None:
     """Print what is not known of hosts, where that makes answers bounds."""
-    if gaps.are_bounds(fleet.hosts):
-        show_doubts(gaps.counted(fleet.hosts), console)
+    if gaps.are_bounds(hosts):
+        show_doubts(gaps.counted(hosts), console)
 
 
 def show_doubts(
@@ -92,15 +95,15 @@ def show_doubts(
 
 
 def with_gaps(answer: display.Answer,
-              fleet: snapshot.Fleet) -> display.Answer:
+              hosts: Sequence[offered_host.OfferedHost]) -> display.Answer:
     """An answer that says what is not known of hosts, too."""
     def page(console: rich.console.Console) -> None:
         answer.page(console)
-        show_gaps(fleet, console)
+        show_gaps(hosts, console)
 
     return dataclasses.replace(
         answer, page=page, document=lambda: {
-            **answer.document(), 'gaps': gaps.as_list(fleet.hosts)})
+            **answer.document(), 'gaps': gaps.as_list(hosts)})
 
 
 class FleetAnswer(display.ListDisplay):

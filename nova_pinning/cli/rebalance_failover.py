@@ -85,7 +85,7 @@ class Failover(display.Lister):
         def show(console: rich.console.Console) -> None:
             failover_report.show(report, console, parsed_args.all)
 
-        self.status = max(self.status, fleets.status(fleet))
+        self.status = max(self.status, fleets.status(fleet.hosts))
         return fleets.with_gaps(display.Answer(
             failover_report.losses(report, report.losses), show,
-            lambda: failover_report.as_dict(report)), fleet)
+            lambda: failover_report.as_dict(report)), fleet.hosts)

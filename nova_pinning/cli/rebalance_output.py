@@ -2,9 +2,12 @@
 """What the commands do with a plan of moves once they have one."""
 
 import argparse
+import dataclasses
 
 import rich.console
 
+from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
 from nova_pinning.bridge.offline import deferred_claim
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -83,9 +86,28 @@ def planned(
         plan = planning.make_plan(request, fleet,
                                   deferred_claim.predict_claim, tell)
     is_fine = _is_reached(plan, request, fleet)
+    hosts = doubtful_hosts(plan, fleet)
     return (
-        fleets.with_gaps(answer(parsed_args, plan, fleet), fleet),
-        fleets.status(fleet) if is_fine else base_command.FINDINGS)
+        fleets.with_gaps(answer(parsed_args, plan, fleet), hosts),
+        fleets.status(hosts) if is_fine else base_command.FINDINGS)
+
+
+def doubtful_hosts(
+    plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
+) -> list[offered_host.OfferedHost]:
+    """The hosts of a fleet, with those gaps that leave open what a plan says.
+
+    A plan that empties hosts moves each guest to where it has a place for
+    certain. All that stays open is whether there is more on these hosts than
+    guests.
+    """
+    if plan.goal is not plan_model.PlanGoal.DRAIN or plan.stuck:
+        return list(fleet.hosts)
+    return [
+        dataclasses.replace(host, gaps=tuple(
+            gap for gap in host.gaps
+            if gap.kind is outcome.DoubtKind.HELD))
+        for host in fleet.hosts if host.name in plan.drained]
 
 
 def _is_reached(

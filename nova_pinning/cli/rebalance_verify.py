@@ -12,6 +12,7 @@ from nova_pinning.cli import base_command
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.cli import rebalance_options
+from nova_pinning.cli import rebalance_output
 from nova_pinning.presentation import plan_check_report
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_request
@@ -81,12 +82,13 @@ class VerifyPlan(display.Lister):
                 again = shlex.join((
                     'nova-pinning', 'rebalance', 'plan', parsed_args.fleet,
                     '--request', parsed_args.plan))
-        self.status = max(self.status, fleets.status(fleet))
+        hosts = rebalance_output.doubtful_hosts(plan, fleet)
+        self.status = max(self.status, fleets.status(hosts))
         return fleets.with_gaps(display.Answer(
             plan_check_report.moves(checked, checked.moves),
             lambda console: plan_check_report.show(
                 checked, plan, console, again),
-            lambda: plan_check_report.as_dict(checked)), fleet)
+            lambda: plan_check_report.as_dict(checked)), hosts)
 
 
 def _overridden(

@@ -16,6 +16,7 @@ import fixtures
 from packaging import version
 import scipy
 
+from nova_pinning.admission import outcome
 from nova_pinning.fleet import document
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
@@ -25,6 +26,8 @@ from nova_pinning.tests.unit.cli import cli_case
 
 _DOC = pathlib.Path(__file__).parents[4] / 'doc' / 'source' / 'admin'
 _EXAMPLE = str(_DOC / 'rebalance-fleet.json')
+_CELLS = outcome.Doubt(outcome.DoubtKind.CELLS, 'it has no host file')
+_HELD = outcome.Doubt(outcome.DoubtKind.HELD, 'more may be held')
 
 
 class _PlanCase(cli_case.TestCase):
@@ -268,6 +271,47 @@ class TestDrain(_PlanCase):
         plan = plan_document.read_plan(self.plan)
         self.assertEqual((), plan.moves)
         self.assertEqual(['db-2'], [guest.name for guest in plan.stuck])
+
+    def _imported(self):
+        """A fleet whose guests float, as the API tells of it."""
+        path = str(self.dir / 'fleet.json')
+        done = self.run_command('fleet', 'generate', '--hosts', '3',
+                                '--shared', '100%', '--filled', '10%',
+                                '--output', path)
+        self.assertEqual(0, done.status, done.err)
+        fleet = document.read(path)
+        return dataclasses.replace(fleet, hosts=tuple(
+            dataclasses.replace(
+                host, cells=(), inventories=host.root_inventories,
+                gaps=(_CELLS,)) for host in fleet.hosts))
+
+    def _emptied(self, fleet):
+        """Empty the first host; what the plan, and its check, come to."""
+        path = str(self.dir / 'fleet.json')
+        document.write(path, fleet)
+        return [self._run('drain', path, '--host', fleet.hosts[0].name,
+                          '-o', self.plan),
+                self._run('verify', self.plan, path)]
+
+    def test_cells_are_not_known(self):
+        """To guests that float they do not matter."""
+        for done in self._emptied(self._imported()):
+            self.assertEqual(0, done.status, done.out)
+            self.assertNotIn('Not certain', done.out)
+        self.assertTrue(plan_document.read_plan(self.plan).moves)
+
+    def test_more_may_be_on_it(self):
+        """The host is then not empty, though all guests have left."""
+        first, *others = (fleet := self._imported()).hosts
+        held = [dataclasses.replace(host, gaps=(_CELLS, _HELD))
+                for host in fleet.hosts]
+        for hosts, status in (((first, *held[1:]), 0),
+                              ((held[0], *others), 1)):
+            for done in self._emptied(
+                    dataclasses.replace(fleet, hosts=hosts)):
+                self.assertEqual(status, done.status, done.out)
+                self.assertEqual(
+                    status, 'beside guests' in ' '.join(done.out.split()))
 
     def test_bad_input(self):
         done = self._run('drain', _EXAMPLE, '--host', 'cmp-7')
