@@ -39,7 +39,10 @@ def file(layout: planned_host.PlannedHost,
          chosen: options.RenderOptions) -> manifest.RenderedFile:
     """The file that nova reads after nova.conf."""
     return manifest.explained(
-        layout.name, unexplained(layout, chosen),
+        layout.name, dataclasses.replace(
+            unexplained(layout, chosen), before_boot='Take the options that '
+            f"stand in {PATH} out of the host's nova.conf, and what else it "
+            'names.'),
         'Take the options that stand here out of nova.conf. nova reads '
         'nova.conf.d last, so that it outweighs nova.conf, but where '
         'nova-compute is started with --config-file (Debian, Ubuntu) it reads '

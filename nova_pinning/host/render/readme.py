@@ -69,7 +69,9 @@ def _steps(chosen: options.RenderOptions,
     yield form.install if form else (
         'Copy the files, as they lie, below the root of the host, keeping '
         'their modes: scripts are executable.')
-    yield from (file.before_boot for file in plain if file.before_boot)
+    yield from (
+        file.before_boot for file in plain if file.before_boot
+        and (form is None or file.part not in form.takes_over))
     yield 'Boot the host.'
     yield from (file.after_boot for file in plain if file.after_boot)
     yield 'nova-pinning host check PLAN on the host tells what is not right.'

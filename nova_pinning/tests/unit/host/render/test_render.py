@@ -207,6 +207,11 @@ class TestFiles(unit_base.TestCase):
                   if line.removesuffix(' (executable)') in files]
         self.assertEqual(list(files)[:-1], listed)
         self.assertNotIn(directory.MANIFEST, files)
+        # Who merges it into nova.conf has nothing to take out of that.
+        self.assertEqual(
+            form in (options.RenderFormat.FILES, options.RenderFormat.ANSIBLE),
+            f'stand in {nova_conf.PATH}' in ' '.join(
+                files[readme.PATH].text.split()))
 
     def test_a_host_for_both_classes(self):
         host = render_samples.planned(
