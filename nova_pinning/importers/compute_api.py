@@ -28,7 +28,6 @@ from nova_pinning.importers import host_gaps
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
-from nova_pinning.placement import placement_traits
 from nova_pinning.segregation import segregation_cloud
 from nova_pinning.segregation import segregation_model
 from nova_pinning import units
@@ -179,7 +178,7 @@ def fleet_host(
     description: host_model.HostDescription | None,
     note: Callable[[str], None],
 ) -> offered_host.OfferedHost:
-    """A host as a snapshot has it, without what is used of it.
+    """A host as a snapshot has it, without what is used of it, and its class.
 
     :param tree: () if Placement does not have it
     :param aggregates: of the cloud
@@ -192,12 +191,6 @@ def fleet_host(
     inventories = tree[0].inventories if tree else {}
     traits = tree[0].traits if tree else None
     cells, gaps = host_gaps.known_cells(description, tree)
-    host_class = None
-    try:
-        host_class = placement_traits.host_class(
-            own, placement_traits.classes_of(traits or ()), cells)
-    except hostclass.UnknownClass as error:
-        note(f'host {hypervisor.name} is of no class: {error}')
     cpu_model = None
     try:
         cpu_model = cpu_models.of_cpu_info(hypervisor.cpu_info or {})
@@ -210,7 +203,6 @@ def fleet_host(
         cells=cells,
         l3_domains=host_offer.l3_domains(description) if description else
         (),
-        host_class=host_class,
         traits=traits,
         aggregates=tuple(sorted(aggregate.name for aggregate in own)),
         cpu_allocation_ratio=_ratio(inventories.get('VCPU')),

@@ -24,6 +24,7 @@ from nova_pinning.host import words
 from nova_pinning.importers import compute_api
 from nova_pinning.importers import host_gaps
 from nova_pinning.model import hostclass
+from nova_pinning.placement import placement_traits
 from nova_pinning.segregation import segregation_model
 
 #: Requests at once; requests keeps so many connections.
@@ -153,10 +154,30 @@ def _placed(
             placed.update((guest.uuid, guest) for guest in here)
         else:
             notes.append(f'host {name}: Placement has no such provider')
-        hosts.append(dataclasses.replace(host, gaps=(
-            *host.gaps, *host_gaps.usage_gaps(host.held, here))))
+        host = dataclasses.replace(host, gaps=(
+            *host.gaps, *host_gaps.usage_gaps(host.held, here)))
+        hosts.append(dataclasses.replace(
+            host, host_class=_class_of(host, aggregates, here, notes.append)))
     return tuple(hosts), tuple(
         placed.get(guest.uuid, guest) for guest in guests)
+
+
+def _class_of(
+    host: offered_host.OfferedHost,
+    aggregates: Iterable[segregation_model.HostAggregate],
+    guests: Iterable[resident_guest.ResidentGuest],
+    note: Callable[[str], None],
+) -> hostclass.HostClass | None:
+    """The class of a host by its marks, or else by its CPUs."""
+    try:
+        return placement_traits.host_class(
+            [compute_api.fleet_aggregate(aggregate)
+             for aggregate in aggregates if host.name in aggregate.hosts],
+            placement_traits.classes_of(host.traits or ()), host.cells
+        ) or host_gaps.class_by_placement(host, guests)
+    except hostclass.UnknownClass as error:
+        note(f'host {host.name} is of no class: {error}')
+        return None
 
 
 def _guests(

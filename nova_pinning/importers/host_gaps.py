@@ -5,11 +5,13 @@ And where a host file says other than Placement. The cloud is right then: a
 file is of the day it was written.
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
@@ -18,6 +20,7 @@ from nova_pinning.host import engine
 from nova_pinning.host import host_model
 from nova_pinning.host import words
 from nova_pinning import model
+from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
 
 #: What the kernel and the firmware keep of nodes' memory makes so much of a
@@ -103,3 +106,27 @@ def usage_gaps(
             outcome.DoubtKind.HELD,
             f'Placement has {words.listed(beside)} allocated of it beside '
             'its servers, for a migration or a server that is being built')
+
+
+def class_by_placement(
+    host: offered_host.OfferedHost,
+    guests: Iterable[resident_guest.ResidentGuest],
+) -> hostclass.HostClass | None:
+    """The class of a host without marks and host file; None if that is open.
+
+    Placement has PCPUs of hosts with cpu_dedicated_set, and of no others. A
+    host without is shared by its cpu_shared_set, or where it has neither by
+    its guests, as long as none is pinned. What is held beside them may be one
+    that is. One with PCPUs takes shared guests where nova-scheduler has no
+    HostClassFilter, which the API does not tell.
+
+    :param guests: all that are on it
+    """
+    has = host.inventories or {}
+    if host.cells or inventory.PCPU in has or inventory.VCPU not in has:
+        return None
+    if any(gap.kind is outcome.DoubtKind.HELD for gap in host.gaps) or any(
+            guest.topology is not None and guest.topology.is_pinned
+            for guest in guests):
+        return None
+    return hostclass.HostClass.SHARED

@@ -230,6 +230,28 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
         self.assertEqual(('1 host without a host file, of which is known only '
                           'how many pinned guests fit at most: h',), notes)
 
+    @ddt.data((('VCPU',), hostclass.HostClass.SHARED), (('PCPU',), None),
+              (('PCPU', 'VCPU'), None), ((), None))
+    @ddt.unpack
+    def test_class_by_placement(self, names, wanted):
+        """What HostClassFilter makes of such a host, if nova has it."""
+        self.provider('h', MEMORY_MB=(1024, 0, 1.0),
+                      **dict.fromkeys(names, (6, 0, 1.0)))
+        self.servers(test_segregation_cloud.server())
+        host, = self.read({})[0].hosts
+        self.assertIs(wanted, host.host_class)
+
+    def test_class_that_is_open(self):
+        """Of hosts without CPU sets the guests tell."""
+        for used, servers in (
+                ({'id-s': {'VCPU': 2}}, [self.pinned()]),
+                ({'VCPU': 2}, [])):
+            self.provider('h', VCPU=(6, 0, 1.0), used=used)
+            self.servers(*servers)
+            self.topology('s', node(0, {'0': 2, '1': 3}))
+            host, = self.read({})[0].hosts
+            self.assertIsNone(host.host_class)
+
     def test_file_of_another_class(self):
         """What Placement has not is not counted on."""
         self.provider('h', VCPU=(6, 0, 1.0), MEMORY_MB=(1020, 0, 1.0))
@@ -353,9 +375,10 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
         shown['metadata'] = {'pinning:class': 'shared'}
         self.http.get(f'{URL}/os-aggregates', json={'aggregates': [shown]})
         self.provider('h', placement_traits.DEDICATED, **KNOWN)
-        fleet, notes = self.read()
-        self.assertIsNone(fleet.hosts[0].host_class)
-        self.assertIn('host h is of no class', notes[0])
+        for descriptions in (None, {}):
+            fleet, notes = self.read(descriptions)
+            self.assertIsNone(fleet.hosts[0].host_class)
+            self.assertIn('host h is of no class', notes[0])
 
     def test_pinned(self):
         found = self.guest(
