@@ -9,8 +9,10 @@ import re
 import shlex
 
 import ddt
+from oslotest import base
 
 from nova_pinning.flavors import catalogue
+from nova_pinning.fleet import document
 from nova_pinning.segregation import site_file
 from nova_pinning.tests import command_lines
 from nova_pinning.tests import road_page
@@ -34,6 +36,30 @@ def steps():
     """The commands of each block of commands by its name."""
     return {block.name: road_page.commands(block)
             for block in road_page.blocks() if block.language == 'console'}
+
+
+@ddt.ddt
+class TestShape(base.BaseTestCase):
+    """What a walk is held to, on a cloud that has other figures."""
+
+    SHOWN = ('12 hosts with 1,734 guests', '...',
+             'cmp-1  dedicated  0-2,40-42  4.5 TiB  -', '...',
+             'Observing instance 6d0...: about 14 min; ...')
+    SAID = ('warning: odd\n2 hosts with 3 guests\nHosts\n'
+            'cmp-1 dedicated 1 64 MiB -\n\nObserving instance 0ab-c: about '
+            '3 s; no more\n')
+
+    def test_figures_do_not_count(self):
+        self.assertEqual('', road_page.missing(self.SHOWN, self.SAID))
+
+    @ddt.data(('guests', 'servers'), ('cmp-1', 'cmp-2'), ('MiB', 'CPUs'),
+              ('2 hosts', 'hosts'), ('-\n', '1\n'), ('Observing', 'Seeing'),
+              ('cmp-1 dedicated', 'dedicated cmp-1'), ('3 s;', 's;'))
+    @ddt.unpack
+    def test_words_do(self, old, new):
+        self.assertIn(old, self.SAID)
+        self.assertNotEqual('', road_page.missing(
+            self.SHOWN, self.SAID.replace(old, new)))
 
 
 @ddt.ddt
@@ -111,10 +137,12 @@ class TestPage(cli_case.TestCase):
         self.write('cmp-1.yaml', (
             DOC / 'admin' / 'compute-1.yaml').read_text().replace(
                 'name: compute-1', 'name: cmp-1'))
+        fleet = str(self.dir / 'fleet.json.zst')
         done = self.run_command(
             'fleet', 'generate', '--hosts', '12', '--shared', '100%',
-            '--filled', '55%', '--output', str(self.dir / 'fleet.json.zst'))
+            '--filled', '55%', '--output', fleet)
         self.assertEqual(0, done.status, done.err)
+        document.write(fleet, cli_case.imported(document.read(fleet)))
         shown = [command for commands in steps().values()
                  for command in commands if self._is_of_files(command)]
         self.assertEqual(5, len(shown))

@@ -10,12 +10,14 @@ import re
 
 import fixtures
 
+from nova_pinning.admission import outcome
 from nova_pinning.cli import shell
 from nova_pinning.tests.unit import unit_base
 
 ETC = pathlib.Path(__file__).parents[4] / 'etc' / 'nova-pinning'
 CATALOGUE = str(ETC / 'flavors.yaml')
 HOST = str(ETC / 'hosts' / 'xeon-80-dedicated.yaml')
+CELLS = outcome.Doubt(outcome.DoubtKind.CELLS, 'it has no host file')
 _WROTE = re.compile('^wrote (/.*)\n', re.MULTILINE)
 
 
@@ -31,6 +33,15 @@ class Done:
     out: str
     err: str
     wrote: tuple[str, ...]
+
+
+def imported(fleet):
+    """A fleet as the compute API alone tells of it."""
+    return dataclasses.replace(fleet, enabled_filters=(), hosts=tuple(
+        dataclasses.replace(
+            host, cells=(), l3_domains=(),
+            inventories=host.root_inventories, gaps=(CELLS,))
+        for host in fleet.hosts))
 
 
 class TestCase(unit_base.TestCase):

@@ -26,7 +26,6 @@ from nova_pinning.tests.unit.cli import cli_case
 
 _DOC = pathlib.Path(__file__).parents[4] / 'doc' / 'source' / 'admin'
 _EXAMPLE = str(_DOC / 'rebalance-fleet.json')
-_CELLS = outcome.Doubt(outcome.DoubtKind.CELLS, 'it has no host file')
 _HELD = outcome.Doubt(outcome.DoubtKind.HELD, 'more may be held')
 
 
@@ -273,17 +272,13 @@ class TestDrain(_PlanCase):
         self.assertEqual(['db-2'], [guest.name for guest in plan.stuck])
 
     def _imported(self):
-        """A fleet whose guests float, as the API tells of it."""
+        """A fleet whose guests float."""
         path = str(self.dir / 'fleet.json')
         done = self.run_command('fleet', 'generate', '--hosts', '3',
                                 '--shared', '100%', '--filled', '10%',
                                 '--output', path)
         self.assertEqual(0, done.status, done.err)
-        fleet = document.read(path)
-        return dataclasses.replace(fleet, hosts=tuple(
-            dataclasses.replace(
-                host, cells=(), inventories=host.root_inventories,
-                gaps=(_CELLS,)) for host in fleet.hosts))
+        return cli_case.imported(document.read(path))
 
     def _emptied(self, fleet):
         """Empty the first host; what the plan, and its check, come to."""
@@ -303,7 +298,7 @@ class TestDrain(_PlanCase):
     def test_more_may_be_on_it(self):
         """The host is then not empty, though all guests have left."""
         first, *others = (fleet := self._imported()).hosts
-        held = [dataclasses.replace(host, gaps=(_CELLS, _HELD))
+        held = [dataclasses.replace(host, gaps=(cli_case.CELLS, _HELD))
                 for host in fleet.hosts]
         for hosts, status in (((first, *held[1:]), 0),
                               ((held[0], *others), 1)):
