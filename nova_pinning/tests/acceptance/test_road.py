@@ -59,11 +59,6 @@ HOSTS = {'pinning-1': 'dedicated', 'pinning-2': 'shared'}
 # The command itself, for hosts, whose PATH is not this one.
 NOVA_PINNING = str(pathlib.Path(sys.executable).parent / 'nova-pinning')
 
-# What a host of minicloud cannot answer for, since it is the machine's: its
-# kernel and hardware (H2) and threads (H303, H304, H703), its interrupts (H4,
-# H702), its huge pages (H5), and the other hosts' services (H704).
-OF_MACHINE = ('H2', 'H303', 'H304', 'H4', 'H5', 'H702', 'H703', 'H704')
-
 # Runs until it is told to end, on the CPUs that it is given.
 BUSY = """
 import os, signal, sys
@@ -122,7 +117,7 @@ class TestRoad(testtools.TestCase):
             *options, statuses=(0, 1))
         found = {}
         for load in json.loads(output)['findings']:
-            if not load['code'].startswith(OF_MACHINE):
+            if not load['code'].startswith(minicloud_runner.OF_MACHINE):
                 found.setdefault(load['code'], []).append(load)
         return found
 
