@@ -2,6 +2,7 @@
 """What the processes that stestr starts have in common."""
 
 import gc
+import os
 
 from requests import sessions
 
@@ -13,6 +14,9 @@ def prepare():
     # To look through all of nova for garbage each time that a test makes
     # some takes a tenth of all the time.
     gc.set_threshold(50_000, 20, 20)
+    # oslotest would have everything written that anybody logs, down to what is
+    # for debugging, where nobody sees it. OS_DEBUG=1 still brings it.
+    os.environ.setdefault('OS_DEBUG', 'WARNING')
     # Proxies and passwords of this machine are nobody's business here, and
     # are looked for in the environment and at home with each request.
     sessions.Session.trust_env = property(
