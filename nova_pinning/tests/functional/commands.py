@@ -6,8 +6,10 @@ import io
 import os
 import subprocess
 import sys
+import time
 from unittest import mock
 
+import fixtures
 from openstackclient import shell
 from osc_lib import clientmanager as clientmanager
 
@@ -26,6 +28,10 @@ class CommandTestCase(functional_base.TestCase):
 
     def setUp(self):
         super().setUp()
+        # keystoneauth1 waits before it sends a request again.
+        self.useFixture(fixtures.MockPatch(
+            'keystoneauth1.session.time',
+            mock.Mock(wraps=time, sleep=lambda seconds: None)))
         self.api = self.useFixture(apiserver.ApiServer(self.nova))
 
     def environment(self):

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cloud with hosts of both classes, served over HTTP."""
 
-import time
-from unittest import mock
-
-import fixtures
 import openstack
 import yaml
 
@@ -18,13 +14,6 @@ class SegregationTestCase(commands.CommandTestCase):
 
     ``self.api`` is the server of both APIs, ``self.nova`` the cloud.
     """
-
-    def setUp(self):
-        super().setUp()
-        # keystoneauth1 waits before it sends a request again.
-        self.useFixture(fixtures.MockPatch(
-            'keystoneauth1.session.time',
-            mock.Mock(wraps=time, sleep=lambda seconds: None)))
 
     def connect(self):
         """The cloud as a new run of a command sees it.
