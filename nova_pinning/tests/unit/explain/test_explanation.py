@@ -446,7 +446,7 @@ class TestProperties(unit_base.TestCase):
                    for other, where in occupancies.items() if other != name)
 
     @hypothesis.given(explain_cases.FLEETS, explain_cases.FLAVORS)
-    @hypothesis.settings(max_examples=15, deadline=None)
+    @unit_base.settings(24)
     def test_largest_is_largest(self, fleet, flavor):
         fleet = dataclasses.replace(fleet, flavors=())
         found = _explain(fleet, flavor)

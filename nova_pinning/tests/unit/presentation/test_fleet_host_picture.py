@@ -42,7 +42,7 @@ class TestPicture(unit_base.TestCase):
         self.assertEqual({}, found.vcpu_cpus)
 
     @hypothesis.given(explain_cases.FLEETS, explain_cases.FLAVORS)
-    @hypothesis.settings(max_examples=15, deadline=None)
+    @unit_base.settings(24)
     def test_any(self, fleet, flavor):
         one = explain_cases.read(flavor)
         for where in occupied.of_fleet(fleet).values():

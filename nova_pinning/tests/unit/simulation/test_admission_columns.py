@@ -26,6 +26,7 @@ from nova_pinning.simulation import nova_replay
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
 from nova_pinning.tests.unit.simulation import simulation_scenes
+from nova_pinning.tests.unit import unit_base
 
 DEFAULT = scheduler_configuration.NAMED['nova-default']
 _FILTERS = (
@@ -154,7 +155,7 @@ class TestColumns(testtools.TestCase):
     @hypothesis.given(strategies.integers(0, 10 ** 6), strategies.booleans(),
                       strategies.sampled_from(('by-guests', 'refuse',
                                                'allow', 'shared')))
-    @hypothesis.settings(deadline=None, max_examples=15)
+    @unit_base.settings(24)
     def test_as_the_judge(self, seed, is_known, unknown):
         """At any time the hosts for a guest are those that admit it."""
         one = dataclasses.replace(

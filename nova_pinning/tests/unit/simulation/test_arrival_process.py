@@ -14,6 +14,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
+from nova_pinning.tests.unit import unit_base
 
 SMALL, LARGE = guests.plain(2, 4096), guests.plain(16, 32768)
 MIX = ((SMALL, 3.0), (LARGE, 1.0))
@@ -65,7 +66,7 @@ class TestArrivals(testtools.TestCase):
 
     @hypothesis.given(strategies.integers(0, 10 ** 6),
                       strategies.sampled_from((0.2, 0.5, 1.0, 2.0, 5.0)))
-    @hypothesis.settings(deadline=None, max_examples=20)
+    @unit_base.settings(40)
     def test_times_rise(self, seed, rises_to):
         times = [
             arrival.time_seconds

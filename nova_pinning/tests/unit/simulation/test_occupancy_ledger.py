@@ -12,6 +12,7 @@ from nova_pinning.admission import judge
 from nova_pinning.fleet import snapshot
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.tests.unit.simulation import simulation_scenes
+from nova_pinning.tests.unit import unit_base
 
 
 class TestLedger(testtools.TestCase):
@@ -30,7 +31,7 @@ class TestLedger(testtools.TestCase):
         self.assertEqual((0, expected), (index, guest))
 
     @hypothesis.given(strategies.integers(0, 10 ** 6))
-    @hypothesis.settings(deadline=None, max_examples=10)
+    @unit_base.settings(16)
     def test_figures(self, seed):
         """After many guests have come and gone, each figure is right."""
         fleet = simulation_scenes.fleet(seed)

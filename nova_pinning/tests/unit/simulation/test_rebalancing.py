@@ -24,6 +24,7 @@ from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
 from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit.simulation import simulation_scenes
+from nova_pinning.tests.unit import unit_base
 
 HOURLY = rebalance_policy.RebalancePolicy(every_hours=1.0, moves=8)
 
@@ -83,7 +84,7 @@ class TestRuns(testtools.TestCase):
     @hypothesis.given(
         strategies.integers(0, 10 ** 6),
         strategies.sampled_from(sorted(scheduler_configuration.NAMED)))
-    @hypothesis.settings(deadline=None, max_examples=12)
+    @unit_base.settings(24)
     def test_both_decide_alike(self, seed, name):
         """Nova's own classes move what the engine moves, and to where."""
         self.assertEqual(
@@ -295,7 +296,7 @@ class TestPlannedMoves(testtools.TestCase):
     """With the planner of the command."""
 
     @hypothesis.given(strategies.integers(0, 10 ** 6))
-    @hypothesis.settings(deadline=None, max_examples=5)
+    @unit_base.settings(8)
     def test_claims_come_out_as_planned(self, seed):
         """Nova refuses no move, and claims what the plan predicts."""
         plan = rebalancing.planner()

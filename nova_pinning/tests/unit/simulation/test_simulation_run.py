@@ -22,6 +22,7 @@ from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
 from nova_pinning.simulation import statistic
 from nova_pinning.tests.unit.simulation import simulation_scenes
+from nova_pinning.tests.unit import unit_base
 
 PACKING = scheduler_configuration.NAMED['nova-packing']
 DEFAULT = scheduler_configuration.NAMED['nova-default']
@@ -44,7 +45,7 @@ class TestWeights(testtools.TestCase):
             strategies.floats(-1e9, 1e9)), min_size=2, max_size=30),
         strategies.floats(-5, 5), strategies.sampled_from((None, 0)),
         strategies.sampled_from((0.0, 0.25)))
-    @hypothesis.settings(deadline=None)
+    @unit_base.settings(100)
     def test_as_nova(self, raw, multiplier, least, least_range):
         # To the last bit, since the last bit can decide.
         if least is not None:
@@ -66,7 +67,7 @@ class TestWeights(testtools.TestCase):
             strategies.floats(-1e9, 1e9), strategies.just(score.UNKNOWN)),
             min_size=2, max_size=30),
         strategies.sampled_from((0.0, 0.25)))
-    @hypothesis.settings(deadline=None)
+    @unit_base.settings(100)
     def test_as_our_weighers(self, raw, least_range):
         found = fast._normalized(numpy.array(raw), None, least_range)
         self.assertEqual(
@@ -272,7 +273,7 @@ class TestRun(testtools.TestCase):
         self.assertEqual((1, ()), (found.refused, found.impossible))
 
     @hypothesis.given(strategies.integers(0, 10 ** 6))
-    @hypothesis.settings(deadline=None, max_examples=10)
+    @unit_base.settings(16)
     def test_impossible_by_trial(self, seed):
         """What an empty fleet takes is possible, and nothing else is."""
         fleet = simulation_scenes.fleet(seed)
