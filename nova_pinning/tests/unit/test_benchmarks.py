@@ -493,6 +493,8 @@ class TestCommands(base.BaseTestCase):
 
     def test_upgrade_check(self):
         """It runs, through a fleet of which it finds something."""
+        self.enterContext(mock.patch.dict(
+            commands._FLEETS, {'SMALL_FLEET': 30}))
         command, = (command for command in commands.COMMANDS
                     if command.name == 'upgrade-check')
         self.assertEqual((1,), command.statuses)
@@ -542,8 +544,12 @@ class TestAudits(base.BaseTestCase):
             self.assertGreater(outcome.details['memory_mib'], 20)
 
     def test_failure(self):
-        self.assertRaises(runner.BenchmarkError, audit.measure,
-                          self._case(), 'no-such-host')
+        """A status of the command's own, but no findings."""
+        run = commands.ProcessRun(9.0, 8.0, 100.0, 'not what it should be')
+        with mock.patch.object(commands.ProcessRun, 'of', return_value=run):
+            error = self.assertRaises(
+                runner.BenchmarkError, audit.measure, self._case())
+        self.assertIn('not what it should be', str(error))
 
     def _audit(self, case, findings=audit.MISPLACED, memory_mib=100.0):
         return audit.summarise(case, commands.ProcessRun(

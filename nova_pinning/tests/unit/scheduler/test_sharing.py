@@ -14,6 +14,7 @@ from nova_pinning.scheduler import filters
 from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import requests
 from nova_pinning.scheduler import weights
+from nova_pinning.tests import runner
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import oracle_cases
 from nova_pinning.tests.unit import unit_base
@@ -146,6 +147,7 @@ class TestSharing(unit_base.TestCase, oracle_cases.TestCase):
         self.assertEqual(3, len(state.allocation_candidates))
 
     def test_nothing_is_kept_of_a_request_that_is_gone(self):
+        runner.freeze(self)
         state, spec = _state('host1'), _spec()
         filters.PinnedTopologyFilter().host_passes(state, spec)
         known = weakref.ref(spec)

@@ -27,6 +27,7 @@ from nova_pinning.scheduler import requests
 from nova_pinning.tests import forms
 from nova_pinning.tests.oracle import oracle_case
 from nova_pinning.tests.oracle import scheduled_cases
+from nova_pinning.tests import runner
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.oracle import oracle_cases
 from nova_pinning.tests.unit.scheduler import scheduling
@@ -207,6 +208,7 @@ class TestRequests(_TestCase):
         self.assertEqual([[alone] * ROUNDS, *expected], found)
 
     def test_nothing_is_left_of_requests(self):
+        runner.freeze(self)
         scheduler = _scheduler()
         gc.collect()
         before = len(requests._known)

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import offered_host
@@ -30,25 +31,31 @@ def _cpus(text):
         yield from range(int(first), int(last or first) + 1)
 
 
+def _fleets():
+    for shape in shapes.SHAPES:
+        yield page_cases.fleet(5, shape)
+    fleet = page_cases.fleet(8, filled=0.5)
+    first, second, *others = fleet.hosts
+    yield dataclasses.replace(fleet, hosts=(
+        dataclasses.replace(first, is_enabled=False),
+        dataclasses.replace(others[0], name='held', gaps=(
+            outcome.Doubt(outcome.DoubtKind.HELD, 'more is held'),)),
+        dataclasses.replace(second, host_class=None, traits=None),
+        *others))
+
+
+@functools.cache
+def _documents():
+    """Fleets with their documents, which take longer than what is asked."""
+    return tuple((fleet, page_cases.document(fleet)) for fleet in _fleets())
+
+
 class TestAnswers(unit_base.TestCase):
     """The document's answers are those of explain and capacity."""
 
-    def _fleets(self):
-        for shape in shapes.SHAPES:
-            yield page_cases.fleet(5, shape)
-        fleet = page_cases.fleet(8, filled=0.5)
-        first, second, *others = fleet.hosts
-        yield dataclasses.replace(fleet, hosts=(
-            dataclasses.replace(first, is_enabled=False),
-            dataclasses.replace(others[0], name='held', gaps=(
-                outcome.Doubt(outcome.DoubtKind.HELD, 'more is held'),)),
-            dataclasses.replace(second, host_class=None, traits=None),
-            *others))
-
     def test_flavors(self):
-        for fleet in self._fleets():
+        for fleet, document in _documents():
             with self.subTest(fleet.source):
-                document = page_cases.document(fleet)
                 judge = explanation.judge_of(fleet)
                 for number, flavor in enumerate(document['flavors']):
                     request = explain_cases.read(next(
@@ -76,9 +83,8 @@ class TestAnswers(unit_base.TestCase):
 
     def test_sizes(self):
         """For each host, policy and some of all sizes."""
-        for fleet in self._fleets():
+        for fleet, document in _documents():
             with self.subTest(fleet.source), flavor_request.batch():
-                document = page_cases.document(fleet)
                 judge = explanation.judge_of(fleet)
                 finder = size_limits.SizeFinder(judge, explain_cases.read)
                 for number, policy in enumerate(
@@ -136,9 +142,8 @@ class TestAnswers(unit_base.TestCase):
 
     def test_capacity(self):
         """Sums over hosts are what nova-pinning capacity says."""
-        for fleet in self._fleets():
+        for fleet, document in _documents():
             measured = page_cases.page_of(fleet).measured
-            document = page_cases.document(fleet)
             states = [document['states'][host['state']]
                       for host in document['hosts']]
             for number, size in enumerate(measured.sizes()):
