@@ -332,7 +332,7 @@ class TestCommands(CommandTestCase):
         self.nova.create_aggregate('a', ['one'], {'pinning:class': 'shared'})
         self.set_traits('one', placement_traits.DEDICATED,
                         placement_traits.l3_trait(4))
-        output, _error = self.run_command('host', 'list')
+        output, _error = self.call_command('host', 'list')
         self.assertEqual(
             ['host  class    trait      aggregates  isolation  L3 CPUs',
              'one   unclear  dedicated  shared      -                4',
@@ -347,7 +347,7 @@ class TestCommands(CommandTestCase):
         output, _error = self.call_command('host', 'show', 'two')
         self.assertIn('6 PCPU', output)
         self.assertIn('servers     1 dedicated', output)
-        output, _error = self.run_command('host', 'show', 'one')
+        output, _error = self.call_command('host', 'show', 'one')
         self.assertIn('pinning host set --class dedicated|shared|none one',
                       output)
 
