@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import itertools
+
 from nova_pinning.bridge import numa
+from nova_pinning.tests import forms
 from nova_pinning.tests.oracle import case_generator
 from nova_pinning.tests.oracle import oracle_compare
 from nova_pinning.tests.oracle import stand_in
@@ -66,11 +69,12 @@ class TestCompare(oracle_cases.TestCase):
 
     def test_differs_but_is_right(self):
         """nova's answer can be a later permutation, which is not an error."""
-        found = [
-            verdict for verdict in (oracle_compare.compare(
-                case_generator.generate(3, number), None)
-                                    for number in range(1000))
-            if verdict.nova_differs]
+        verdicts = (
+            oracle_compare.compare(case_generator.generate(3, number), None)
+            for number in range(1000))
+        found = list(itertools.islice(
+            (verdict for verdict in verdicts if verdict.nova_differs),
+            1 if forms.SHORT else None))
         self.assertTrue(found)
         for verdict in found:
             self.assertEqual(set(), verdict.nova_wrong)
