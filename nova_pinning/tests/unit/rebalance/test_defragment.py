@@ -345,7 +345,8 @@ class TestAgainstBruteForce(_Case):
     def test_mostly_the_best(self):
         """A plan that falls short of what can be had is rare."""
         counts = [0, 0]
-        for seed in range(40):
+        seeds = range(20 if forms.SHORT else 40)
+        for seed in seeds:
             fleet = small_fleets.random_fleet(seed)
             counter = slot_goal.SlotGoal([_SLOT], fleet.packs_cells)
             best = small_fleets.BruteForce(fleet, lambda occupancies: sum(
@@ -355,7 +356,7 @@ class TestAgainstBruteForce(_Case):
                 plan = plan_of(fleet, moves=2)
                 counts[best == (plan.gains[0].after, len(plan.moves))] += 1
         self.assertLessEqual(counts[0], 1)
-        self.assertGreater(counts[1], 30)
+        self.assertGreater(counts[1], 0.75 * len(seeds))
 
 
 @ddt.ddt
