@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import datetime
 import fnmatch
 import gc
 import logging
@@ -85,7 +84,7 @@ class FleetWatch:
                 or tally.requests != requests):
             tally = fleet_tally.FleetTally(requests, rules)
         changed = tally.update(fleet)
-        self._text = fleet_figures.text(tally, _epoch(fleet.taken_at))
+        self._text = fleet_figures.text(tally, fleet.taken_epoch)
         self._tally = tally
         self._tasks.hosts_recounted.inc(changed)
         return changed
@@ -139,17 +138,6 @@ def _read_flavors(flavors: Sequence[flavor_model.Flavor],
             except errors.InputError as error:
                 LOG.warning('flavor left out: %s', error)
     return capacity.ranked(requests)
-
-
-def _epoch(taken_at: str) -> float | None:
-    """Seconds of the epoch; None for what is no time."""
-    try:
-        taken = datetime.datetime.fromisoformat(taken_at)
-    except ValueError:
-        return None
-    if taken.tzinfo is None:
-        taken = taken.replace(tzinfo=datetime.UTC)
-    return taken.timestamp()
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ of a host follows from the guests and is written nowhere.
 
 from collections.abc import Mapping
 import dataclasses
+import datetime
 from typing import Annotated
 from typing import NamedTuple
 from typing import TypeAlias
@@ -76,3 +77,14 @@ class Fleet:
     source: terms.ShownProse = ''
     where: errors.Location = dataclasses.field(
         default=errors.Location(''), compare=False)
+
+    @property
+    def taken_epoch(self) -> float | None:
+        """When it was taken, in seconds of the epoch; None if not known."""
+        try:
+            taken = datetime.datetime.fromisoformat(self.taken_at)
+        except ValueError:
+            return None
+        if taken.tzinfo is None:
+            taken = taken.replace(tzinfo=datetime.UTC)
+        return taken.timestamp()
