@@ -4,6 +4,8 @@
 import argparse
 import functools
 from importlib import metadata
+import sys
+from typing import Any
 
 from nova_pinning.admission import guest_request
 from nova_pinning.cli import base_command
@@ -17,6 +19,7 @@ from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
+from nova_pinning import spelling
 
 # Of the time that a page takes, what is counted first.
 _COUNTING = 0.2
@@ -30,6 +33,7 @@ class ReportFleet(base_command.FileCommand):
     what is stranded and why, each host with its guests in little and, opened,
     in large, and on which hosts a guest fits and why not on others, for
     flavors and for any size. With a plan of moves, that before and after.
+    What has sold out, and what does next, is printed as well.
 
     Without --flavor and --catalogue, the flavors are those of the snapshot.
 
@@ -55,7 +59,8 @@ class ReportFleet(base_command.FileCommand):
         parser.add_argument(
             '--earlier', action='append', default=[], metavar='FLEET',
             help='a snapshot of the same fleet at an earlier time, for how '
-                 'much was sold over time; may be given several times')
+                 'much was sold over time, and in how many days flavors are '
+                 'sold out; may be given several times')
         parser.add_argument('--title', default='',
                             help='of the page (default: how many hosts and '
                                  'guests there are)')
@@ -65,13 +70,17 @@ class ReportFleet(base_command.FileCommand):
             raise errors.InputError('cannot be the standard output',
                                     errors.Location('--output'))
         atomic_file.check(parsed_args.output)
+        from nova_pinning.presentation.fleet_page import page
         with fleets.without_collector():
-            common_options.write_file(parsed_args.output, _page(parsed_args))
+            shown = _document(parsed_args)
+            for line in shown['sales']['all']['lines']:
+                print(spelling.printable(str(line)), file=sys.stderr)
+            common_options.write_file(parsed_args.output, page.render(shown))
         return 0
 
 
-def _page(parsed_args: argparse.Namespace) -> str:
-    """The page that is asked for.
+def _document(parsed_args: argparse.Namespace) -> dict[str, Any]:
+    """What the page that is asked for shows.
 
     :raises errors.InputError: if a file or an option is no good
     """
@@ -95,17 +104,17 @@ def _page(parsed_args: argparse.Namespace) -> str:
     read = functools.partial(guest_options.guest_request_for, aliases=aliases)
     from nova_pinning.bridge.offline import flavor_request
     from nova_pinning.capacity import capacity
-    from nova_pinning.presentation.fleet_page import page
     from nova_pinning.presentation.fleet_page import page_data
     from nova_pinning.presentation.fleet_page import sold_history
     with (flavor_request.batch(fleet.rules.pci_in_placement),
           fleets.progress('making the page') as tell):
         measured = capacity.measure(
             fleet, requests, progress=lambda done: tell(_COUNTING * done))
-        return page.page(
+        return page_data.document(
             page_data.FleetPage(
                 measured=measured, read=read, findings=problems.find(fleet),
                 plan=plan, title=parsed_args.title,
+                earlier=[capacity.measure(one, requests) for one in earlier],
                 history=sold_history.history([*earlier, fleet])
                 if earlier else ()),
             metadata.version('nova-pinning'),

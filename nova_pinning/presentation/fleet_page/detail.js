@@ -24,9 +24,7 @@ function openHost(host, group = [host]) {
         click: () => dialog.close()}, 'Close')),
     facts(host),
     host.findings.length ? element('ul', {class: 'findings'},
-      host.findings.map((finding) => element('li', {class: finding.severity},
-        element('span', {class: 'mark', 'aria-hidden': 'true'},
-          MARKS[finding.severity]),
+      host.findings.map((finding) => element('li', {}, mark(finding.severity),
         element('div', {}, element('b', {}, `${finding.code}: `),
           finding.message)))) : null,
     host.shape.nodes.length ? largeDrawing(host, uses)
@@ -53,6 +51,8 @@ function facts(host) {
     ['made of', host.shape.summary],
     ['disabled', host.disabled ?? ''],
     ['not known', (host.gaps ?? []).join('; ')],
+    ['if it is lost', host.down.length ? `no other host has room for ${
+      host.down.map((at) => host.guests[at][0]).join(', ')}` : ''],
     ['CPUs', host.dedicated ? `${host.taken} of ${host.dedicated} taken, `
       + `${host.state.free} free` + (host.stranded
         ? `, ${host.stranded} of them stranded` : '') : ''],
@@ -93,9 +93,8 @@ function fittingTable(host) {
   return element('section', {}, element('h3', {}, 'What still fits'),
     element('ul', {class: 'fitting'}, fleet.flavors.map((flavor, at) => {
       const answer = flavorAnswer(at)(host);
-      return element('li', {class: answer.fits ? 'yes' : 'no'},
-        element('span', {class: 'mark', 'aria-hidden': 'true'},
-          answer.fits ? '✓' : '✗'),
+      return element('li', {}, mark(
+        !answer.fits ? 'error' : answer.isBound ? 'unknown' : 'yes'),
         element('b', {}, flavor.name), answer.fits
           ? `${answer.isBound ? ' at most' : ''} ${shown(answer.count)} more`
           : ` none: the host ${reason(answer.why, 1)}`);

@@ -29,6 +29,18 @@ function fill(made, attributes) {
 const replace = (parent, ...children) => parent.replaceChildren(
   ...children.flat().filter((child) => child !== null));
 
+// What is well, or not: a sign, its meaning, and in the style sheet a colour.
+const MARKS = {
+  error: ['✗', 'error'], warning: ['!', 'warning'],
+  unknown: ['?', 'not known'], yes: ['✓', 'good'], note: ['i', 'note'],
+};
+
+function mark(level, meaning = MARKS[level][1]) {
+  const [sign] = MARKS[level];
+  return element('span', {class: `mark ${level}`, role: 'img',
+    'aria-label': meaning, title: meaning}, sign);
+}
+
 // A bar of parts, each [class, share of the whole].
 function bar(parts, label) {
   const made = drawn('svg', {

@@ -10,7 +10,9 @@ class HostGrid {
   constructor(open) {
     this.open = open;
     this.mark = null;
-    this.size = hosts.length > 300 ? 3 : hosts.length > 60 ? 5 : 8;
+    // Of a CPU in pixels; 0 for what suits the number of drawings.
+    this.size = 0;
+    this.sizes = [3, 5, 8];
     this.isGrouped = hosts.length > MOST_APART;
     this.buttons = new Map();
     this.shown = new WeakMap();
@@ -41,8 +43,9 @@ class HostGrid {
     }
     this.waiting = groups;
     this.groups = groups.length;
+    this.drawnSize = this.size || this.sizes[
+      groups.length > 300 ? 0 : groups.length > 60 ? 1 : 2];
     this.element.replaceChildren();
-    this.element.classList.toggle('named', this.size >= 5);
     this.more();
     this.element.firstElementChild?.setAttribute('tabindex', '0');
   }
@@ -62,12 +65,12 @@ class HostGrid {
   // The button of a host, which is kept, as it has to look now.
   button(group) {
     const [host] = group;
-    const key = `${host.index} ${this.size}`;
+    const size = this.drawnSize;
+    const key = `${host.index} ${size}`;
     let made = this.buttons.get(key);
     if (!made) {
       made = element('button', {type: 'button'}, smallDrawing(
-        host, this.size), this.size >= 5 ? element('span', {}, host.name)
-        : null);
+        host, size), size >= 5 ? element('span', {}, host.name) : null);
       this.buttons.set(key, made);
     }
     this.shown.set(made, group);
@@ -78,14 +81,11 @@ class HostGrid {
       class: ['host', host.disabled === null ? '' : 'off',
         host.findings.length ? 'odd' : '',
         marked === null ? '' : marked.lit ? 'lit' : 'unlit'].join(' ')});
-    for (const badge of made.querySelectorAll('i')) {
-      badge.remove();
-    }
-    if (marked?.short) {
-      made.append(element('i', {}, marked.short));
-    }
-    if (group.length > 1) {
-      made.append(element('i', {class: 'many'}, `×${group.length}`));
+    made.querySelector('i')?.remove();
+    const badge = [marked?.short, group.length > 1
+      && `×${shown(group.length)}`].filter(Boolean).join(' ');
+    if (badge) {
+      made.append(element('i', {}, badge));
     }
     return made;
   }
@@ -124,7 +124,8 @@ function lookOf(host) {
   }
   return JSON.stringify([
     fleet.shapes.indexOf(host.shape), host.class, host.disabled !== null,
-    host.findings.length > 0, [...free.values()].sort(), host.stranded,
+    host.findings.length > 0, host.down.length > 0, Boolean(host.gaps),
+    [...free.values()].sort(), host.stranded,
     host.dedicated ? 0 : Math.round(20 * soldShare(host))]);
 }
 
@@ -139,6 +140,10 @@ function describe(host, alike = 1) {
   if (host.floatingLimit) {
     parts.push(`${host.floating} of ${host.floatingLimit} floating vCPUs `
       + 'sold');
+  }
+  if (host.down.length) {
+    parts.push(`${counted(host.down.length, 'guest')} that no other host has `
+      + 'room for');
   }
   if (host.disabled !== null) {
     parts.push(`disabled: ${host.disabled}`);
@@ -170,6 +175,9 @@ const FILTERS = {
   empty: ['without guests', (host) => !host.guests.length],
   full: ['without a free CPU', (host) => !host.state.free],
   disabled: ['disabled', (host) => host.disabled !== null],
+  lost: ['with guests that no other host has room for',
+    (host) => host.down.length > 0],
+  unknown: ['of which not all is known', (host) => Boolean(host.gaps)],
   findings: ['with findings', (host) => host.findings.length > 0],
 };
 

@@ -18,16 +18,17 @@ class HostsView {
       this[key] = value;
       this.show();
     };
+    this.filters = select(first(FILTERS), '', again('filter'));
     replace(root, element('h2', {}, 'Hosts'),
       element('form', {submit: (event) => event.preventDefault()},
         labelled('search', element('input', {type: 'search',
           placeholder: 'host, guest or flavor',
           input: (event) => again('text')(event.target.value)})),
-        labelled('show', select(first(FILTERS), '', again('filter'))),
+        labelled('show', this.filters),
         labelled('order', select(first(ORDERS), 'name', again('order'))),
-        labelled('size', select({2: 'tiny', 3: 'small', 5: 'medium',
-          8: 'large'}, String(this.grid.size), (value) => {
-          this.grid.size = Number(value);
+        labelled('size', select({'=0': 'as fits', '=2': 'tiny', '=3': 'small',
+          '=5': 'medium', '=8': 'large'}, '=0', (value) => {
+          this.grid.size = Number(value.slice(1));
           this.show();
         })),
         labelled('alike as one', element('input', {type: 'checkbox',
@@ -40,8 +41,12 @@ class HostsView {
     setTimeout(() => hosts.forEach(wordsOf), 500);
   }
 
-  show(scope = this.scope) {
+  // filter: a key of FILTERS
+  show(scope = this.scope, filter = null) {
     this.scope = scope;
+    if (filter in FILTERS) {
+      this.filter = this.filters.value = filter;
+    }
     const members = sorted(matching(scope.hosts, this.text).filter(
       FILTERS[this.filter][1]), this.order);
     this.grid.show(members);
@@ -71,11 +76,11 @@ let shownTab = '';
 
 // Views are made when they are first looked at.
 function showTab() {
-  const wanted = location.hash.slice(1);
+  const [wanted, part] = location.hash.slice(1).split('/');
   const tab = wanted in TABS ? wanted : shownTab || 'overview';
   views[tab] ??= new makers[tab](
     document.getElementById(`part-${tab}`));
-  views[tab].show?.(scopes.get(scopeSelect.value));
+  views[tab].show?.(scopes.get(scopeSelect.value), part);
   for (const name of Object.keys(TABS)) {
     document.getElementById(`part-${name}`).hidden = name !== tab;
     const link = document.getElementById(`tab-${name}`);
@@ -86,6 +91,7 @@ function showTab() {
     }
   }
   shownTab = tab;
+  document.getElementById(`${tab}/${part}`)?.scrollIntoView();
 }
 
 function chooseScope(key) {
@@ -96,10 +102,15 @@ function chooseScope(key) {
 
 document.title = `${fleet.title} – nova-pinning`;
 document.getElementById('title').textContent = fleet.title;
-document.getElementById('subtitle').textContent = [
-  fleet.taken_at && `as of ${fleet.taken_at}`, fleet.source,
-].filter(Boolean).join(' · ');
-document.getElementById('footer').textContent = fleet.made_by;
+function tellAge() {
+  const [level, age] = ageOf(fleet.taken_at);
+  replace(document.getElementById('subtitle'), mark(level), element('span', {},
+    fleet.taken_at && `taken ${fleet.taken_at}, `, age));
+}
+tellAge();
+setInterval(tellAge, 60000);
+document.getElementById('source').textContent = [
+  fleet.source, fleet.made_by].filter(Boolean).join(' · ');
 replace(scopeSelect, [...scopes].map(([key, {text, hosts: members}]) =>
   element('option', {value: key}, `${text} (${shown(members.length)})`)));
 scopeSelect.addEventListener('change', showTab);
@@ -113,4 +124,5 @@ theme.addEventListener('change', () => {
 addEventListener('hashchange', showTab);
 showTab();
 // For tests, which compare the page's answers with the engine's.
-globalThis.fleetPage = {hosts, flavorAnswer, sizeAnswer, reason, openHost};
+globalThis.fleetPage = {hosts, flavorAnswer, sizeAnswer, reason, openHost,
+  ageOf};

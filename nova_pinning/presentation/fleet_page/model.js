@@ -77,7 +77,7 @@ const hosts = fleet.hosts.map((host, index) => {
     ...host, index, shape, state, stateNumber: host.state,
     className: fleet.classes[host.class],
     aggregates: (host.aggregates ?? []).map((at) => fleet.aggregates[at]),
-    disabled: host.disabled ?? null,
+    disabled: host.disabled ?? null, down: host.down ?? [],
     dedicated: shape.dedicatedCpus.size,
     taken: shape.dedicatedCpus.size - state.free,
     stranded: sum(state.stranded, ([, cpus]) => cpus),
@@ -95,13 +95,15 @@ const soldShare = (host) => host.dedicated
   ? share(host.taken, host.dedicated)
   : share(host.floating, host.floatingLimit);
 
-const scopes = new Map([['all', {text: 'the whole fleet', hosts}]]);
+const scopes = new Map([['all', {
+  key: 'all', text: 'the whole fleet', hosts}]]);
 function addScopes(kind, of) {
   const members = hosts.flatMap((host) => of(host).map(
     (name) => ({name, host})));
   const groups = grouped(members, ({name}) => name);
   for (const name of [...groups.keys()].sort()) {
-    scopes.set(`${kind}:${name}`, {kind, name, text: `${kind} ${name}`,
+    const key = `${kind}:${name}`;
+    scopes.set(key, {key, kind, name, text: `${kind} ${name}`,
       hosts: groups.get(name).map(({host}) => host)});
   }
 }
@@ -133,30 +135,6 @@ const sizeAnswer = (policy, vcpus, gib) => (host) => {
 const reason = (why, number) =>
   why === null ? 'not known' : fleet.reasons[why][number === 1 ? 0 : 1];
 
-// On how many of the hosts a flavor takes of what other hosts share with them.
-// Each has room for as many as there is enough of it for all.
-const sharing = (members, flavor) => members.filter(({state}) =>
-  state.fits[flavor] && state.shared.includes(flavor)).length;
-
-// Sums over hosts, flavor by flavor.
-function sizesOf(members) {
-  const missing = fleet.flavors.map(() => new Map());
-  for (const {state} of members) {
-    for (const [flavor, cause, guests] of state.missing) {
-      missing[flavor].set(
-        cause, (missing[flavor].get(cause) ?? 0) + guests);
-    }
-  }
-  return fleet.flavors.map((flavor, at) => ({
-    flavor, at,
-    fits: sum(members, (host) => host.state.fits[at]),
-    totals: sum(members, (host) => host.state.totals[at]),
-    isBound: members.some((host) => host.state.bounds.includes(at))
-      || sharing(members, at) > 1,
-    missing: [...missing[at]].sort((one, other) => other[1] - one[1]),
-  }));
-}
-
 function totalsOf(members) {
   const stranded = new Map();
   for (const {state} of members) {
@@ -166,7 +144,6 @@ function totalsOf(members) {
   }
   return {
     hosts: members.length,
-    disabled: members.filter((host) => host.disabled !== null).length,
     guests: sum(members, (host) => host.guests.length),
     dedicated: sum(members, (host) => host.dedicated),
     taken: sum(members, (host) => host.taken),
@@ -178,6 +155,19 @@ function totalsOf(members) {
     stranded: [...stranded].sort((one, other) => other[1] - one[1]),
     strandedCpus: sum([...stranded.values()], (cpus) => cpus),
   };
+}
+
+// How long ago a fleet was taken, with how much that is to worry about.
+function ageOf(taken, now = Date.now()) {
+  const minutes = Math.round((now - Date.parse(taken)) / 60000);
+  if (Number.isNaN(minutes)) {
+    return ['unknown', 'it is not known when this was taken'];
+  }
+  const [size, unit] = minutes < 120 ? [1, 'minute']
+    : minutes < 2880 ? [60, 'hour'] : [1440, 'day'];
+  return minutes < 0 ? ['unknown', 'in the future, by the clock here']
+    : [minutes < 1440 ? 'yes' : 'warning',
+      `${counted(Math.floor(minutes / size), unit)} ago`];
 }
 
 // A to Z, a to z, 0 to 9, then AA and so on.

@@ -3,135 +3,132 @@
 function drawOverview(root, scope, choose) {
   const members = scope.hosts;
   const totals = totalsOf(members);
-  const sizes = sizesOf(members);
-  replace(root, headline(sizes, totals), cards(totals, members),
-    element('div', {class: 'two'},
-      element('div', {}, fleet.flavors.length ? sales(sizes) : null,
-        totals.dedicated ? strandedPart(totals) : null),
-      element('div', {}, picturePart(members), places(choose),
-        historyPart(), findingsPart(members))));
-}
-
-// Of what is pinned, the flavor that host totals are most wrong about.
-function headline(sizes, totals) {
-  if (!totals.hosts) {
-    return element('p', {class: 'answer'}, 'There are no hosts.');
-  }
-  const pinned = sizes.filter(({flavor}) => flavor.pinned);
-  const gap = (size) => (size.totals - size.fits) * size.flavor.vcpus;
-  const [worst] = [...(pinned.length ? pinned : sizes)].sort(
-    (one, other) => gap(other) - gap(one));
-  if (!worst) {
-    return element('p', {class: 'answer'}, 'No flavors are known.');
-  }
-  const [cause] = worst.missing;
-  return element('div', {},
-    element('p', {class: 'answer'}, worst.isBound ? 'At most ' : '',
-      element('strong', {}, shown(worst.fits)),
-      ` more ${worst.fits === 1 ? 'guest' : 'guests'} of `
-      + `${worst.flavor.name} can be sold`,
-      worst.totals > worst.fits ? element('span', {},
-        ', where host totals promise ',
-        element('s', {}, shown(worst.totals)), '.') : '.'),
-    cause ? element('p', {class: 'dim'},
-      (worst.missing.length > 1
-        ? `Most of the other ${shown(worst.totals - worst.fits)}: `
-        : `The other ${shown(worst.totals - worst.fits)}: `)
-      + `${fleet.causes[cause[0]][0]}.`) : null);
+  const sales = fleet.sales[scope.key];
+  replace(root, element('div', {class: 'headline'}, sales.lines.map(
+    ([level, figure, text]) => element('p', {class: figure ? 'said answer'
+      : 'said'}, mark(level), element('span', {}, figure
+      ? [element('strong', {class: level}, figure), ' '] : [], text)))),
+  cards(totals, members),
+  element('div', {class: 'two'},
+    element('div', {}, fleet.flavors.length ? salesPart(sales.flavors) : null,
+      totals.dedicated ? strandedPart(totals) : null),
+    element('div', {}, picturePart(members), places(choose),
+      historyPart(), findingsPart(members))));
 }
 
 // All hosts, as little as they can be.
 function picturePart(members) {
-  if (!members.length) {
-    return null;
-  }
   overviewGrid ??= new HostGrid(openHost);
-  overviewGrid.size = members.length > 400 ? 2 : members.length > 60 ? 3 : 4;
+  overviewGrid.sizes = [2, 3, 4];
   overviewGrid.show(members);
-  return element('section', {}, element('h2', {}, 'The hosts'),
-    legend(usedKinds()), overviewGrid.element, overviewGrid.end);
+  return element('section', {}, element('h2', {}, counted(
+    members.length, 'host')),
+  legend(usedKinds()), overviewGrid.element, overviewGrid.end);
 }
 let overviewGrid = null;
 
-function card(title, value, ...more) {
+// level: of MARKS, null for a figure that is neither good nor bad
+// link: where more of it is told, null for nowhere
+function card(level, title, value, link, ...more) {
   return element('div', {class: 'card'}, element('h3', {}, title),
-    element('p', {class: 'figure'}, value), ...more);
+    element('p', {class: 'figure'}, level && mark(level), link && value !== '0'
+      ? element('a', {href: link, 'aria-label': `${value}: ${title}`}, value)
+      : value), ...more);
 }
 
+const about = (...text) => element('p', {class: 'dim'}, ...text);
+
 function cards(totals, members) {
-  const found = members.flatMap((host) => host.findings);
-  const bad = found.filter((finding) => finding.severity !== 'note').length;
-  const unknown = members.filter((host) => host.gaps);
+  const number = (key) => members.filter(FILTERS[key][1]).length;
+  const found = findingsOf(members);
+  const bad = found.filter(({severity}) => severity !== 'note').length;
+  const guests = sum(members, (host) => host.down.length);
+  const [lost, unknown, disabled] = ['lost', 'unknown', 'disabled'].map(
+    number);
   return element('div', {class: 'cards'},
-    unknown.length ? card('Not all is known of', shown(unknown.length),
-      element('p', {class: 'dim'},
-        `${unknown.length === 1 ? 'host' : 'hosts'}: ${unknown[0].name}: `
-        + unknown[0].gaps[0])) : null,
-    card('Hosts', shown(totals.hosts), element('p', {class: 'dim'},
-      `${counted(totals.guests, 'guest')}`
-      + (totals.disabled ? `; ${shown(totals.disabled)} disabled` : ''))),
-    totals.dedicated ? card('Dedicated CPUs sold',
-      percent(totals.taken, totals.dedicated),
+    totals.dedicated ? card(null, 'Dedicated CPUs sold',
+      percent(totals.taken, totals.dedicated), null,
       bar([['taken', share(totals.taken, totals.dedicated)],
         ['stranded', share(totals.strandedCpus, totals.dedicated)],
         ['free', share(totals.free - totals.strandedCpus, totals.dedicated)],
       ], `${shown(totals.taken)} of ${shown(totals.dedicated)} sold`),
-      element('p', {class: 'dim'}, `${shown(totals.taken)} of `
-        + `${shown(totals.dedicated)}; ${shown(totals.free)} free`)) : null,
-    totals.dedicated ? card('Free, but stranded',
-      shown(totals.strandedCpus),
-      bar([['stranded', share(totals.strandedCpus, totals.free)],
-        ['free', share(totals.free - totals.strandedCpus, totals.free)]],
-      `${shown(totals.strandedCpus)} of ${shown(totals.free)} free CPUs are `
-        + 'stranded'),
-      element('p', {class: 'dim'}, `${percent(totals.strandedCpus,
-        totals.free)} of the ${shown(totals.free)} free CPUs`)) : null,
-    totals.floatingLimit ? card('Floating vCPUs sold',
-      percent(totals.floating, totals.floatingLimit),
+      about(`${shown(totals.free)} of ${shown(totals.dedicated)} are free, `
+        + `${shown(totals.strandedCpus)} of these stranded`)) : null,
+    totals.floatingLimit ? card(null, 'Floating vCPUs sold',
+      percent(totals.floating, totals.floatingLimit), null,
       bar([['floating', share(totals.floating, totals.floatingLimit)]],
         `${shown(totals.floating)} of ${shown(totals.floatingLimit)} sold`),
-      element('p', {class: 'dim'}, `${shown(totals.floating)} of `
-        + `${shown(totals.floatingLimit)} that the ratio allows`)) : null,
-    card('Findings', shown(bad), element('p', {class: 'dim'},
-      bad === found.length ? 'errors and warnings'
-        : `and ${counted(found.length - bad, 'note')}`)));
+      about(`${shown(totals.floating)} of ${shown(totals.floatingLimit)} that `
+        + 'the ratio allows')) : null,
+    card(lost ? 'error' : 'note', 'If a host fails', shown(lost),
+      '#hosts/lost', about(lost ? `${lost === 1 ? 'host' : 'hosts'} at least `
+        + `would leave guests down: ${counted(guests, 'guest')} fit on no `
+        + 'other' : 'hosts have guests that fit on no other',
+      '; whether all guests of a host do at once, rebalance failover tells')),
+    unknown ? card('unknown', 'Not all is known of', shown(unknown),
+      '#hosts/unknown', about(
+        `${unknown === 1 ? 'host' : 'hosts'}: what fits there is a bound`))
+      : null,
+    disabled ? card('warning', 'Disabled hosts', shown(disabled),
+      '#hosts/disabled', about('nothing is sold there')) : null,
+    card(!bad ? 'yes' : found.some(({severity}) => severity === 'error')
+      ? 'error' : 'warning', 'Findings', shown(bad), '#overview/findings',
+    about(bad === found.length ? 'errors and warnings'
+      : `and ${counted(found.length - bad, 'note')}`)));
 }
 
-function sales(sizes) {
+// The mark of a flavor by what becomes of it, and its meaning.
+const STATUSES = {
+  'sold-out': ['error', 'sold out'], low: ['warning', 'few left'],
+  undecided: ['unknown', 'not known'], 'on-sale': ['yes', 'on sale'],
+  'not-offered': ['note', 'not for these hosts'],
+};
+
+function salesPart(rows) {
+  const hasDays = rows.some(({days}) => days);
   return element('section', {}, element('h2', {}, 'What can still be sold'),
-    element('p', {class: 'dim'}, 'Each flavor for itself. What fits was '
-      + 'counted by placing guests one after another as nova would; what '
-      + 'host totals promise is the free CPUs of each host as a whole, which '
-      + 'is what most dashboards count. The bars show how much of that '
-      + 'really fits.'),
-    element('ul', {class: 'legend'},
-      element('li', {}, element('span', {class: 'key fits'}), 'fits'),
-      element('li', {}, element('span', {class: 'key totals'}),
-        'promised by host totals')),
     element('div', {class: 'wide', tabindex: '0', role: 'region',
       'aria-label': 'What can still be sold'},
     element('table', {class: 'sales'},
-      element('thead', {}, element('tr', {}, ['flavor', 'size', 'fits',
-        'host totals', '', 'missing because'].map((name) => element(
-        name ? 'th' : 'td', {class: ['fits', 'host totals'].includes(name)
-          ? 'n' : ''}, name)))),
-      element('tbody', {}, sizes.map(saleRow)))));
+      element('thead', {}, element('tr', {}, [['flavor'], ['size'],
+        ['left', 'n'], ...(hasDays ? [['gone in', 'n']] : []),
+        ['sold', 'n'], ['host totals', 'n'], [''], ['missing because']].map(
+        ([name, kind]) => element(name ? 'th' : 'td', {class: kind ?? null},
+          name)))),
+      element('tbody', {}, rows.map((row) => saleRow(row, hasDays))))),
+    element('details', {class: 'dim'},
+      element('summary', {}, 'How this is counted'),
+      element('p', {}, 'Each flavor for itself. What is left was counted by '
+        + 'placing guests one after another as nova would; what host totals '
+        + 'promise is the free CPUs of each host as a whole, which is what '
+        + 'most dashboards count. The bars show how much of that really '
+        + 'fits. Few are left (!) if there are ten times as many guests, or '
+        + 'if they are gone within 30 days at the pace of earlier snapshots; '
+        + (fleet.history.length ? '' : 'there are none here, so ')
+        + 'where that cannot be told, no days are given. A flavor is not for '
+        + 'hosts (i) that would not take it if they were empty.')));
 }
 
-function saleRow({flavor, fits, totals, missing, isBound}) {
-  const [cause] = missing;
-  const because = !cause ? '' : (missing.length > 1
-    ? `${shown(cause[1])}: ` : '') + fleet.causes[cause[0]][0];
+function saleRow({at, fits, bound, totals, guests, status, days, because},
+  hasDays) {
+  const flavor = fleet.flavors[at];
+  const [level, meaning] = STATUSES[status];
   return element('tr', {},
-    element('th', {scope: 'row'}, flavor.name),
+    element('th', {scope: 'row'}, element('div', {}, mark(level, meaning),
+      element('span', {}, flavor.name))),
     element('td', {class: 'dim'}, `${shown(flavor.vcpus)} × ${flavor.memory}`
       + (flavor.cells > 1 ? `, ${flavor.cells} cells` : '')),
-    element('td', {class: 'n big'}, isBound
+    element('td', {class: `n big ${level}`}, bound
       ? element('small', {}, 'at most ') : '', shown(fits)),
-    element('td', {class: 'n dim'}, shown(totals)),
+    hasDays ? element('td', {class: 'n', 'data-name': days && 'gone in'},
+      days ?? '') : null,
+    element('td', {class: 'n dim', 'data-name': 'sold'}, shown(guests)),
+    element('td', {class: 'n dim', 'data-name': 'host totals'},
+      shown(totals)),
     element('td', {class: 'bars'}, drawn('svg', {
       class: 'bar', viewBox: '0 0 100 10', preserveAspectRatio: 'none',
-      role: 'img', 'aria-label': `${shown(fits)} of ${shown(totals)}`},
+      role: 'img', 'aria-label': `${shown(fits)} of ${shown(totals)} that `
+        + 'host totals promise'},
     drawn('rect', {class: 'totals', x: 0, y: 0.5, height: 9,
       width: totals ? 100 : 0}),
     drawn('rect', {class: 'fits', x: 0, y: 2, height: 6,
@@ -149,7 +146,7 @@ function strandedPart(totals) {
       element('li', {}, element('b', {}, counted(cpus, 'CPU')), ' ',
         bar([['stranded', share(cpus, totals.free)]],
           percent(cpus, totals.free)),
-        ` ${fleet.causes[cause][1]}`)),
+        ` ${fleet.causes[cause]}`)),
     totals.orphans ? element('li', {}, element('b', {},
       counted(totals.orphans, 'CPU')), ' ',
     bar([['taken', share(totals.orphans, totals.free)]],
@@ -213,23 +210,25 @@ function places(choose) {
     })))));
 }
 
-const MARKS = {error: '✗', warning: '!', note: 'i'};
 const MOST_FINDINGS = 100;
 
-function findingsPart(members) {
+// Those of hosts, and those of no host.
+function findingsOf(members) {
   const inScope = new Set(members.map((host) => host.name));
-  const found = fleet.findings.filter((finding) => !finding.host
+  return fleet.findings.filter((finding) => !finding.host
     || inScope.has(finding.host) || !hostsByName.has(finding.host));
+}
+
+function findingsPart(members) {
+  const found = findingsOf(members);
   const order = Object.keys(MARKS);
   found.sort((one, other) =>
     order.indexOf(one.severity) - order.indexOf(other.severity));
-  return element('section', {}, element('h2', {}, 'Findings'),
+  return element('section', {id: 'overview/findings'},
+    element('h2', {}, 'Findings'),
     found.length ? element('ul', {class: 'findings'},
-      found.slice(0, MOST_FINDINGS).map((finding) => element('li', {
-        class: finding.severity},
-      element('span', {class: 'mark', 'aria-hidden': 'true'},
-        MARKS[finding.severity]),
-      element('div', {}, element('b', {},
+      found.slice(0, MOST_FINDINGS).map((finding) => element('li', {},
+        mark(finding.severity), element('div', {}, element('b', {},
         `${finding.code}, ${finding.severity}: `),
       `${finding.subject}: ${finding.message}`,
       finding.advice ? element('div', {class: 'dim'}, finding.advice)

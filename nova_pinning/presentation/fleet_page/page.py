@@ -13,8 +13,6 @@ import json
 import string
 from typing import Any
 
-from nova_pinning.presentation.fleet_page import page_data
-
 #: In this order they are one script.
 SCRIPTS = ('model.js', 'drawing.js', 'grid.js', 'overview.js', 'detail.js',
            'fit.js', 'plan.js', 'main.js')
@@ -25,19 +23,8 @@ _ESCAPES = {ord(letter): f'\\u{ord(letter):04x}'
             for letter in '<>&\u2028\u2029'}
 
 
-def page(fleet_page: page_data.FleetPage, version: str,
-         progress: page_data.Progress = lambda part: None) -> str:
-    """The page of a fleet.
-
-    :param version: of nova-pinning
-    :param progress: told how much is done, from 0 to 1
-    :returns: a whole HTML document
-    """
-    return render(page_data.document(fleet_page, version, progress))
-
-
 def render(document: dict[str, Any]) -> str:
-    """The page of a document that ``page_data`` made."""
+    """The page of a document that ``page_data`` made, as HTML."""
     style = _resource(_STYLE)
     script = '\n'.join(
         ["'use strict';", '(() => {', *map(_resource, SCRIPTS), '})();'])

@@ -17,6 +17,7 @@ from nova_pinning.admission import guest_request
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning.capacity import like_hosts
+from nova_pinning.capacity import outlook
 from nova_pinning.checks import check_rule
 from nova_pinning.document import quantities
 from nova_pinning.explain import explanation
@@ -30,7 +31,9 @@ from nova_pinning.presentation import capacity_report
 from nova_pinning.presentation.fleet_page import page_hosts
 from nova_pinning.presentation.fleet_page import page_plan
 from nova_pinning.presentation import moves_drawing
+from nova_pinning.presentation import sales_headline
 from nova_pinning.presentation import svg_style
+from nova_pinning.rebalance import certain_losses
 from nova_pinning.rebalance import plan_model
 from nova_pinning import spelling
 
@@ -76,7 +79,8 @@ class FleetPage:
         to leave these out
     :param findings: of the fleet, and of its segregation if that was checked
     :param plan: for this state of the fleet, None for none
-    :param history: earlier times, the first first
+    :param earlier: the same at earlier times
+    :param history: those times and this one, the first first
     :param title: '' for one that is made of the fleet
     """
 
@@ -84,6 +88,7 @@ class FleetPage:
     read: flavor_alternatives.Reader | None = None
     findings: Sequence[check_rule.Finding] = ()
     plan: plan_model.RebalancePlan | None = None
+    earlier: Sequence[capacity.FleetCapacity] = ()
     history: Sequence[SoldAt] = ()
     title: str = ''
 
@@ -116,6 +121,7 @@ class _PageMaker:
     def document(self, version: str, progress: Progress) -> _Json:
         fleet = self._fleet
         hosts, writer = [], page_hosts.HostWriter(fleet)
+        down = certain_losses.find(fleet)
         counted = map(like_hosts.Numbering().host,
                       self._judge.occupancies.values())
         for number, (host, measured) in enumerate(
@@ -125,6 +131,10 @@ class _PageMaker:
                 **writer.host(host.occupancy), 'state': state,
                 'zone': _text(self._judge.judge.rules.zone_of(
                     host.occupancy.host))})
+            if guests := down.get(host.occupancy.host.name):
+                hosts[-1]['down'] = [
+                    at for at, guest in enumerate(host.occupancy.guests)
+                    if guest.uuid in guests]
             if not number % 50:
                 progress(number / len(fleet.hosts))
         return {
@@ -139,15 +149,37 @@ class _PageMaker:
             } for policy in self._policies],
             'reasons': [list(texts) for texts in self._reasons],
             'tiles': TILES,
-            'causes': [[capacity_report.CAUSES[cause],
-                        capacity_report.STRANDED[cause]]
+            'causes': [capacity_report.STRANDED[cause]
                        for cause in self._causes],
+            'sales': self._sales(),
             **writer.tables(), 'states': self._state_values, 'hosts': hosts,
             'findings': [_finding(finding) for finding in self._page.findings],
             'history': [dataclasses.asdict(sold)
                         for sold in self._page.history],
             'plan': None if self._page.plan is None else (
                 page_plan.as_dict(self._page.plan))}
+
+    def _sales(self) -> _Json:
+        """What can be sold of the hosts of each scope."""
+        finder = outlook.OutlookFinder(self._page.measured, self._page.earlier)
+        earlier = [self._scopes(one) for one in self._page.earlier]
+        return {key: _sales(finder.outlooks(
+            hosts, [scopes.get(key, ()) for scopes in earlier]), finder.since)
+            for key, hosts in self._scopes(self._page.measured).items()}
+
+    def _scopes(self, measured: capacity.FleetCapacity) -> dict[
+            str, list[capacity.HostCapacity]]:
+        """Hosts of all the fleet, and of each class, zone and aggregate."""
+        scopes: dict[str, list[capacity.HostCapacity]] = {
+            'all': list(measured.hosts)}
+        for one in measured.hosts:
+            host = one.host
+            for key in dict.fromkeys(map(_text, (
+                    f'class:{capacity_report.class_name(host.host_class)}',
+                    f'zone:{self._judge.judge.rules.zone_of(host)}',
+                    *[f'aggregate:{name}' for name in host.aggregates]))):
+                scopes.setdefault(key, []).append(one)
+        return scopes
 
     def _state(self, host: like_hosts.CountedHost,
                measured: capacity.HostCapacity) -> int:
@@ -169,19 +201,12 @@ class _PageMaker:
         stranded = measured.stranded
         return {
             'fits': [counts.fits for counts in measured.counts],
-            'totals': [counts.totals for counts in measured.counts],
-            'missing': [
-                [flavor, self._causes.index(cause), guests]
-                for flavor, counts in enumerate(measured.counts)
-                for cause, guests in counts.missing.items()],
             'why': [self._reason(verdict.cause, request)
                     if verdict.cause else _FITS
                     for verdict, request in zip(verdicts, self._requests)],
             'bounds': [
                 flavor for flavor, counts in enumerate(measured.counts)
                 if counts.doubts or verdicts[flavor].doubts],
-            'shared': [flavor for flavor, counts in enumerate(measured.counts)
-                       if counts.draws],
             'free': stranded.free_cpus, 'orphans': stranded.orphans,
             'stranded': [[self._causes.index(cause), cpus]
                          for cause, cpus in stranded.cpus.items()],
@@ -226,6 +251,26 @@ def _flavor(request: guest_request.GuestRequest) -> _Json:
         'class': capacity_report.class_name(request.guest_class),
         'cells': 0 if topology is None else len(topology.cells),
         'pinned': topology is not None and topology.is_pinned}
+
+
+def _sales(outlooks: Sequence[outlook.FlavorOutlook], since: str) -> _Json:
+    return {
+        'lines': list(sales_headline.lines(outlooks, since)),
+        'flavors': [{
+            'at': one.number, 'fits': one.size.fits,
+            'bound': one.size.is_bound, 'totals': one.size.totals,
+            'guests': one.guests, 'status': one.status,
+            'days': one.days_left and sales_headline.days(one.days_left),
+            'because': _because(one.size),
+        } for one in outlooks]}
+
+
+def _because(size: capacity.FlavorCapacity) -> str:
+    """What most of the guests that do not fit lack; '' if all do."""
+    return next((
+        f'{guests:,}: ' * (len(size.missing) > 1)
+        + capacity_report.CAUSES[cause]
+        for cause, guests in size.missing.items()), '')
 
 
 def _finding(finding: check_rule.Finding) -> _Json:

@@ -4,6 +4,7 @@
 import dataclasses
 
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.bridge.offline import standalone
 from nova_pinning.explain import explanation
@@ -216,11 +217,49 @@ class TestFleetPage(browser_case.TestCase):
                   if host.host_class is hostclass.HostClass.SHARED]
         opened = self._open(fleet)
         opened.locator('#scope').select_option('class:shared')
-        self.assertEqual(str(len(shared)), opened.locator(
-            '.card .figure').first.inner_text())
+        self.assertIn(f'{len(shared)} hosts', opened.locator(
+            '#part-overview h2').all_inner_texts())
         opened.locator('#tabs a', has_text='Hosts').click()
         self.assertEqual(len(shared), opened.locator(
             '#part-hosts .host').count())
+
+    def test_first_screen(self):
+        """A sign and words for what is wrong; figures lead to their hosts."""
+        fleet = page_cases.fleet(6, shared=0)
+        first, second, *others = fleet.hosts
+        fleet = dataclasses.replace(
+            fleet, taken_at='2026-11-01T00:00:00Z', hosts=(
+                dataclasses.replace(first, is_enabled=False),
+                dataclasses.replace(second, gaps=(outcome.Doubt(
+                    outcome.DoubtKind.HELD, 'more is held'),)), *others))
+        opened = self._open(fleet)
+        lines = page_cases.document(fleet)['sales']['all']['lines']
+        self.assertEqual(
+            [f'{figure} {text}'.strip() for _level, figure, text in lines],
+            opened.locator('.headline .said > span:last-child')
+            .all_inner_texts())
+        self.assertEqual(len(lines), opened.locator(
+            '.headline .mark[aria-label]').count())
+        for key, host in (('disabled', first), ('unknown', second)):
+            opened.locator('#tabs a', has_text='Overview').click()
+            opened.locator(f'.card a[href="#hosts/{key}"]').click()
+            self.assertEqual([host.name], opened.locator(
+                '#part-hosts .host span').all_text_contents())
+
+    def test_age(self):
+        """Of a day or more warns, and what is not known is said to be."""
+        opened = self._open(page_cases.fleet(2))
+        taken = '2026-11-01T00:00:00Z'
+        for then, now, expected in (
+                (taken, '2026-11-01T00:01:00Z', ['yes', '1 minute ago']),
+                (taken, '2026-11-01T03:59:00Z', ['yes', '3 hours ago']),
+                (taken, '2026-11-13T00:00:00Z', ['warning', '12 days ago'])):
+            self.assertEqual(expected, opened.evaluate(
+                '([then, now]) => fleetPage.ageOf(then, Date.parse(now))',
+                [then, now]))
+        for then in ('', '<b>', '2999-01-01T00:00:00Z'):
+            self.assertEqual('unknown', opened.evaluate(
+                '(then) => fleetPage.ageOf(then)[0]', then))
 
     def test_theme(self):
         opened = self._open(page_cases.fleet(2))
@@ -255,6 +294,11 @@ class TestFleetPage(browser_case.TestCase):
             dataclasses.replace(few, hosts=hosts, guests=guests), 'hosts')
         shown = opened.locator('#part-hosts .host')
         self.assertLessEqual(shown.count(), 6)
+        # How many each stands for hides nothing of its drawing.
+        self.assertEqual([], shown.evaluate_all(
+            '(found) => found.filter((host) => host.querySelector("i")'
+            '.getBoundingClientRect().top < host.querySelector("svg")'
+            '.getBoundingClientRect().bottom)'))
         self.assertIn('3,000 hosts', opened.locator(
             '#part-hosts p.dim').first.inner_text())
         opened.get_by_label('alike as one').uncheck()

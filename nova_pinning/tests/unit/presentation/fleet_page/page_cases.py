@@ -69,7 +69,8 @@ def document(fleet, **values):
 def rendered(fleet, **values):
     """A fleet's page."""
     with flavor_request.batch():
-        return page.page(page_of(fleet, **values), '1.0')
+        return page.render(
+            page_data.document(page_of(fleet, **values), '1.0'))
 
 
 class PageReader(html.parser.HTMLParser):

@@ -8,6 +8,7 @@ from nova_pinning.admission import devices
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.bridge.offline import flavor_request
+from nova_pinning.capacity import outlook
 from nova_pinning.explain import explanation
 from nova_pinning.explain import size_limits
 from nova_pinning.explain import verdict_summary
@@ -18,6 +19,7 @@ from nova_pinning.placement import inventory
 from nova_pinning.presentation import capacity_report
 from nova_pinning.presentation.fleet_page import page_data
 from nova_pinning.presentation.fleet_page import sold_history
+from nova_pinning.presentation import sales_headline
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.explain import explain_cases
 from nova_pinning.tests.unit.presentation.fleet_page import page_cases
@@ -123,22 +125,23 @@ class TestAnswers(unit_base.TestCase):
                                      'bound' in state['sizes'][number])
 
     def test_shared_pool(self):
-        """What hosts share is marked: sums over such hosts are bounds."""
+        """What hosts share is there once for all of them."""
         fleet = page_cases.fleet(2, shared=0, filled=0)
         pool = offered_host.OfferedProvider(
             None, (('DISK_GB', inventory.Inventory(500)),), uuid='disks',
             is_shared=True)
-        for children, shared in ((), False), ((pool,), True):
+        for children in (), (pool,):
             fleet = dataclasses.replace(fleet, hosts=tuple(
                 dataclasses.replace(host, disk_gib=None, children=children)
                 for host in fleet.hosts), flavors=tuple(
                     dataclasses.replace(flavor, disk_gib=20)
                     for flavor in fleet.flavors))
             document = page_cases.document(fleet)
-            for state in document['states']:
-                for number, fits in enumerate(state['fits']):
-                    self.assertEqual(shared and fits > 0,
-                                     number in state['shared'])
+            for row in document['sales']['all']['flavors']:
+                fits = sum(document['states'][host['state']]['fits'][
+                    row['at']] for host in document['hosts'])
+                self.assertEqual(
+                    min(25, fits) if children else fits, row['fits'])
 
     def test_capacity(self):
         """Sums over hosts are what nova-pinning capacity says."""
@@ -146,15 +149,15 @@ class TestAnswers(unit_base.TestCase):
             measured = page_cases.page_of(fleet).measured
             states = [document['states'][host['state']]
                       for host in document['hosts']]
+            rows = {row['at']: row
+                    for row in document['sales']['all']['flavors']}
             for number, size in enumerate(measured.sizes()):
                 self.assertEqual(
-                    (size.fits, size.totals),
-                    tuple(sum(state[key][number] for state in states)
-                          for key in ('fits', 'totals')))
-                self.assertEqual(sum(size.missing.values()), sum(
-                    guests for state in states
-                    for flavor, _cause, guests in state['missing']
-                    if flavor == number))
+                    (size.fits, size.totals, size.is_bound),
+                    tuple(rows[number][key]
+                          for key in ('fits', 'totals', 'bound')))
+                self.assertEqual(bool(size.missing),
+                                 bool(rows[number]['because']))
             total = capacity_report.total(measured.hosts)
             self.assertEqual(
                 (total.free_cpus, total.stranded_cpus, total.stranded_cpus),
@@ -162,6 +165,67 @@ class TestAnswers(unit_base.TestCase):
                  sum(cpus for state in states
                      for _cause, cpus in state['stranded']),
                  sum(sum(state['stranded_cells']) for state in states)))
+
+
+class TestFirstScreen(unit_base.TestCase):
+    """What is said before all else, of all hosts and of some."""
+
+    def test_scopes(self):
+        """Each class, zone and aggregate has its own, and no more are told."""
+        fleet = page_cases.fleet(8)
+        sales = page_cases.document(fleet)['sales']
+        self.assertEqual(
+            {'all', 'class:dedicated', 'class:shared',
+             *[f'aggregate:{name}' for host in fleet.hosts
+               for name in host.aggregates]},
+            {key for key in sales if not key.startswith('zone:')})
+        status = {scope: {row['at']: row['status']
+                          for row in sales[scope]['flavors']}
+                  for scope in sales}
+        for number, name in enumerate(
+                flavor['name'] for flavor
+                in page_cases.document(fleet)['flavors']):
+            self.assertNotEqual('not-offered', status['all'][number])
+            self.assertEqual(
+                name.startswith('dedicated'),
+                status['class:shared'][number] == 'not-offered', name)
+
+    def test_lines(self):
+        """They are those of the terminal, and of this scope."""
+        fleet = page_cases.fleet(8)
+        finder = outlook.OutlookFinder(page_cases.page_of(fleet).measured)
+        self.assertEqual(
+            [list(line) for line
+             in sales_headline.lines(finder.outlooks())],
+            page_cases.document(fleet)['sales']['all']['lines'])
+
+    def test_days(self):
+        """From earlier snapshots, none without."""
+        fleet = page_cases.fleet(8, shared=0)
+        now = dataclasses.replace(fleet, taken_at='2026-11-20T00:00:00Z')
+        then = dataclasses.replace(
+            fleet, taken_at='2026-11-01T00:00:00Z', guests=fleet.guests[::2])
+        for earlier in (), (then,):
+            rows = page_cases.document(now, earlier=[
+                page_cases.page_of(one).measured for one in earlier],
+            )['sales']['class:dedicated']['flavors']
+            self.assertEqual(bool(earlier), any(row['days'] for row in rows))
+
+    def test_guests_without_another_host(self):
+        """The one guest of a size that fits on no other host."""
+        fleet = page_cases.fleet(3, shared=0)
+        guest = next(guest for guest in fleet.guests
+                     if guest.host == fleet.hosts[0].name)
+        others = tuple(dataclasses.replace(host, is_enabled=False)
+                       for host in fleet.hosts[1:])
+        document = page_cases.document(dataclasses.replace(
+            fleet, hosts=(fleet.hosts[0], *others), guests=(guest,)))
+        first, *rest = document['hosts']
+        self.assertEqual([0], first['down'])
+        self.assertTrue(all('down' not in host for host in rest))
+        self.assertTrue(all('down' not in host for host in (
+            page_cases.document(dataclasses.replace(
+                fleet, guests=(guest,)))['hosts'])))
 
 
 class TestHosts(unit_base.TestCase):
