@@ -124,9 +124,10 @@ def build(engine, page, directory):
         _WITHOUT_REGISTRY.format(nova=_nova(engine))
         + page.block('nova-base-plugin').replace(
             '/path/to/nova_pinning-1.0.0.tar.gz', str(sdist)))
-    # skip_existing is not to take those of an earlier test.
-    engine.run("docker images --quiet 'kolla/nova-*' | sort --unique "
-               '| xargs --no-run-if-empty docker rmi --force')
+    # skip_existing is not to take those of an earlier test. By their names,
+    # the one that others stand on can go at any time.
+    engine.run("docker images --format '{{.Repository}}:{{.Tag}}' "
+               "'kolla/nova-*' | xargs --no-run-if-empty docker rmi --force")
     engine.run(str(BIN) + '/' + page.command('kolla-build').replace(
         '/ABSOLUTE/PATH', str(directory / 'work')), cwd=directory)
     return f'kolla/nova-scheduler:{tag()}'
