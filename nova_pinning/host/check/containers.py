@@ -74,7 +74,10 @@ def _names(tree: machine_files.Tree, container_id: str) -> Iterator[Any]:
 
 
 def _json(tree: machine_files.Tree, path: str) -> Any:
+    text = tree.text(path)
+    # A check is as good without the name.
+    tree.unread.pop(path, None)
     try:
-        return json.loads(tree.text(path) or 'null')
+        return json.loads(text or 'null')
     except ValueError:
         return None

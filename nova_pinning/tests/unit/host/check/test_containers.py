@@ -3,6 +3,7 @@
 
 import dataclasses
 import json
+from unittest import mock
 
 import ddt
 import fixtures
@@ -90,6 +91,12 @@ class TestContainer(unit_base.TestCase):
         """What makes no sense is no name; a name is part of a command."""
         self.machine.write(f'/{path}', text)
         self.assertEqual(SHORT, self._found(f'0::/docker/{ID}').name)
+
+    def test_name_that_may_not_be_read(self):
+        """That is no gap of a check: its findings are the same."""
+        with mock.patch('builtins.open', side_effect=PermissionError):
+            self.assertEqual(SHORT, self._found(f'0::/docker/{ID}').name)
+        self.assertEqual({}, self.tree.unread)
 
     def test_of_a_process(self):
         self.machine.write(f'/{DOCKER}', '{"Name": "/cron"}')

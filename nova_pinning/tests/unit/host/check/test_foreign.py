@@ -66,6 +66,18 @@ class TestThreads(unit_base.TestCase):
             pid=100, tid=100, name='x', cpus=cpus('1'),
             expected_cpus=cpus('0,4'), run_seconds=0.0125),), one.evidence)
 
+    def test_container(self):
+        """One command for all that ran of it."""
+        container = facts.Container('0' * 64, 'podman', 'fluentd')
+        runs = [ran(fact_samples.process(pid, 'ruby', '0-7',
+                                         container=container), cpu1=0.01)
+                for pid in (100, 200)]
+        [one] = found(*runs)
+        self.assertEqual(
+            ('container fluentd (podman)',
+             ('podman update --cpuset-cpus 0,4 fluentd',)),
+            (one.subject, one.remediation))
+
     def test_unseen(self):
         """Who it was nobody can tell from inside a container."""
         view = fact_samples.view(None, None)
