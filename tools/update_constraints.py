@@ -34,7 +34,7 @@ PUBLISHED = 'https://releases.openstack.org/constraints/upper/'
 
 # One tox environment for each virtual environment that tox.ini makes.
 ENVIRONMENTS = {'py3': 'shared', 'pep8': 'pep8', 'watcher': 'watcher',
-                'browser': 'browser'}
+                'browser': 'browser', 'release': 'release'}
 
 # Left out: the project, and what comes with a virtual environment.
 NOT_PINNED = ('nova-pinning', 'pip', 'setuptools', 'wheel')
