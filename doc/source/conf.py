@@ -21,6 +21,8 @@ html_theme = 'openstackdocs'
 html_static_path = ['_static']
 html_css_files = ['pages.css']
 pygments_style = 'native'
+# What is printed or logged is not Python.
+highlight_language = 'text'
 openstackdocs_auto_name = False
 openstackdocs_auto_version = False
 
