@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write what of the documentation follows from the code.
 
-That is what lists rules, defects and levers, and the form of snapshots.
+That is what lists rules, defects, levers and metrics, and the form of
+snapshots.
 """
 
 import json
@@ -16,6 +17,7 @@ from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 from nova_pinning.host.check import host_check_run
 from nova_pinning.host import levers
+from nova_pinning.scheduler import metrics_writer
 from nova_pinning.segregation.audit import audit_run
 from nova_pinning.upgrade import register
 from nova_pinning.upgrade import register_page
@@ -31,6 +33,7 @@ REGISTRIES = {
 #: What is generated besides.
 DEFECTS = 'nova-defects.inc'
 MOVES = DIRECTORY.parent / 'admin' / 'moving-defects.inc'
+METRICS = DIRECTORY.parent / 'admin' / 'scheduler-metrics.inc'
 LEVERS = 'host-levers.inc'
 SNAPSHOT = f'fleet-{document.VERSION}.json'
 
@@ -44,6 +47,21 @@ def snapshot_schema() -> str:
     }, indent=1) + '\n'
 
 
+def scheduler_metrics() -> str:
+    """A table of what nova-scheduler counts."""
+    lines = ['.. list-table::', '   :header-rows: 1', '   :widths: 45 10 15 30',
+             '']
+    rows = [('Metric', 'Type', 'Labels', 'What it tells')]
+    rows += [(f'``{metrics_writer.PREFIX}{name}``', metric.kind,
+              ', '.join(f'``{label}``' for label in metric.labels),
+              metric.help_text)
+             for name, metric in metrics_writer.METRICS.items()]
+    for first, *others in rows:
+        lines.append(f'   * - {first}')
+        lines += [f'     - {text}'.rstrip() for text in others]
+    return '\n'.join(lines) + '\n'
+
+
 def main() -> None:
     """Write them all."""
     for name, rules in REGISTRIES.items():
@@ -52,6 +70,7 @@ def main() -> None:
     (DIRECTORY / LEVERS).write_text(levers.page())
     (DIRECTORY / DEFECTS).write_text(register_page.page(register.shipped()))
     MOVES.write_text(register_page.moves_table(register.shipped()))
+    METRICS.write_text(scheduler_metrics())
 
 
 if __name__ == '__main__':

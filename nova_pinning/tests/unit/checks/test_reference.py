@@ -76,3 +76,6 @@ Remedy: hold it.
             register_page.moves_table(register.shipped()),
             tool.MOVES.read_text(),
             f'{tool.MOVES} is stale: run tools/write_check_references.py')
+        self.assertEqual(
+            tool.scheduler_metrics(), tool.METRICS.read_text(),
+            f'{tool.METRICS} is stale: run tools/write_check_references.py')

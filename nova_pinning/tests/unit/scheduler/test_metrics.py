@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 import threading
 from unittest import mock
 
@@ -406,22 +405,6 @@ class TestProcesses(TestCase):
 
 
 class TestPage(TestCase):
-
-    def test_metrics(self):
-        rows = []
-        lines = ['* - Metric', '- Type', '- Labels', '- What it tells']
-        for name, metric in metrics_writer.METRICS.items():
-            labels = ', '.join(f'``{label}``' for label in metric.labels)
-            rows.append(' '.join((
-                f'* - ``{metrics_writer.PREFIX}{name}`` - {metric.kind} - '
-                f'{labels} '
-                f'- {metric.help_text}').split()))
-        page = PAGE.read_text()
-        table = page[page.index(lines[0]):]
-        table = ' '.join(table[:re.search(r'^\S', table[1:], re.M)
-                               .start()].split())
-        self.assertEqual(textwrap.fill(' '.join((*lines, *rows)), 60),
-                         textwrap.fill(table, 60))
 
     def test_names(self):
         """Those in the text are those of metrics."""
