@@ -49,8 +49,8 @@ def snapshot_schema() -> str:
 
 def scheduler_metrics() -> str:
     """A table of what nova-scheduler counts."""
-    lines = ['.. list-table::', '   :header-rows: 1', '   :widths: 45 10 15 30',
-             '']
+    lines = [
+        '.. list-table::', '   :header-rows: 1', '   :widths: 45 10 15 30', '']
     rows = [('Metric', 'Type', 'Labels', 'What it tells')]
     rows += [(f'``{metrics_writer.PREFIX}{name}``', metric.kind,
               ', '.join(f'``{label}``' for label in metric.labels),
