@@ -5,6 +5,7 @@ import pathlib
 import re
 import tomllib
 
+import ddt
 from oslotest import base as oslotest
 
 _ROOT = pathlib.Path(__file__).parents[3]
@@ -12,6 +13,7 @@ _DOC = _ROOT / 'doc' / 'source'
 #: Of all pages and the README, with what is quoted in them; what is included
 #: from other files does not count.
 MOST_WORDS = 60_000
+GLOSSARY = 'user/glossary.rst'
 #: What a block of text of its own begins with, which is not prose.
 _BLOCK = re.compile(r'::$|^\.\. (?!note|warning|glossary|list-table|figure)')
 
@@ -42,6 +44,7 @@ def prose(text):
         ' '.join(lines).split()))
 
 
+@ddt.ddt
 class TestPages(oslotest.BaseTestCase):
 
     def test_words(self):
@@ -77,6 +80,17 @@ class TestPages(oslotest.BaseTestCase):
                 sorted(' '.join(listed).split()), sorted(questions))
             for question in questions.values():
                 self.assertEqual('?', question.strip()[-1])
+
+    @ddt.data('host cell', 'NUMA cell', 'nova cell', 'L3 domain',
+              'emulator threads', 'host file', 'site file')
+    def test_words_are_linked(self, word):
+        """From each page for users that has them, to the glossary."""
+        for name, text in pages().items():
+            if (name.startswith(('admin/', 'user/', 'reference/'))
+                    and name != GLOSSARY and re.search(
+                        rf'\b{word}', re.sub(':[a-z]+:`.+?`', '', prose(text)))):
+                link = rf':term:`([^`]+<)?{word}>?`'.replace(' ', r'\s+')
+                self.assertTrue(re.search(link, text), name)
 
     def test_cells_are_told_apart(self):
         """Whether a cell is nova's, a host's or a guest's."""
