@@ -62,10 +62,10 @@ class Advise(display.Lister):
 
     Examples::
 
-      nova-pinning advise --workload web --host host.yaml
+      nova-pinning advise --workload web --host-file host.yaml
       nova-pinning advise --workload sysbench-cpu --steady \\
-          --host plan.yaml --catalogue flavors.yaml
-      nova-pinning advise --workload ffmpeg --host plan.yaml \\
+          --host-file plan.yaml --catalogue flavors.yaml
+      nova-pinning advise --workload ffmpeg --host-file plan.yaml \\
           --results platform-overhead.jsonl --format json
     """
 
@@ -80,7 +80,8 @@ class Advise(display.Lister):
             choices=[str(bound) for bound in advice_model.WorkloadBound],
             help='what it is bound by, if that is not what its class says')
         parser.add_argument(
-            '--platform', choices=_PLATFORMS, default=_PLATFORMS[0],
+            '--platform', metavar='PLATFORM', choices=_PLATFORMS,
+            default=_PLATFORMS[0],
             help='what it is to run on: a server of nova (the default), a '
                  'libvirt guest, a container in a guest, or a container')
         parser.add_argument(
@@ -88,7 +89,7 @@ class Advise(display.Lister):
             help='its performance must stay the same whatever the neighbours '
                  'do')
         parser.add_argument(
-            '--host', metavar='FILE',
+            '--host-file', metavar='FILE',
             help='host file, with or without a plan, or what virsh '
                  'capabilities prints')
         parser.add_argument(
@@ -161,7 +162,8 @@ def ask(parsed_args: argparse.Namespace,
             parsed_args.load or advice_model.usual_load(workload_class)),
         platform=bench_model.PlatformName(parsed_args.platform),
         is_steady=parsed_args.steady,
-        host=host_loader.load(parsed_args.host) if parsed_args.host else None)
+        host=(host_loader.load(parsed_args.host_file)
+              if parsed_args.host_file else None))
 
 
 def refused(flavors: Sequence[flavor_model.Flavor],

@@ -44,14 +44,14 @@ class Agent(base_command.FileCommand):
     and everything is put back in the end.
 
     With --once it looks once, and what it has changed stays. --dry-run says
-    what would be changed. --release puts back what an agent has left that
+    what would be changed. --undo puts back what an agent has left that
     was killed, by its record alone. --print-unit prints the unit for systemd.
 
     Examples::
 
       nova-pinning agent --config-file /etc/nova-pinning/agent.conf
       nova-pinning agent --plan plan.yaml --dry-run
-      nova-pinning agent --release
+      nova-pinning agent --undo
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -66,7 +66,7 @@ class Agent(base_command.FileCommand):
                           help='look once, and end; changes stay')
         mode.add_argument('--dry-run', action='store_true',
                           help='look once, and say what would be changed')
-        mode.add_argument('--release', action='store_true',
+        mode.add_argument('--undo', action='store_true',
                           help='put back what an agent has changed, and end')
         mode.add_argument('--print-unit', action='store_true',
                           help='print a unit for systemd that runs this '
@@ -78,7 +78,7 @@ class Agent(base_command.FileCommand):
         if parsed_args.print_unit:
             print(_unit(parsed_args, options), end='')
             return base_command.OK
-        if parsed_args.release:
+        if parsed_args.undo:
             return _release(options, files)
         planned = _planned(parsed_args.plan or options.plan)
         scheme = _scheme(options, files)

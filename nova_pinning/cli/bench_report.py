@@ -59,7 +59,7 @@ class ReportBench(base_command.FileCommand):
                             help='a file that bench run has written')
         parser.add_argument('-o', '--output', metavar='FILE',
                             help='write a page of HTML to this file')
-        parser.add_argument('--baseline', metavar='OLD',
+        parser.add_argument('--baseline', metavar='FILE',
                             help='results of an earlier run to compare with')
         parser.add_argument(
             '--self-test', metavar='FILE', help='results of bench run '

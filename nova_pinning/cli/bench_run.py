@@ -130,7 +130,7 @@ def _kept(path: str) -> str:
 
 def add_choices(parser: argparse.ArgumentParser) -> None:
     """Add the options that decide which cases an experiment has."""
-    parser.add_argument('--plan', metavar='HOSTFILE', default='',
+    parser.add_argument('--plan', metavar='PLAN', default='',
                         help='what nova-pinning host plan has written for '
                         'this host; without it a default layout is used')
     parser.add_argument('--platform', metavar='PLATFORM', action='append',

@@ -54,10 +54,10 @@ class CapacityAnswer(fleets.FleetAnswer):
         common_options.add_assume(parser)
         parser.add_argument('--per-host', action='store_true',
                             help='list the hosts too')
-        parser.add_argument('--class', dest='per_class', action='store_true',
+        parser.add_argument('--per-class', action='store_true',
                             help='list each class of hosts as well')
         parser.add_argument(
-            '--mix', nargs='?', const=_PRESENT, metavar='MIX',
+            '--mix', nargs='?', const=_PRESENT, metavar='SIZES',
             help='say how many guests of a mix fit as well; flavors or sizes '
                  'in vCPUs with their shares, such as 8:70,16:30; if none is '
                  'given, in the proportions of the guests that the fleet has '
@@ -138,7 +138,7 @@ class ShowCapacity(base_command.FileCommand, CapacityAnswer):
     Examples::
 
       nova-pinning capacity fleet.json.zst
-      nova-pinning capacity fleet.json.zst --class --mix
+      nova-pinning capacity fleet.json.zst --per-class --mix
       nova-pinning capacity fleet.json.zst --mix 8:70,16:30
       nova-pinning capacity fleet.json.zst --catalogue flavors.yaml \\
           --svg capacity.svg

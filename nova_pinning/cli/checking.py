@@ -38,8 +38,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('-o', '--output', metavar='FILE',
                         help='replace this file, as a whole and only when '
                         'the check has come to its end')
-    parser.add_argument('--strict', action='store_const', dest='fail_on',
-                        const='note', help='the same as --fail-on note')
     parser.add_argument('--ignore', action='append', default=[],
                         metavar='CODE',
                         help='leave out what rules with this code find; may '

@@ -256,6 +256,16 @@ def assumed(
     return frozenset(map(outcome.DoubtKind, parsed_args.assume))
 
 
+def add_host_files(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add --host-files.
+
+    :param what: the files tell here
+    """
+    parser.add_argument('--host-files', metavar='DIR',
+                        help=f'a directory of host files, which tell {what}; '
+                        'the name in a file is that of the compute service')
+
+
 def add_nova_conf(parser: argparse.ArgumentParser,
                   about: str = '') -> None:
     """Add --config-file and --config-dir, as nova's own programs have them.

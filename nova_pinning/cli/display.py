@@ -134,8 +134,8 @@ class Display(base_command.DescribedCommand, display.DisplayCommandBase):
 
     #: Formats of a command's own: those of ``Answer.texts``.
     texts: Sequence[str] = ()
-    #: What else the page is called as a format.
-    page_name = 'table'
+    #: Formats that the page has, besides table: the same, or parts of it.
+    pages: Sequence[str] = ()
     #: The exit status, which ``answer`` may set.
     status = base_command.OK
     _formatters: Mapping[str, type[formatters.Formatter]] = {
@@ -145,7 +145,7 @@ class Display(base_command.DescribedCommand, display.DisplayCommandBase):
     def _load_formatter_plugins(self) -> 'extension.ExtensionManager[Any]':
         # cliff would look through all installed packages for them.
         kinds: dict[str, type[formatters.Formatter]] = dict.fromkeys(
-            (*self.texts, self.page_name), _WholeFormatter)
+            (*self.texts, *self.pages), _WholeFormatter)
         return extension.ExtensionManager.make_test_instance([
             extension.Extension(name, metadata.EntryPoint(name, '', ''), kind,
                                 kind())
@@ -168,7 +168,7 @@ class Display(base_command.DescribedCommand, display.DisplayCommandBase):
         name, stdout = parsed_args.formatter, self.app.stdout
         is_whole = not (parsed_args.columns
                         or getattr(parsed_args, 'sort_columns', ()))
-        if is_whole and name in ('table', self.page_name):
+        if is_whole and name in ('table', *self.pages):
             data.page(base_command.console(stdout, parsed_args.max_width))
         elif is_whole and name == 'json':
             indent = None if parsed_args.noindent else 2

@@ -66,7 +66,7 @@ class ExplanationAnswer(fleets.FleetAnswer):
         common_options.add_isolated(parser)
         enabled_filters.add_option(parser)
         common_options.add_assume(parser)
-        parser.add_argument('--hosts', action='store_true',
+        parser.add_argument('--per-host', action='store_true',
                             help='print a line for each host as well')
         parser.add_argument(
             '--release', metavar='RELEASE', default='',
@@ -118,7 +118,7 @@ class ExplanationAnswer(fleets.FleetAnswer):
                 refusals.show(request.refused, console)
                 console.print()
             explanation_report.show(explained, console, request.remarks,
-                                    parsed_args.hosts)
+                                    parsed_args.per_host)
             for verdict in explained.verdicts if names else ():
                 explanation_report.show_host(
                     verdict, judge.occupancies[verdict.host],
@@ -179,7 +179,7 @@ class Explain(base_command.FileCommand, ExplanationAnswer):
       nova-pinning explain fleet.json.zst --host cmp-17 \\
           --flavor 'vcpus=16 ram=64GiB hw:cpu_policy=dedicated'
       nova-pinning explain fleet.json.zst \\
-          --flavor flavors.yaml:enterprise.4xlarge --hosts
+          --flavor flavors.yaml:enterprise.4xlarge --per-host
       nova-pinning explain fleet.json.zst \\
           --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
       nova-pinning explain --record /var/lib/nova/pinning \\

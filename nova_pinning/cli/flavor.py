@@ -68,7 +68,7 @@ class DiffCatalogues(display.Lister):
       git show HEAD:flavors.yaml > old.yaml
       nova-pinning flavor diff old.yaml flavors.yaml
     """
-    page_name = 'text'
+    pages = ('text',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('before', metavar='OLD',

@@ -25,9 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help='flavors or families to check; all if none is '
                              'named')
     common_options.add_image_properties(parser)
-    parser.add_argument('--hosts', metavar='DIR',
-                        help='check against the host files in this directory '
-                             'as well')
+    common_options.add_host_files(parser, 'on which hosts flavors have to fit')
     common_options.add_release(
         parser, 'the release of nova that the cloud runs, such as 2025.1: '
         'what it does not have is told as well')
@@ -63,9 +61,9 @@ def run(
     def check() -> report.CheckReport:
         properties = common_options.image_properties(parsed_args) or None
         hosts: tuple[host_model.HostDescription, ...] = ()
-        if parsed_args.hosts:
+        if parsed_args.host_files:
             from nova_pinning.host import host_loader
-            hosts = host_loader.load_directory(parsed_args.hosts)
+            hosts = host_loader.load_directory(parsed_args.host_files)
         flavors, cloud, separation = read_flavors()
         separation = dataclasses.replace(separation, **{
             field: given for field, given in (
@@ -96,7 +94,7 @@ class CheckCatalogue(base_command.FileCommand):
 
     Examples::
 
-      nova-pinning flavor check flavors.yaml --hosts hosts/
+      nova-pinning flavor check flavors.yaml --host-files hosts/
       nova-pinning flavor check flavors.yaml --release 2025.1
       nova-pinning flavor check flavors.yaml --format json -o known.json
       nova-pinning flavor check flavors.yaml --baseline known.json

@@ -39,7 +39,7 @@ class ImportNova(base_command.FileCommand):
     Examples::
 
       nova-pinning fleet import nova --output fleet.json.zst
-      nova-pinning fleet import nova --placement --hosts hosts/ \\
+      nova-pinning fleet import nova --placement --host-files hosts/ \\
           --config-file /etc/kolla/nova-api/nova.conf -o fleet.json
     """
 
@@ -53,11 +53,12 @@ class ImportNova(base_command.FileCommand):
                             help='ask Placement, as [placement] of nova.conf '
                             'says, what it has of hosts: three requests for '
                             'each provider')
-        add_hosts(parser, 'L3 domains and reserved memory')
+        common_options.add_host_files(
+            parser, "hosts' L3 domains and reserved memory")
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         fleets.check_output(parsed_args)
-        descriptions = host_loader.by_name(parsed_args.hosts)
+        descriptions = host_loader.by_name(parsed_args.host_files)
         # Only here, for it takes seconds.
         standalone.prepare()
         from nova_pinning.bridge.importer import fleet_import
@@ -97,16 +98,6 @@ def _trees(conf: Any, tell: Callable[[float], None], hosts: Sequence[str],
 
 
 # What openstack pinning fleet import has as well.
-
-def add_hosts(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add --hosts.
-
-    :param what: host files tell here
-    """
-    parser.add_argument('--hosts', metavar='DIR',
-                        help=f"host files, which tell hosts' {what}; the "
-                        'name in a file is that of the compute service')
-
 
 def unmatched(descriptions: Iterable[str],
               names: Iterable[str]) -> Iterator[str]:

@@ -41,7 +41,7 @@ class ReportFleet(base_command.FileCommand):
 
       nova-pinning fleet report fleet.json.zst -o page.html
       nova-pinning fleet report fleet.json.zst -o page.html \\
-          --catalogue flavors.yaml --plan plan.json
+          --catalogue flavors.yaml --move-plan plan.json
       nova-pinning fleet report today.json.zst -o page.html \\
           --earlier monday.json.zst --earlier tuesday.json.zst
     """
@@ -53,7 +53,7 @@ class ReportFleet(base_command.FileCommand):
         guest_options.add_flavors(parser)
         guest_options.add_order(parser)
         parser.add_argument(
-            '--plan', metavar='PLAN',
+            '--move-plan', metavar='PLAN',
             help='show this plan of moves too, of rebalance defragment or '
                  'drain, made for this very snapshot')
         parser.add_argument(
@@ -88,10 +88,10 @@ def _document(parsed_args: argparse.Namespace) -> dict[str, Any]:
     if not fleet.hosts:
         raise errors.InputError('has no hosts', fleet.where)
     plan = None
-    if parsed_args.plan is not None:
+    if parsed_args.move_plan is not None:
         from nova_pinning.rebalance import plan_document
-        plan = plan_document.read_plan(parsed_args.plan)
-        rebalance_output.check_state(plan, fleet, parsed_args.plan)
+        plan = plan_document.read_plan(parsed_args.move_plan)
+        rebalance_output.check_state(plan, fleet, parsed_args.move_plan)
     with fleets.progress('reading earlier snapshots'):
         earlier = [document.read(path) for path in parsed_args.earlier]
     for path, snapshot_then in zip(parsed_args.earlier, earlier):

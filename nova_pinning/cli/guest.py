@@ -43,8 +43,6 @@ if typing.TYPE_CHECKING:
     from nova_pinning.bridge.offline import placement_queries
     from nova_pinning.bridge.preview import result
 
-_PARTS = ('placement', 'fit', 'xml', 'drawing')
-
 
 class ShowGuest(display.ShowOne):
     """Show the guest that nova would make of a flavor on a host.
@@ -62,15 +60,18 @@ class ShowGuest(display.ShowOne):
     Examples::
 
       nova-pinning guest show --flavor flavors.yaml:enterprise.2xlarge \\
-          --host host.yaml --svg guest.svg
-      nova-pinning guest show --host host.yaml --used 2-5,42-45 \\
+          --host-file host.yaml --svg guest.svg
+      nova-pinning guest show --host-file host.yaml --used 2-5,42-45 \\
           --flavor 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
-      nova-pinning guest show --host host.yaml --release 2025.1 \\
+      nova-pinning guest show --host-file host.yaml --release 2025.1 \\
           --flavor 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
       virsh capabilities > capabilities.xml
       nova-pinning guest show --flavor flavors.yaml:enterprise.large \\
-          --host capabilities.xml --dedicated-cpus 2-39,42-79 --only xml
+          --host-file capabilities.xml -f xml \\
+          --cpu-dedicated-set 2-39,42-79
     """
+
+    pages = ('placement', 'fit', 'xml', 'drawing')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -79,7 +80,7 @@ class ShowGuest(display.ShowOne):
                  'with vcpus, ram (MiB, or with a unit), disk and extra '
                  'specs')
         parser.add_argument(
-            '--host', required=True, metavar='FILE',
+            '--host-file', required=True, metavar='FILE',
             help='host file (YAML or JSON), or what virsh capabilities '
                  'prints')
         parser.add_argument(
@@ -88,10 +89,11 @@ class ShowGuest(display.ShowOne):
             help='host CPUs that other guests are pinned to, such as '
                  '2-5,42-45')
         parser.add_argument(
-            '--dedicated-cpus', type=common_options.cpu_list, metavar='CPUS',
+            '--cpu-dedicated-set', type=common_options.cpu_list,
+            metavar='CPUS',
             help="[compute] cpu_dedicated_set in place of the file's")
         parser.add_argument(
-            '--shared-cpus', type=common_options.cpu_list, metavar='CPUS',
+            '--cpu-shared-set', type=common_options.cpu_list, metavar='CPUS',
             help="[compute] cpu_shared_set in place of the file's")
         common_options.add_image_properties(parser)
         common_options.add_release(
@@ -100,21 +102,15 @@ class ShowGuest(display.ShowOne):
             'is installed, is told')
         parser.add_argument('--svg', metavar='FILE',
                             help='write the drawing to a file as well')
-        parser.add_argument('--only', choices=_PARTS, metavar='PART',
-                            help='print one part of it: '
-                                 + ', '.join(_PARTS))
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
-        if parsed_args.only and parsed_args.formatter != 'table':
-            raise errors.InputError('goes with the table only',
-                                    errors.Location('--only'))
         flavor, sold = select.flavor_and_catalogue(parsed_args.flavor)
         cloud = release_support.CloudRelease.of(
             parsed_args.release or (sold.release if sold else None),
             standalone.nova_version())
-        host = host_loader.override(host_loader.load(parsed_args.host),
-                                    dedicated=parsed_args.dedicated_cpus,
-                                    shared=parsed_args.shared_cpus)
+        host = host_loader.override(host_loader.load(parsed_args.host_file),
+                                    dedicated=parsed_args.cpu_dedicated_set,
+                                    shared=parsed_args.cpu_shared_set)
         unknown = parsed_args.used - host.cpus
         if unknown:
             raise errors.InputError(
@@ -153,7 +149,7 @@ class ShowGuest(display.ShowOne):
             self.status = base_command.FINDINGS
         return display.fields(
             shown.as_dict(),
-            lambda console: shown.print(parsed_args.only, console))
+            lambda console: shown.print(parsed_args.formatter, console))
 
 
 class _Shown:
@@ -192,13 +188,13 @@ class _Shown:
                 refusal=str(self._seen.refusal))
         return guest_drawing.draw(self._host, self._used, placement)
 
-    def print(self, only: str | None, console: rich.console.Console) -> None:
+    def print(self, form: str, console: rich.console.Console) -> None:
         """Print all parts with headings, or one of them without."""
-        if only:
-            if only != 'fit':
+        if form in ShowGuest.pages:
+            if form != 'fit':
                 for difference in self._differences:
                     print(f'warning: {difference}', file=sys.stderr)
-            getattr(self, f'_print_{only}')(console)
+            getattr(self, f'_print_{form}')(console)
             return
         flavor = self._flavor
         console.print(rich.text.Text(

@@ -54,9 +54,10 @@ def add_order(parser: argparse.ArgumentParser) -> None:
     common_options.add_image_properties(parser)
     parser.add_argument(
         '--pci-alias', action='append', default=[],
-        metavar='NAME=VENDOR:PRODUCT[:POLICY]',
-        help='what a PCI alias stands for, if the snapshot does not say; may '
-             'be given several times, also for one name')
+        metavar='NAME=DEVICES',
+        help='what a PCI alias stands for, VENDOR:PRODUCT[:POLICY], if the '
+             'snapshot does not say; may be given several times, also for '
+             'one name')
 
 
 def requested_flavors(

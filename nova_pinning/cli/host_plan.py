@@ -90,7 +90,7 @@ class PlanHost(base_command.FileCommand):
                  + '; may be given several times')
         parser.add_argument(
             '--pci-alias', dest='pci_aliases', action='append', default=[],
-            metavar='NAME=WHAT',
+            metavar='NAME=DEVICES',
             help='devices that guests get under a name, and that no longer '
                  'serve the host: nvme, gpu, nic, VENDOR:PRODUCT or an '
                  'address; may be given several times')

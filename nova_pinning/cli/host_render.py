@@ -40,20 +40,20 @@ class RenderPlan(base_command.FileCommand):
 
     Examples::
 
-      nova-pinning host render plan.yaml --out rendered
-      nova-pinning host render plan.yaml --out rendered --dry-run
-      nova-pinning host render plan.yaml --out rendered \\
+      nova-pinning host render plan.yaml -o rendered
+      nova-pinning host render plan.yaml -o rendered --dry-run
+      nova-pinning host render plan.yaml -o rendered \\
           --isolation tickless --confine both --service ceph-osd@1
-      nova-pinning host render plan.yaml --out kolla \\
+      nova-pinning host render plan.yaml -o kolla \\
           --format kolla --host compute-1 --host compute-2
-      nova-pinning host render plan.yaml --out ansible \\
+      nova-pinning host render plan.yaml -o ansible \\
           --format ansible --group dedicated
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('plan', metavar='PLAN',
                             help='what nova-pinning host plan has written')
-        parser.add_argument('--out', required=True, metavar='DIR',
+        parser.add_argument('-o', '--output', required=True, metavar='DIR',
                             help='directory to write to')
         common_options.add_format(
             parser, *map(str, options.RenderFormat),
@@ -96,7 +96,7 @@ class RenderPlan(base_command.FileCommand):
                  'several times')
         named = parser.add_mutually_exclusive_group()
         named.add_argument(
-            '--host', action='append', default=[], metavar='NAME', type=_name,
+            '--host', action='append', default=[], metavar='HOST', type=_name,
             help='a host of this kind in the Ansible inventory, for the '
                  'formats for Ansible; may be given several times')
         named.add_argument(
@@ -117,10 +117,10 @@ class RenderPlan(base_command.FileCommand):
                 errors.Location('--device-type'))
         files = render.files(planned, chosen)
         if parsed_args.dry_run:
-            for line in directory.difference(parsed_args.out, files):
+            for line in directory.difference(parsed_args.output, files):
                 print(line)
             return base_command.OK
-        for verb, paths in directory.write(parsed_args.out, files).items():
+        for verb, paths in directory.write(parsed_args.output, files).items():
             for path in paths:
                 print(f'{verb} {path}')
         return base_command.OK

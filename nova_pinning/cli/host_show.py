@@ -40,7 +40,7 @@ class ShowHostFile(display.ShowOne):
       nova-pinning host show plan.yaml --format json
       nova-pinning host show plan.yaml -f value -c cpus_dedicated
     """
-    page_name = 'drawing'
+    pages = ('drawing',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(

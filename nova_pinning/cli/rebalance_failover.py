@@ -28,7 +28,7 @@ class Failover(display.Lister):
 
       nova-pinning rebalance failover fleet.json.zst
       nova-pinning rebalance failover fleet.json.zst --by rack
-      nova-pinning rebalance failover fleet.json.zst --only cmp-17 --all
+      nova-pinning rebalance failover fleet.json.zst --lost cmp-17 --all
       nova-pinning rebalance failover fleet.json.zst -f csv -c name -c down
     """
 
@@ -40,7 +40,7 @@ class Failover(display.Lister):
                  "of aggregates' metadata such as rack, or the name of one "
                  'aggregate')
         parser.add_argument(
-            '--only', metavar='NAME', action='append', default=[],
+            '--lost', metavar='NAME', action='append', default=[],
             help='look at the loss of this host, aggregate or rack only; may '
                  'be given several times')
         parser.add_argument(
@@ -66,9 +66,9 @@ class Failover(display.Lister):
         fleet = fleets.load(parsed_args)
         if not fleet.hosts:
             raise errors.InputError('has no hosts', fleet.where)
-        only = parsed_args.only
+        only = parsed_args.lost
         if parsed_args.by == failover.BY_HOST:
-            only = fleets.named_hosts(only, fleet, '--only')
+            only = fleets.named_hosts(only, fleet, '--lost')
         with (fleets.progress('losing hosts') as tell,
               fleets.without_collector()):
             report = failover.check_failover(

@@ -120,7 +120,7 @@ def add_cost(parser: argparse.ArgumentParser) -> None:
         '--parallel', metavar='N', type=common_options.number(1, 1000),
         default=1, help='migrations at the same time at most (default: 1)')
     group.add_argument(
-        '--window', metavar='TIME', type=_seconds,
+        '--maintenance-window', metavar='TIME', type=_seconds,
         help='how long moves may be made at a time, such as 2h; the plan '
              'says how many such windows it takes')
     group.add_argument(
@@ -165,7 +165,7 @@ def request_of(
         cost=plan_request.CostSettings(
             bandwidth_mib=_bandwidth_mib(parsed_args.bandwidth),
             parallel=parsed_args.parallel,
-            window_seconds=parsed_args.window,
+            window_seconds=parsed_args.maintenance_window,
             shared_storage=not parsed_args.local_disks,
             post_copy=parsed_args.post_copy,
             auto_converge=parsed_args.auto_converge),

@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def add_plan(parser: argparse.ArgumentParser) -> None:
     """Add --output, for a command that makes a plan."""
     parser.add_argument(
-        '-o', '--output', metavar='PLAN',
+        '-o', '--output', metavar='FILE',
         help='write the plan to this file, which rebalance show, rebalance '
              'verify and openstack pinning rebalance apply read')
     parser.add_argument(

@@ -33,7 +33,7 @@ class VerifyPlan(display.Lister):
     Examples::
 
       nova-pinning rebalance verify plan.json fleet.json.zst
-      nova-pinning rebalance verify plan.json fleet.json.zst --claims
+      nova-pinning rebalance verify plan.json fleet.json.zst --nova-claim
       nova-pinning rebalance verify plan.json fleet.json.zst -f csv \\
           -c guest -c outcome -c reason
     """
@@ -44,7 +44,7 @@ class VerifyPlan(display.Lister):
             help='of rebalance defragment or drain; - for the standard input')
         fleets.add_argument(parser)
         parser.add_argument(
-            '--claims', action='store_true',
+            '--nova-claim', action='store_true',
             help="have nova's own claim decide every move as well")
         rebalance_options.add_cloud(parser)
 
@@ -73,7 +73,7 @@ class VerifyPlan(display.Lister):
                 plan, fleet, move_rules.MoveRules(
                     fleet, rules, dirty_limit_mib),
                 deferred_claim.predict_claim,
-                deferred_claim.claimed_fit if parsed_args.claims else None,
+                deferred_claim.claimed_fit if parsed_args.nova_claim else None,
                 sizes, excluded)
         again = ''
         if not checked.holds:

@@ -103,16 +103,17 @@ class Simulate(base_command.FileCommand):
             '--events', type=common_options.number(1, 10 ** 9), metavar='N',
             help='end each run after this many arrivals and departures')
         parser.add_argument(
-            '--limit', default=0.01, metavar='SHARE',
+            '--refusal-limit', default=0.01, metavar='SHARE',
             type=common_options.accepted(
                 float, lambda share: 0 < share <= 1,
                 'a share above 0, such as 0.01'),
             help='share of refusals at which the CPUs sold are compared '
                  '(default: 0.01)')
         parser.add_argument(
-            '--window', type=common_options.number(100, 10 ** 9), default=1000,
-            metavar='N', help='latest arrivals of which that share is taken '
-                              '(default: 1000)')
+            '--refusal-window', type=common_options.number(100, 10 ** 9),
+            default=1000, metavar='N',
+            help='latest arrivals of which that share is taken (default: '
+                 '1000)')
         parser.add_argument(
             '--stop-at-limit', action='store_true',
             help='end each run when its refusals reach the limit')
@@ -231,8 +232,9 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
         seeds=tuple(range(1, parsed_args.seeds + 1)),
         plan=simulation_run.RunPlan(
             is_empty=parsed_args.empty, stay_hours=parsed_args.lifetimes,
-            max_events=parsed_args.events, refused_share=parsed_args.limit,
-            window=parsed_args.window,
+            max_events=parsed_args.events,
+            refused_share=parsed_args.refusal_limit,
+            window=parsed_args.refusal_window,
             stops_at_limit=parsed_args.stop_at_limit,
             looks_at_l3=parsed_args.fast,
             assumes=common_options.assumed(parsed_args)),

@@ -29,7 +29,6 @@ from nova_pinning.segregation import segregation_model
 
 #: Requests at once; requests keeps so many connections.
 JOBS = 8
-MOST_JOBS = 10
 #: Answers that wait to be worked off; memory stays small with any number.
 _WAITING = 1000
 

@@ -131,7 +131,7 @@ class DiffFlavors(_SyncCommand, base.CloudLister):
 
       openstack --os-cloud north pinning flavor diff flavors.yaml
     """
-    page_name = 'text'
+    pages = ('text',)
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         sold = catalogue.load(parsed_args.catalogue)
@@ -220,7 +220,7 @@ class CheckFlavors(base.CloudCommand):
 
     Examples::
 
-      openstack --os-cloud north pinning flavor check --hosts hosts/
+      openstack --os-cloud north pinning flavor check --host-files hosts/
       openstack pinning flavor check --release 2025.2
     """
 
@@ -271,7 +271,7 @@ class ExportFlavors(base.CloudCommand):
                             help='flavors or families to export')
         parser.add_argument('--all', action='store_true',
                             help='export all flavors')
-        parser.add_argument('--name', metavar='CATALOGUE',
+        parser.add_argument('--name', metavar='NAME',
                             help='name of the catalogue')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

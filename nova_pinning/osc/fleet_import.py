@@ -27,17 +27,9 @@ class CloudFleetReader(base.CloudCommand):
         return compute_api.ComputeCloud(
             self.app.client_manager.sdk_connection, self.cloud.name)
 
-    def add_jobs(self, parser: argparse.ArgumentParser) -> None:
-        """Add --jobs."""
-        parser.add_argument(
-            '--jobs', metavar='N',
-            type=common_options.number(1, compute_run.MOST_JOBS),
-            default=compute_run.JOBS,
-            help='requests that are made at once, up to '
-            f'{compute_run.MOST_JOBS} (default: %(default)s)')
-
-    def read_fleet(self, host_files: str | None,
-                   jobs: int) -> tuple[snapshot.Fleet, list[str]]:
+    def read_fleet(
+        self, host_files: str | None,
+    ) -> tuple[snapshot.Fleet, list[str]]:
         """Read it, with what is odd about it, a sentence each.
 
         :param host_files: a directory of them, None for none
@@ -46,22 +38,21 @@ class CloudFleetReader(base.CloudCommand):
         """
         descriptions = host_loader.by_name(host_files)
         fleet, notes = compute_run.read(
-            self.fleet_cloud, descriptions, applying.with_progress, jobs)
+            self.fleet_cloud, descriptions, applying.with_progress)
         return fleet, [*notes, *fleet_import_nova.unmatched(
             descriptions, (host.name for host in fleet.hosts))]
 
 
 class CloudFleetCommand(CloudFleetReader):
-    """A command with --hosts and --jobs.
+    """A command with --host-files.
 
-    :cvar tells: what the files of --hosts tell that the API does not
+    :cvar tells: what the files tell that the API does not
     """
 
-    tells = 'cells and CPUs'
+    tells = "hosts' cells and CPUs"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        fleet_import_nova.add_hosts(parser, self.tells)
-        self.add_jobs(parser)
+        common_options.add_host_files(parser, self.tells)
 
 
 class ImportFleet(CloudFleetCommand):
@@ -79,11 +70,11 @@ class ImportFleet(CloudFleetCommand):
 
     Examples::
 
-      openstack --os-cloud north pinning fleet import --hosts hosts/ \\
+      openstack --os-cloud north pinning fleet import --host-files hosts/ \\
           --output fleet.json.zst
     """
 
-    tells = 'cells, CPUs and L3 domains'
+    tells = "hosts' cells, CPUs and L3 domains"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -99,7 +90,7 @@ class ImportFleet(CloudFleetCommand):
                     f'{parsed_args.fleet}', errors.Location('--output'))
             parsed_args.output = parsed_args.fleet
         fleets.check_output(parsed_args)
-        fleet, notes = self.read_fleet(parsed_args.hosts, parsed_args.jobs)
+        fleet, notes = self.read_fleet(parsed_args.host_files)
         left_out = fleet_import_nova.save(parsed_args, fleet)
         base_command.tell('warning', [*notes, *left_out])
         return base_command.OK

@@ -43,9 +43,11 @@ class ListHosts(base.CloudLister):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('--class', dest='host_class',
+                            metavar='CLASS',
                             choices=(*_CLASSES, show_host.UNCLEAR),
-                            help='only hosts of this class, or of none, or '
-                            'on which the sources do not agree')
+                            help='only hosts of this class: dedicated, '
+                            'shared, none, or unclear where the sources do '
+                            'not agree')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         hosts = self.host_cloud.hosts()
@@ -159,8 +161,9 @@ class SetHost(ChangeHosts):
         parser.add_argument('hosts', metavar='HOST', nargs='+',
                             help='names of compute services')
         parser.add_argument('--class', dest='host_class', required=True,
-                            choices=_CLASSES, help='class that the hosts are '
-                                                   'to have')
+                            metavar='CLASS', choices=_CLASSES,
+                            help='class that the hosts are to have: '
+                            'dedicated, shared or none')
         parser.add_argument('--aggregate', metavar='NAME',
                             help='put them into this aggregate too, which '
                             'must be for hosts of the class')

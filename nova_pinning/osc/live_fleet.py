@@ -10,6 +10,7 @@ from keystoneauth1 import exceptions
 
 from nova_pinning.cli import base_command
 from nova_pinning.cli import capacity_command
+from nova_pinning.cli import common_options
 from nova_pinning.cli import explain
 from nova_pinning.cli import fleets
 from nova_pinning.document import packed
@@ -39,13 +40,8 @@ class LiveFleet(fleet_import.CloudFleetReader, fleets.FleetAnswer):
             'password if it asks for them. Without, the compute API and '
             f'Placement are asked, which takes long (default: {_VARIABLE} of '
             'the environment)')
-        # Explain has --hosts for something else.
-        parser.add_argument(
-            '--host-files', metavar='DIR',
-            help="host files, which tell hosts' cells and CPUs where there "
-                 'is no exporter; the name in a file is that of the compute '
-                 'service')
-        self.add_jobs(parser)
+        common_options.add_host_files(
+            parser, "hosts' cells and CPUs where there is no exporter")
 
     def load_fleet(self, parsed_args: argparse.Namespace) -> snapshot.Fleet:
         """The cloud's hosts and guests.
@@ -55,8 +51,7 @@ class LiveFleet(fleet_import.CloudFleetReader, fleets.FleetAnswer):
         if parsed_args.exporter:
             fleet = self._of_exporter(parsed_args.exporter)
         else:
-            fleet, notes = self.read_fleet(parsed_args.host_files,
-                                           parsed_args.jobs)
+            fleet, notes = self.read_fleet(parsed_args.host_files)
             base_command.tell('warning', notes)
         fleets.warn_of(problems.find(fleet))
         return fleet
@@ -125,7 +120,7 @@ class ShowCloudCapacity(LiveFleet, capacity_command.CapacityAnswer):
     Examples::
 
       openstack pinning capacity --exporter http://controller:9896/
-      openstack --os-cloud north pinning capacity --class \\
+      openstack --os-cloud north pinning capacity --per-class \\
           --host-files hosts/
       openstack pinning capacity --flavor enterprise.4xlarge -f json
     """

@@ -68,7 +68,7 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
           --parallel 4
     """
 
-    tells = 'cells and CPUs; for --replan'
+    tells = "hosts' cells and CPUs, for --replan"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -90,7 +90,7 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
         parser.add_argument(
             '--replan', action='store_true',
             help='if the cloud is no longer as planned, make a new plan for '
-                 'the same goal and go on with it; needs --hosts')
+                 'the same goal and go on with it; needs --host-files')
         common_options.add_format(parser, 'text', 'json')
 
     @functools.cached_property
@@ -104,10 +104,10 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
             raise errors.InputError(
                 'there is no place for a journal beside the standard input',
                 advice='write the plan to a file')
-        if parsed_args.replan and not parsed_args.hosts:
+        if parsed_args.replan and not parsed_args.host_files:
             raise errors.InputError(
-                '--replan needs --hosts, since the compute API does not tell '
-                "hosts' cells")
+                '--replan needs --host-files, since the compute API does not '
+                "tell hosts' cells")
         self._results: list[move_run.MoveResult] = []
         self._is_agreed = parsed_args.yes
         self._is_replanned = False
@@ -267,7 +267,7 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
         # Only here, for the solver takes a while to import.
         from nova_pinning.rebalance import planning
         plan, still_left = execution.plan, set(execution.left)
-        fleet, notes = self.read_fleet(parsed_args.hosts, parsed_args.jobs)
+        fleet, notes = self.read_fleet(parsed_args.host_files)
         base_command.tell('warning', notes)
         return planning.again(
             plan, fleet, [move for position, move in enumerate(plan.moves)

@@ -16,9 +16,6 @@ from nova_pinning.segregation.audit import audited
 from nova_pinning.segregation.audit import configs
 from nova_pinning.segregation.audit import scheduler_options
 
-# requests keeps so many connections, and makes others anew each time.
-_MOST_JOBS = 10
-
 
 class CheckSegregation(base.CloudCommand):
     """Check that a cloud's shared and dedicated guests are kept apart.
@@ -31,7 +28,7 @@ class CheckSegregation(base.CloudCommand):
     Examples::
 
       openstack --os-cloud north pinning segregation check
-      openstack pinning segregation check --hosts hosts/ cmp-d-1 cmp-d-2
+      openstack pinning segregation check --host-files hosts/ cmp-d-1 cmp-d-2
       openstack pinning segregation check --format prometheus \\
         --output /var/lib/node_exporter/textfile/segregation.prom
     """
@@ -41,11 +38,9 @@ class CheckSegregation(base.CloudCommand):
                             help='compute services to check, with their '
                             'servers; the whole cloud, with its flavors, if '
                             'none is named')
-        parser.add_argument('--hosts', metavar='DIR',
-                            help='host files, which tell how many CPUs each '
-                            'host sets aside for emulator threads, and in '
-                            'which order it takes NUMA cells; the name in '
-                            'the file is that of the compute service')
+        common_options.add_host_files(
+            parser, 'how many CPUs each host sets aside for emulator '
+            'threads, and in which order it takes NUMA cells')
         parser.add_argument('--provider-configs', metavar='DIR',
                             help="the hosts' provider.yaml files, as "
                             'HOST.yaml or in directories HOST; without, '
@@ -66,11 +61,6 @@ class CheckSegregation(base.CloudCommand):
                             '33.0.2, which no API tells; servers in the '
                             'wrong place are then shown with what keeps nova '
                             'from live-migrating them')
-        parser.add_argument('--jobs', metavar='N',
-                            type=common_options.number(1, _MOST_JOBS),
-                            default=audited.JOBS,
-                            help='requests that are made at once, up to '
-                            f'{_MOST_JOBS} (default: %(default)s)')
         checking.add_options(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -80,10 +70,10 @@ class CheckSegregation(base.CloudCommand):
         scheduler_arguments = common_options.nova_arguments(parsed_args)
         settings = audited.AuditSettings(
             hosts=frozenset(parsed_args.names),
-            descriptions=host_loader.by_name(parsed_args.hosts),
+            descriptions=host_loader.by_name(parsed_args.host_files),
             configs=(configs.load(parsed_args.provider_configs)
                      if parsed_args.provider_configs else {}),
-            emulator_cpus=parsed_args.emulator_cpus, jobs=parsed_args.jobs,
+            emulator_cpus=parsed_args.emulator_cpus,
             scheduler=(scheduler_options.read(scheduler_arguments)
                        if scheduler_arguments
                        else audited.SchedulerOptions()),

@@ -16,12 +16,13 @@ class CheckCloudUpgrade(fleet_import.CloudFleetCommand):
     Placement, as openstack pinning fleet import does, and checks them as
     nova-pinning upgrade check does. The API does not tell which nova a host
     runs, so --from is taken for all of them, nor PCI devices, nor the cells
-    of hosts without --hosts; a snapshot from nova's databases tells all that.
+    of hosts without --host-files; a snapshot from nova's databases tells all
+    that.
 
     Examples::
 
       openstack pinning upgrade check --from 2025.1 --to 2026.1
-      openstack --os-cloud north pinning upgrade check --hosts hosts/ \\
+      openstack --os-cloud north pinning upgrade check --host-files hosts/ \\
           --from 2025.1 --to 2026.1 --format json
     """
 
@@ -37,6 +38,6 @@ class CheckCloudUpgrade(fleet_import.CloudFleetCommand):
     def _read(
         self, parsed_args: argparse.Namespace,
     ) -> tuple[snapshot.Fleet, str]:
-        fleet, notes = self.read_fleet(parsed_args.hosts, parsed_args.jobs)
+        fleet, notes = self.read_fleet(parsed_args.host_files)
         base_command.tell('warning', notes)
         return fleet, f'cloud {self.cloud.name}'

@@ -87,7 +87,7 @@ def _from_databases(settings: Any,
     options = [option for path in settings.nova_conf
                for option in ('--config-file', path)]
     if settings.host_files:
-        options += ['--hosts', settings.host_files]
+        options += ['--host-files', settings.host_files]
     with tempfile.TemporaryDirectory(prefix='nova-pinning-') as directory:
         path = pathlib.Path(directory) / 'fleet.json'
         for line in own_command.run(

@@ -91,7 +91,7 @@ def shared_with_pcpu(view: audited.AuditedCloud) -> check_rule.Violations:
         'without a trait the host is as good as a shared one',
     advice='make [compute] cpu_shared_set in its nova.conf smaller, or take '
            'it out, and restart nova-compute; if that many are meant, say so '
-           'with --emulator-cpus or with host files (--hosts)')
+           'with --emulator-cpus or with host files (--host-files)')
 def too_many_vcpus(view: audited.AuditedCloud) -> check_rule.Violations:
     allowed, reason = _emulator_cpus(view)
     for host in _known(view, DEDICATED):

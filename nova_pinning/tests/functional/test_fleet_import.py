@@ -221,12 +221,12 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
             'version: 1\nname: s1\nnodes:\n'
             '- {id: 0, cpus: "0-7", memory: 64GiB}\n'
             'nova: {dedicated_cpus: "2-7"}\n')
-        small = self.imported('small', '--hosts', directory)
+        small = self.imported('small', '--host-files', directory)
         only = self.imported('small')
         self.assertEqual(only['fits'], small['fits'])
         [path] = self.create_tempfiles([('fleet', '')], '.json')
         _out, err = self.call_command(
-            'fleet', 'import', '--hosts', directory, path)
+            'fleet', 'import', '--host-files', directory, path)
         self.assertIn('F108', err)
         self.assertIn('6 dedicated CPUs where Placement has no PCPU', err)
 

@@ -234,7 +234,7 @@ class TestFromTheDatabases(RebalanceTestCase):
         output = self.run_rebalance(
             'defragment', self.fleet, '--for', '4', '--moves', '2',
             '-o', self.path)
-        self.run_rebalance('verify', self.path, self.fleet, '--claims')
+        self.run_rebalance('verify', self.path, self.fleet, '--nova-claim')
         self.assertIn('1 move makes room for 1 more guest of 4 vCPUs', output)
         move, = plan_document.read_plan(self.path).moves
         output, _error = self.run_apply('--yes')

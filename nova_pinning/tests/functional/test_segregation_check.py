@@ -365,7 +365,7 @@ class TestOrderOfCells(CheckTestCase):
         (self.directory / f'{host}.yaml').write_text(
             f'{{version: 1, name: {host}, nova: {{packs_cells: '
             f'{packs_cells}}}, nodes: [{{id: 0, cpus: 0-7, memory: 64GiB}}]}}')
-        return ['--hosts', str(self.directory)]
+        return ['--host-files', str(self.directory)]
 
     def test_metadata(self):
         key = placement_traits.PACKING_KEY

@@ -42,7 +42,7 @@ class AdviseTest(cli_case.TestCase):
         return path
 
     def test_table(self):
-        done = self.advise('--workload', 'memory', '--host', cli_case.HOST)
+        done = self.advise('--workload', 'memory', '--host-file', cli_case.HOST)
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertIn('memory (memory) on nova, host xeon-80-dedicated with '
                       '80 CPUs', done.out)
@@ -52,7 +52,7 @@ class AdviseTest(cli_case.TestCase):
                       'cpu-topologies.html\n', done.out)
 
     def test_json(self):
-        found = self.as_json('--workload', 'memory', '--host', cli_case.HOST)
+        found = self.as_json('--workload', 'memory', '--host-file', cli_case.HOST)
         self.assertEqual(
             ('enterprise.large', 'memory', 'memory', '', 'xeon-80-dedicated'),
             tuple(found[key] for key in (
@@ -67,14 +67,14 @@ class AdviseTest(cli_case.TestCase):
 
     def test_no_flavor(self):
         """The host has no shared CPUs, so that isolate is advised."""
-        found = self.as_json('--workload', 'latency', '--host', cli_case.HOST)
+        found = self.as_json('--workload', 'latency', '--host-file', cli_case.HOST)
         self.assertEqual(('', []), (found['flavor'], found['flavors']))
         self.assertIn('emulator threads isolate, it has share',
                       found['flavor_why'])
 
     @ddt.data('redis', 'web', 'iperf3')
     def test_second_best(self, workload):
-        found = self.as_json('--workload', workload, '--host', cli_case.HOST)
+        found = self.as_json('--workload', workload, '--host-file', cli_case.HOST)
         self.assertEqual('enterprise.large', found['flavor'])
         line = next(one for one in found['advice']
                     if one['topic'] == 'emulator')
@@ -82,14 +82,14 @@ class AdviseTest(cli_case.TestCase):
                          (line['answer'], line['otherwise']))
 
     def test_no_room(self):
-        found = self.as_json('--workload', 'cpu', '--host', cli_case.HOST)
+        found = self.as_json('--workload', 'cpu', '--host-file', cli_case.HOST)
         self.assertIn('xeon-80-dedicated: ', found['flavor_why'])
         self.assertIn('it has trait CUSTOM_PINNING_DEDICATED, which is '
                       'forbidden', found['flavor_why'])
 
     def test_containers_have_no_flavor(self):
         found = self.as_json('--workload', 'web', '--platform', 'cn',
-                             '--host', cli_case.HOST)
+                             '--host-file', cli_case.HOST)
         self.assertEqual(('', ''), (found['flavor'], found['flavor_why']))
         self.assertEqual((12, 22), tuple(
             found['advice'][1][key] for key in ('low', 'high')))
@@ -194,7 +194,7 @@ workloads:
         ('sysbench-cpus', (), 'there is no workload, and no class of them, '
          'called sysbench-cpus; did you mean sysbench-cpu'),
         *(('cpu', argv, argv[1]) for argv in (
-            ('--host', 'nothing.yaml'), ('--results', 'nothing'),
+            ('--host-file', 'nothing.yaml'), ('--results', 'nothing'),
             ('--catalogue', 'nothing.yaml'), ('--load', 'nothing'),
             ('--platform', 'bm'))))
     @ddt.unpack

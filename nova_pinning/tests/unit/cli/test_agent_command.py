@@ -49,7 +49,7 @@ class AgentCommandTestCase(cli_case.TestCase):
         self.assertIn('warning: guest guest (uuid): ', done.err)
 
     def test_release(self):
-        done = self.run_agent('--release')
+        done = self.run_agent('--undo')
         self.assertEqual(0, done.status, done.err)
         record = agent_record.load(machine_files.Tree(),
                                    str(self.dir / 'record'))
@@ -59,7 +59,7 @@ class AgentCommandTestCase(cli_case.TestCase):
         self.source.guests.side_effect = AssertionError
         for text in ('plan: [', ''):
             self.write('plan.yaml', text)
-            self.assertEqual(0, self.run_agent('--release').status)
+            self.assertEqual(0, self.run_agent('--undo').status)
         self.source.guests.assert_not_called()
 
     def test_guests_are_not_known(self):

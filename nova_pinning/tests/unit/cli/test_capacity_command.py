@@ -59,7 +59,7 @@ class TestShowCapacity(cli_case.TestCase):
         return json.loads(done.out)
 
     def test_table(self):
-        done = self._run('--mix', '--class', '--per-host')
+        done = self._run('--mix', '--per-class', '--per-host')
         self.assertEqual((0, ''), (done.status, done.err))
         for text in ('What fits on 12 hosts with ', 'Class dedicated: 9 hosts',
                      'Class shared: 3 hosts', 'As a mix: ', '\nHosts\n',

@@ -30,7 +30,7 @@ _DEDICATED = 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
 
 #: Commands with a column; {} is made by the tests.
 _LISTS = (
-    ('advise --workload web --host {host}', 'topic'),
+    ('advise --workload web --host-file {host}', 'topic'),
     ('bench list', 'name'),
     ('capacity {fleet}', 'fits'),
     ('capacity {fleet} --per-host', 'host'),
@@ -48,7 +48,7 @@ _LISTS = (
 )
 _SHOWS = (
     ('fleet show {fleet}', 'hosts'),
-    (f"guest show --host {{host}} --flavor '{_DEDICATED}'", 'fits'),
+    (f"guest show --host-file {{host}} --flavor '{_DEDICATED}'", 'fits'),
     ('host show {host}', 'cpus_dedicated'),
     ('host show {host}', 'figures_cpus'),
 )

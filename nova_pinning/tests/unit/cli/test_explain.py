@@ -101,7 +101,7 @@ class TestExplain(cli_case.TestCase):
         self.assertTrue(found['helps']['smaller'])
 
     def test_all_hosts(self):
-        done = self._explain('--flavor', 'dedicated-2', '--hosts')
+        done = self._explain('--flavor', 'dedicated-2', '--per-host')
         for name in self.names:
             self.assertIn(f'\n{name}', done.out)
 

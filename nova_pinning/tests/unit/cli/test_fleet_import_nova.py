@@ -65,7 +65,7 @@ class ImportNovaTestCase(cli_case.TestCase):
             (directory / f'{name}.yaml').write_text(
                 f'version: 1\nname: {name}\nnodes:\n'
                 '- {id: 0, cpus: "0-3", memory: 1GiB, l3_domains: ["0-3"]}\n')
-        done = self.import_('--hosts', str(directory))
+        done = self.import_('--host-files', str(directory))
         self.assertEqual(
             'warning: there is a file for host other, which the cloud does '
             'not have\n', done.err)

@@ -78,7 +78,7 @@ class TestReportFleet(cli_case.TestCase):
         move, = self._document()['plan']['moves']
         self.assertEqual((guest.uuid, target), (move['guest'], move['target']))
         done = self._run(
-            '-o', str(self.page), '--plan', path,
+            '-o', str(self.page), '--move-plan', path,
             fleet=dataclasses.replace(self.fleet, guests=()))
         self.assertEqual(2, done.status)
         self.assertIn('is for another state of the fleet', done.err)

@@ -15,7 +15,7 @@ class TestShow(cli_case.TestCase):
 
     def _show(self, *more, flavor=FLAVOR, host=cli_case.HOST):
         return self.run_command(
-            'guest', 'show', '--flavor', flavor, '--host', host, *more)
+            'guest', 'show', '--flavor', flavor, '--host-file', host, *more)
 
     def test_all_parts(self):
         done = self._show()
@@ -68,7 +68,7 @@ class TestShow(cli_case.TestCase):
 
     def test_the_picture_says_that_it_does_not_fit(self):
         svg = self.dir / 'guest.svg'
-        done = self._show('--used', '2-39,42-79', '--only', 'drawing',
+        done = self._show('--used', '2-39,42-79', '-f', 'drawing',
                           '--svg', str(svg))
         for text in (' '.join(done.out.split()), svg.read_text()):
             self.assertIn('enterprise.2xlarge does not fit on', text)
@@ -79,7 +79,7 @@ class TestShow(cli_case.TestCase):
         for image, is_fit in (((), False), (
                 ('--image-property', 'hw_firmware_type=uefi',
                  '--image-property', 'hw_machine_type=q35'), True)):
-            done = self._show('--only', 'fit', *image, host=shared, flavor=(
+            done = self._show('-f', 'fit', *image, host=shared, flavor=(
                 'vcpus=2 ram=1GiB os:secure_boot=required'))
             # Whether the host boots securely, its file does not tell.
             self.assertEqual(1, done.status)
@@ -93,7 +93,7 @@ class TestShow(cli_case.TestCase):
 
     def test_findings(self):
         done = self._show(
-            '--only', 'fit',
+            '-f', 'fit',
             flavor='vcpus=8 ram=16GiB hw:cpu_polcy=dedicated')
         self.assertIn('Error N001: nova refuses hw:cpu_polcy', done.out)
         done = self._show('--format', 'json', flavor=(
@@ -102,12 +102,12 @@ class TestShow(cli_case.TestCase):
             load['code'] for load in json.loads(done.out)['findings']])
 
     def test_floating_where_nothing_floats(self):
-        done = self._show('--only', 'fit', flavor='vcpus=2 ram=1GiB')
+        done = self._show('-f', 'fit', flavor='vcpus=2 ram=1GiB')
         self.assertEqual(1, done.status)
         self.assertIn('0 VCPU left', done.out)
 
     def test_floating_over_the_cpus_of_others(self):
-        done = self._show('--only', 'fit', flavor=(
+        done = self._show('-f', 'fit', flavor=(
             'vcpus=2 ram=1GiB resources:VCPU=0'))
         self.assertEqual(0, done.status)
         told = ' '.join(done.out.split())
@@ -133,7 +133,7 @@ class TestShow(cli_case.TestCase):
                          (shown['nova'], shown['release']))
         self.assertNotEqual([], shown['differences'])
         # Whoever pipes the XML on is told as well.
-        done = self._show('--release', '2024.1', '--only', 'xml',
+        done = self._show('--release', '2024.1', '-f', 'xml',
                           flavor=flavor)
         self.assertEqual('domain', ElementTree.fromstring(done.out).tag)
         self.assertIn(f'warning: this is what nova {version}', done.err)
@@ -176,7 +176,7 @@ families:
     extra_specs: {'aggregate_instance_extra_specs:class': dedicated}
     sizes: {s: {vcpus: 2, memory: 4GiB}}
 ''')
-        done = self._show('--only', 'fit', flavor=path)
+        done = self._show('-f', 'fit', flavor=path)
         self.assertIn('Warning P105', done.out)
         self.assertNotIn('P502', done.out)
         self.assertNotIn('Warning P211', done.out)
@@ -202,7 +202,7 @@ families:
     def test_not_known(self):
         """What a host file does not tell is said, and is no yes."""
         flavor = 'vcpus=2 ram=1GiB {} hw:cpu_policy=dedicated'
-        done = self._show('--only', 'fit',
+        done = self._show('-f', 'fit',
                           flavor=flavor.format('resources:VGPU=1'))
         self.assertEqual(1, done.status)
         self.assertIn('May fit: of the host it is not known how much VGPU',
@@ -225,17 +225,17 @@ families:
 
     def test_only(self):
         self.assertEqual('domain', ElementTree.fromstring(
-            self._show('--only', 'xml').out).tag)
-        self.assertIn('resources', self._show('--only', 'placement').out)
-        for line in self._show('--only', 'drawing').out.splitlines():
+            self._show('-f', 'xml').out).tag)
+        self.assertIn('resources', self._show('-f', 'placement').out)
+        for line in self._show('-f', 'drawing').out.splitlines():
             self.assertLessEqual(len(line), 80)
-        done = self._show('--only', 'xml', '-f', 'json')
+        done = self._show('-f', 'xml', '-c', 'fits')
         self.assertEqual((2, ''), (done.status, done.out))
-        self.assertIn('--only', done.err)
+        self.assertIn('--format xml', done.err)
 
     def test_image_property(self):
         done = self._show('--image-property', 'hw_cpu_threads=1',
-                          '--only', 'xml')
+                          '-f', 'xml')
         self.assertEqual(0, done.status)
         # Nova lets an image's policy be overruled by a dedicated flavor's
         # only.
@@ -248,7 +248,7 @@ families:
         svg = str(self.dir / 'guest.svg')
         for more in (['--used', '0-'], ['--used', '999'],
                      ['--image-property', 'x'],
-                     ['--dedicated-cpus', '2-999']):
+                     ['--cpu-dedicated-set', '2-999']):
             done = self._show('--svg', svg, *more)
             self.assertEqual((2, ''), (done.status, done.out), more)
             self.assertNotEqual('', done.err)

@@ -24,7 +24,7 @@ class TestRender(cli_case.TestCase):
 
     def _render(self, *more, plan=None):
         return self.run_command('host', 'render', plan or self.plan,
-                                '--out', str(self.out), *more)
+                                '-o', str(self.out), *more)
 
     def _written(self):
         return {str(path.relative_to(self.out)): path.read_text()

@@ -34,7 +34,7 @@ class TestFailover(cli_case.TestCase):
         self.assertIn('1 empty host like', done.out)
 
     def test_survived(self):
-        done = self._run('--only', 'cmp-1', '--no-reserve')
+        done = self._run('--lost', 'cmp-1', '--no-reserve')
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertIn('survives the loss of cmp-1', done.out)
         self.assertNotIn('reserve', done.out)
@@ -45,7 +45,7 @@ class TestFailover(cli_case.TestCase):
             loss['name'] for loss in found['losses']])
         self.assertEqual(['cmp-1', 'cmp-2', 'cmp-3'],
                          found['losses'][0]['hosts'])
-        only = json.loads(self._run('--by', 'rack', '--only', 'b', '-f',
+        only = json.loads(self._run('--by', 'rack', '--lost', 'b', '-f',
                                     'json', '--no-reserve').out)
         self.assertEqual([found['losses'][1]], only['losses'])
 
@@ -56,9 +56,9 @@ class TestFailover(cli_case.TestCase):
         self.assertEqual(2, sum(row['verdict'] == 'no' for row in rows))
 
     @ddt.data(
-        (('--only', 'cmp-9'), "--only: the fleet has no host called 'cmp-9'"),
+        (('--lost', 'cmp-9'), "--lost: the fleet has no host called 'cmp-9'"),
         (('--by', 'row'), 'has no aggregate with row in its metadata'),
-        (('--by', 'rack', '--only', 'z'), 'there is no rack z'),
+        (('--by', 'rack', '--lost', 'z'), 'there is no rack z'),
         (('--seconds', '0'), '--seconds'),
         (('--release', '1999.1'), '--release'))
     @ddt.unpack

@@ -200,7 +200,7 @@ class TestDefragment(_PlanCase):
         (('--min-age', 'old'), "--min-age: 'old' is not a duration"),
         (('--bandwidth', '0Gbit'), "--bandwidth: '0Gbit' is not a rate"),
         (('--bandwidth', '3 parsecs'), '--bandwidth'),
-        (('--window', '0h'), '--window'),
+        (('--maintenance-window', '0h'), '--maintenance-window'),
         (('--seconds', '0'), '--seconds'),
         (('--parallel', '0'), '--parallel'),
         (('--release', '1999.1'), '--release'),
@@ -334,7 +334,7 @@ class TestVerify(_PlanCase):
         return self._run('verify', self.plan, self.path, *argv)
 
     def test_holds(self):
-        for argv in ((), ('--claims',)):
+        for argv in ((), ('--nova-claim',)):
             done = self._verify(*argv)
             self.assertEqual((0, ''), (done.status, done.err))
             self.assertIn('The plan holds', done.out)

@@ -300,7 +300,7 @@ class TestBadInput(_TestCase):
 
     @ddt.data(
         ('--arrivals', ARRIVALS, '--seeds', '0'),
-        ('--arrivals', ARRIVALS, '--limit', '2'),
+        ('--arrivals', ARRIVALS, '--refusal-limit', '2'),
         ('--arrivals', ARRIVALS, '--lifetimes', 'long'),
         ('--arrivals', ARRIVALS, '--trace', 'x'),
         (),

@@ -87,7 +87,7 @@ class ImportFleetTestCase(oslotest.BaseTestCase):
         (directory / f'{name}.yaml').write_text(
             f'version: 1\nname: {name}\nnodes:\n'
             '- {id: 0, cpus: "0-3", memory: 1GiB}\n')
-        return '--hosts', str(directory)
+        return '--host-files', str(directory)
 
     def test_import(self):
         self.assertEqual((0, '', f'wrote {self.path}\n'),

@@ -65,7 +65,7 @@ class LiveFleetTestCase(cli_case.TestCase):
             self.assertEqual((0, ''), (done.status, done.err))
             self.assertEqual(json.loads(expected.out), json.loads(done.out))
 
-    @ddt.data((), ('--hosts',), ('--host', 'dedicated-00001'))
+    @ddt.data((), ('--per-host',), ('--host', 'dedicated-00001'))
     def test_explain(self, options):
         expected = self.run_command('explain', self.path, '--flavor', _FLAVOR,
                                     *options)

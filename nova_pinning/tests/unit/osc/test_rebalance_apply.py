@@ -222,7 +222,7 @@ C     3  g4         2   1 GiB  d     0     a   0     2-3   live
     def test_bad_input(self):
         for options, path, words in (
                 ((), '-', 'no place for a journal'),
-                (('--replan',), None, '--replan needs --hosts'),
+                (('--replan',), None, '--replan needs --host-files'),
                 ((), '/nowhere/plan.json', 'No such file')):
             status, _output, error = self.run_apply(
                 '--yes', *options, path=path)
@@ -252,7 +252,7 @@ C     3  g4         2   1 GiB  d     0     a   0     2-3   live
         with mock.patch.object(rebalance_apply.ApplyPlan, '_replanned',
                                replanned):
             status, output, error = self.run_apply(
-                '--yes', '--replan', '--hosts', os.path.dirname(self.path))
+                '--yes', '--replan', '--host-files', os.path.dirname(self.path))
         self.assertEqual(1, len(made))
         self.assertIn('plan.2.json', error)
         self.assertIn('0: g1 from c to d: done', output)
@@ -276,7 +276,7 @@ C     3  g4         2   1 GiB  d     0     a   0     2-3   live
         with mock.patch.object(rebalance_apply.ApplyPlan, '_replanned',
                                replanned):
             status, _output, error = self.run_apply(
-                '--yes', '--replan', '--hosts', os.path.dirname(self.path))
+                '--yes', '--replan', '--host-files', os.path.dirname(self.path))
         self.assertEqual((1, 1), (status, len(made)))
         self.assertIn('the guest is SHUTOFF', error)
 
@@ -298,7 +298,7 @@ C     3  g4         2   1 GiB  d     0     a   0     2-3   live
                                 self.nova.cloud()),
               contextlib.redirect_stderr(io.StringIO()) as error):
             made = command._replanned(execution, argparse.Namespace(
-                hosts=None, jobs=1, plan='plan.json'))
+                host_files=None, plan='plan.json'))
         self.assertEqual(1, len(made.moves))
         self.assertEqual((fleet_digest.of_fleet(fleet), 1),
                          (made.fleet.digest, made.request.moves))
@@ -313,7 +313,7 @@ C     3  g4         2   1 GiB  d     0     a   0     2-3   live
                                 self.nova.cloud())):
             return command._replanned(
                 mock.Mock(plan=plan, left=left), argparse.Namespace(
-                    hosts=None, jobs=1, plan='plan.json'))
+                    host_files=None, plan='plan.json'))
 
     def test_replanned_by_the_same_wishes(self):
         fleet = small_fleets.fleet_of(
@@ -351,7 +351,7 @@ C     3  g4         2   1 GiB  d     0     a   0     2-3   live
         with open(self.path, 'w') as file:
             json.dump({**old, 'version': 1, 'request': {'sizes': '4'}}, file)
         status, _output, error = self.run_apply(
-            '--yes', '--replan', '--hosts', os.path.dirname(self.path))
+            '--yes', '--replan', '--host-files', os.path.dirname(self.path))
         self.assertEqual(2, status)
         self.assertIn('make a new one', error)
         self.assertEqual([], self.posts())

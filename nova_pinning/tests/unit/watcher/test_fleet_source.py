@@ -135,7 +135,7 @@ class TestFleetSource(test_segregation_cloud.CloudTestCase):
         self.assertEqual(['first', 'second'], self.told)
         self.assertEqual(
             ('fleet', 'import', 'nova', '--placement', '--config-file', '/a',
-             '--config-file', '/b', '--hosts', '/hosts', '--output'),
+             '--config-file', '/b', '--host-files', '/hosts', '--output'),
             self.arguments[:-1])
 
     def test_databases_that_cannot_be_read(self):

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What options were called before, for those who still write that.
+
+An old name is no alias: the command ends with an error that names the new one.
+"""
+
+import argparse
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+#: The old name of an option, an option of the commands that had it, and what
+#: to write now, or a sentence.
+_OPTIONS: Sequence[tuple[str, str, str]] = (
+    ('--claims', '--nova-claim', '--nova-claim'),
+    ('--class', '--per-class', '--per-class'),
+    ('--dedicated-cpus', '--cpu-dedicated-set', '--cpu-dedicated-set'),
+    ('--host', '--host-file', '--host-file'),
+    ('--hosts', '--per-host', '--per-host'),
+    ('--hosts', '--host-files', '--host-files'),
+    ('--jobs', '--host-files', 'eight requests are made at once'),
+    ('--limit', '--refusal-limit', '--refusal-limit'),
+    ('--only', '--cpu-dedicated-set', '--format'),
+    ('--only', '--lost', '--lost'),
+    ('--out', '--isolation', '--output'),
+    ('--plan', '--earlier', '--move-plan'),
+    ('--release', '--undo', '--undo'),
+    ('--shared-cpus', '--cpu-shared-set', '--cpu-shared-set'),
+    ('--strict', '--fail-on', '--fail-on note'),
+    ('--window', '--maintenance-window', '--maintenance-window'),
+    ('--window', '--refusal-window', '--refusal-window'),
+)
+
+
+def options(known: Mapping[str, object]) -> Mapping[str, str]:
+    """What to write now, by the names that a command's options once had.
+
+    :param known: the options that it has
+    """
+    return {old: now for old, other, now in _OPTIONS
+            if other in known and old not in known}
+
+
+def check(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """End with an error that names the new option, if an old one is given."""
+    old = options(parser._option_string_actions)
+    for word in words:
+        if word == '--':
+            break
+        name = word.partition('=')[0]
+        if name in old:
+            now = old[name]
+            parser.error(f'there is no {name} any more: '
+                         + (f'write {now}' if now[0] == '-' else now))
