@@ -169,7 +169,7 @@ class DescribedCommand(command.Command):
             renamed.check(parser, sys.argv[1:] if args is None else args)
             return parser.parse_intermixed_args(args, namespace)
 
-        parser.parse_args = parse  # type: ignore[method-assign]
+        parser.parse_args = parse  # type: ignore[assignment,method-assign]
         self.add_arguments(parser)
         return parser
 

@@ -54,8 +54,8 @@ class ReportFleet(base_command.FileCommand):
         guest_options.add_order(parser)
         parser.add_argument(
             '--move-plan', metavar='PLAN',
-            help='show this plan of moves too, of rebalance defragment or '
-                 'drain, made for this very snapshot')
+            help='show this plan of moves too, of rebalance plan, '
+                 'made for this very snapshot')
         parser.add_argument(
             '--earlier', action='append', default=[], metavar='FLEET',
             help='a snapshot of the same fleet at an earlier time, for how '

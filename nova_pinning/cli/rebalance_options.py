@@ -37,15 +37,11 @@ _days = common_options.told(lambda text: spec.hours(text) / 24)
 _seconds = common_options.told(lambda text: spec.hours(text) * 3600)
 
 
-def add_sizes(parser: argparse.ArgumentParser,
-              of_plan: str = '') -> None:
-    """Add --for, and what nova needs to know to make guests of flavors.
-
-    :param of_plan: whose sizes count without it; '' if it is required
-    """
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    """Add --for, and what nova needs to know to make guests of flavors."""
     parser.add_argument(
-        _FOR, dest='sizes', metavar='SIZES', required=not of_plan,
-        help=f'{of_plan}guests to make room for: vCPUs of pinned guests in '
+        _FOR, dest='sizes', metavar='SIZES',
+        help='guests to make room for: vCPUs of pinned guests in '
              'one NUMA cell, or flavors of the snapshot, separated by commas '
              'and with their weights if there are several, such as 16 or '
              '16:3,8:1')
@@ -194,10 +190,10 @@ def check_names(request: plan_request.PlanRequest,
     excluded = fleets.named_hosts(request.excluded, fleet, '--exclude')
     if isinstance(request.goal, plan_request.DrainHosts):
         both = set(excluded).intersection(
-            fleets.named_hosts(request.goal.hosts, fleet))
+            fleets.named_hosts(request.goal.hosts, fleet, '--drain'))
         if both:
             raise errors.InputError(
-                f'{min(both)} is to be emptied (--host), and no guest may '
+                f'{min(both)} is to be emptied (--drain), and no guest may '
                 'leave it', errors.Location('--exclude'))
     known = {name for guest in fleet.guests
              for name in (guest.uuid, guest.name) if name}

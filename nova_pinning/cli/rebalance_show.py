@@ -26,7 +26,7 @@ class ShowPlan(display.Lister):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'plan', metavar='PLAN',
-            help='of rebalance defragment or drain; - for the standard input')
+            help='of rebalance plan; - for the standard input')
         fleets.add_argument(parser, required=False)
         rebalance_output.add_options(parser)
 

@@ -41,7 +41,7 @@ class VerifyPlan(display.Lister):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'plan', metavar='PLAN',
-            help='of rebalance defragment or drain; - for the standard input')
+            help='of rebalance plan; - for the standard input')
         fleets.add_argument(parser)
         parser.add_argument(
             '--nova-claim', action='store_true',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What options were called before, for those who still write that.
+"""What commands and options were called before, for those who still write that.
 
 An old name is no alias: the command ends with an error that names the new one.
 """
@@ -29,6 +29,19 @@ _OPTIONS: Sequence[tuple[str, str, str]] = (
     ('--window', '--maintenance-window', '--maintenance-window'),
     ('--window', '--refusal-window', '--refusal-window'),
 )
+
+#: The old name of a command, and what to write now.
+_COMMANDS: Mapping[str, str] = {
+    'rebalance defragment': 'rebalance plan FLEET --for SIZES',
+    'rebalance drain': 'rebalance plan FLEET --drain HOST',
+}
+
+
+def command(words: Sequence[str]) -> tuple[str, str] | None:
+    """The command that words called once, and what to write now."""
+    line = ' '.join(words)
+    return next(((old, now) for old, now in _COMMANDS.items()
+                 if f'{line} '.startswith(f'{old} ')), None)
 
 
 def options(known: Mapping[str, object]) -> Mapping[str, str]:

@@ -18,6 +18,7 @@ try:
     from cliff import commandmanager
 
     from nova_pinning.cli import base_command
+    from nova_pinning.cli import renamed
 except ModuleNotFoundError as missing:
     extras.end(missing)
 
@@ -36,6 +37,12 @@ class _Commands(commandmanager.CommandManager):
             self.commands[name] = entry_point
 
     def find_command(self, argv: list[str]) -> Any:
+        old = renamed.command(argv)
+        if old:
+            name, now = old
+            print(f'error: there is no command {name!r} any more: write '
+                  f'{NovaPinning.NAME} {now}', file=sys.stderr)
+            sys.exit(base_command.BAD_INPUT)
         try:
             return super().find_command(argv)
         except ModuleNotFoundError as error:

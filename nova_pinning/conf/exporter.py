@@ -86,8 +86,8 @@ count_opts = [
              'proportions of the guests that there are.'),
     cfg.ListOpt(
         'defragment', default=[], metavar='SIZE,...',
-        help='Sizes, as nova-pinning rebalance defragment --for has them, '
-             'for which to tell how many more guests fit after moving '
+        help='Sizes, as nova-pinning rebalance plan --for has them, for '
+             'which to tell how many more guests fit after moving '
              'others. Set it to the size that runs out first.'),
     cfg.IntOpt(
         'defragment_moves', default=25, min=1,

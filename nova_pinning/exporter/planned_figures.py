@@ -75,7 +75,7 @@ class PlannedFigures:
                          'size')
         for size in self._settings.defragment:
             plan = self._run(
-                content, 'rebalance', 'defragment', '-', '--for', size,
+                content, 'rebalance', 'plan', '-', '--for', size,
                 '--moves', str(self._settings.defragment_moves))
             for gain in plan['gains']:
                 before.labels(size).set(gain['before'])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openstack pinning capacity and explain: questions about a cloud as it is."""
+"""openstack pinning capacity, explain and rebalance plan: a cloud as it is."""
 
 import argparse
 import contextlib
@@ -13,6 +13,7 @@ from nova_pinning.cli import capacity_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import explain
 from nova_pinning.cli import fleets
+from nova_pinning.cli import rebalance_plan
 from nova_pinning.document import packed
 from nova_pinning import errors
 from nova_pinning.fleet import document
@@ -143,4 +144,21 @@ class ExplainCloud(LiveFleet, explain.ExplanationAnswer):
           --exporter http://controller:9896/
       openstack --os-cloud north pinning explain --host-files hosts/ \\
           --flavor 'vcpus=16 ram=64GiB hw:cpu_policy=dedicated'
+    """
+
+
+class PlanCloudMoves(LiveFleet, rebalance_plan.PlanAnswer):
+    """Plan moves in a cloud that make room for further guests, or empty hosts.
+
+    What nova-pinning rebalance plan makes of a snapshot, for the cloud as it
+    is now. Nothing is moved; openstack pinning rebalance apply does that.
+
+    Hosts and guests come from where openstack pinning capacity has them.
+
+    Examples::
+
+      openstack pinning rebalance plan --drain cmp-17 -o plan.json \\
+          --exporter http://controller:9896/
+      openstack --os-cloud north pinning rebalance plan --for 16 \\
+          --host-files hosts/ --moves 25 -o plan.json
     """

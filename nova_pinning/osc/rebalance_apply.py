@@ -51,8 +51,8 @@ _REPLANNED = (move_run.MoveStatus.CHANGED, move_run.MoveStatus.DEVIATED,
 class ApplyPlan(fleet_import.CloudFleetCommand):
     """Move guests as a plan says.
 
-    The plan is one of 'nova-pinning rebalance defragment' or 'drain'. Shows
-    it, asks, and moves one guest after the other. Before each move it looks
+    The plan is one of 'rebalance plan', of either program. Shows it, asks,
+    and moves one guest after the other. Before each move it looks
     whether hosts and guests are as planned, and begins no other one if they
     are not; after each, whether the guest got the CPUs of the plan.
 

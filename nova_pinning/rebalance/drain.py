@@ -45,11 +45,11 @@ def plan_drain(
     """
     if not hosts:
         raise errors.InputError('there is no host to drain',
-                                errors.Location('--host'))
+                                errors.Location('--drain'))
     known = {host.name for host in fleet.hosts}
     for name in sorted({*hosts} - known):
         raise errors.InputError(f'there is no host {name!r}',
-                                errors.Location('--host'))
+                                errors.Location('--drain'))
     tell(0.0)
     search = plan_search.PlanSearch(
         fleet, (), limits, rules, settings, frozenset(hosts))

@@ -22,8 +22,8 @@ from nova_pinning.rebalance import plan_model
 
 VERSION = 2
 _OLD = 1
-_MADE_BY = ('a plan of moves is made by nova-pinning rebalance defragment, or '
-            'rebalance drain, with --output')
+_MADE_BY = ('a plan of moves is made by nova-pinning rebalance plan with '
+            '--output')
 
 
 def read_plan(path: str | os.PathLike[str]) -> plan_model.RebalancePlan:

@@ -34,7 +34,7 @@ Planner = Callable[
 
 
 def planner(ask_nova: fit.AskNova | None = None) -> Planner:
-    """The planner of ``nova-pinning rebalance defragment``.
+    """The planner of ``nova-pinning rebalance plan --for``.
 
     :param ask_nova: as :class:`solver_settings.SolverSettings` has it
     """

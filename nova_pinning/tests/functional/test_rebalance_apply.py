@@ -232,7 +232,7 @@ class TestFromTheDatabases(RebalanceTestCase):
 
     def test_room_and_a_host_that_is_emptied(self):
         output = self.run_rebalance(
-            'defragment', self.fleet, '--for', '4', '--moves', '2',
+            'plan', self.fleet, '--for', '4', '--moves', '2',
             '-o', self.path)
         self.run_rebalance('verify', self.path, self.fleet, '--nova-claim')
         self.assertIn('1 move makes room for 1 more guest of 4 vCPUs', output)
@@ -254,11 +254,11 @@ class TestFromTheDatabases(RebalanceTestCase):
 
         # What is left has no room for more.
         self.forget()
-        output = self.run_rebalance('drain', self.fleet, '--host',
+        output = self.run_rebalance('plan', self.fleet, '--drain',
                                     move.target, status=1)
         self.assertIn(f'{move.target} cannot be drained', output)
         self.nova.delete(server)
-        self.run_rebalance('drain', self.fleet, '--host', move.target,
+        self.run_rebalance('plan', self.fleet, '--drain', move.target,
                            '-o', self.path)
         self.run_apply('--yes')
         self.nova.update_resources()

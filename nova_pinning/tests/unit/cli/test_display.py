@@ -39,9 +39,9 @@ _LISTS = (
     ('flavor diff {catalogue} {changed}', 'name'),
     ('flavor show {catalogue}', 'name'),
     ('flavor show {catalogue}', 'vcpus'),
-    ('rebalance defragment {racks} --for 16', 'guest'),
-    ('rebalance drain {racks} --host cmp-2', 'guest'),
     ('rebalance failover {racks}', 'name'),
+    ('rebalance plan {racks} --for 16', 'guest'),
+    ('rebalance plan {racks} --drain cmp-2', 'guest'),
     ('rebalance plan {racks} --request {wishes}', 'guest'),
     ('rebalance show {plan}', 'guest'),
     ('rebalance verify {plan} {moving}', 'guest'),
@@ -77,7 +77,7 @@ class TestCommands(displaychecks.Checks, cli_case.TestCase):
             document.write(moving, planned_fleet)
         wishes = str(self.dir / 'wishes.json')
         if '{wishes}' in argv:
-            self.run_command('rebalance', 'drain', str(_RACKS), '--host',
+            self.run_command('rebalance', 'plan', str(_RACKS), '--drain',
                              'cmp-2', '-o', wishes)
         if '{racks}' in argv and not _RACKS.exists():
             self.skipTest('not run from a checkout')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""nova-pinning rebalance defragment, drain and verify."""
+"""nova-pinning rebalance plan and verify."""
 
 import dataclasses
 import json
@@ -51,7 +51,7 @@ class _PlanCase(cli_case.TestCase):
 class TestDefragment(_PlanCase):
 
     def _defragment(self, *argv, **values):
-        return self._planned('defragment', _EXAMPLE, *argv, **values)
+        return self._planned('plan', _EXAMPLE, *argv, **values)
 
     def _fits(self, fleet, flavor='pinned.16'):
         """How many more guests of a flavor fit, as capacity counts them."""
@@ -127,7 +127,7 @@ class TestDefragment(_PlanCase):
 
     def test_page(self):
         svg = self.dir / 'plan.svg'
-        done = self._run('defragment', _EXAMPLE, '--for', '16', '--moves',
+        done = self._run('plan', _EXAMPLE, '--for', '16', '--moves',
                          '3', '--svg', str(svg))
         self.assertEqual((0, ''), (done.status, done.err))
         for text in ('3 moves make room for 2 more guests of 16 vCPUs',
@@ -136,7 +136,7 @@ class TestDefragment(_PlanCase):
         ElementTree.parse(svg)
 
     def test_json(self):
-        done = self._run('defragment', _EXAMPLE, '--for', '16', '-f', 'json')
+        done = self._run('plan', _EXAMPLE, '--for', '16', '-f', 'json')
         plan = plan_document.loads(done.out)
         self.assertEqual(plan_model.PlanGoal.DEFRAGMENT, plan.goal)
         again = self._defragment('--for', '16')
@@ -176,7 +176,7 @@ class TestDefragment(_PlanCase):
              'import sys; from nova_pinning.cli import shell; '
              'status = shell.main(); '
              'sys.exit(status or ("nova" in sys.modules) * 9)',
-             'rebalance', 'defragment', _EXAMPLE, '--for', '16'],
+             'rebalance', 'plan', _EXAMPLE, '--for', '16'],
             capture_output=True, text=True)
         self.assertEqual((0, ''), (done.returncode, done.stderr))
 
@@ -211,7 +211,7 @@ class TestDefragment(_PlanCase):
         (('--fleet-after', 'one', '--output', 'one'), 'twice'))
     @ddt.unpack
     def test_bad_input(self, argv, text):
-        done = self._run('defragment', _EXAMPLE, '--for', '16', *argv)
+        done = self._run('plan', _EXAMPLE, '--for', '16', *argv)
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn(text, done.err)
 
@@ -224,7 +224,7 @@ class TestDefragment(_PlanCase):
         ('99999', '99999 is not a number of vCPUs'))
     @ddt.unpack
     def test_bad_sizes(self, sizes, text):
-        done = self._run('defragment', _EXAMPLE, '--for', sizes)
+        done = self._run('plan', _EXAMPLE, '--for', sizes)
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn('--for: ', done.err)
         self.assertIn(text, done.err)
@@ -233,7 +233,7 @@ class TestDefragment(_PlanCase):
         path = str(self.dir / 'empty.json')
         document.write(path, dataclasses.replace(
             document.read(_EXAMPLE), hosts=(), guests=()))
-        done = self._run('defragment', path, '--for', '16')
+        done = self._run('plan', path, '--for', '16')
         self.assertEqual(2, done.status)
         self.assertIn('has no hosts', done.err)
 
@@ -241,7 +241,7 @@ class TestDefragment(_PlanCase):
 class TestDrain(_PlanCase):
 
     def test_empties(self):
-        plan = self._planned('drain', _EXAMPLE, '--host', 'cmp-2')
+        plan = self._planned('plan', _EXAMPLE, '--drain', 'cmp-2')
         fleet = replay.fleet_after(document.read(_EXAMPLE), plan.moves)
         self.assertNotIn('cmp-2', {guest.host for guest in fleet.guests})
         self.assertEqual(('cmp-2',), plan.drained)
@@ -251,7 +251,7 @@ class TestDrain(_PlanCase):
         before, emptied = _EXAMPLE, 0
         for number, name in enumerate(('cmp-2', 'cmp-5', 'cmp-2')):
             after = str(self.dir / f'after-{number}.json')
-            done = self._run('drain', before, '--host', name,
+            done = self._run('plan', before, '--drain', name,
                              '--fleet-after', after)
             self.assertEqual((0, ''), (done.status, done.err))
             fleet = document.read(after)
@@ -262,7 +262,7 @@ class TestDrain(_PlanCase):
         self.assertEqual(3, emptied)
 
     def test_impossible(self):
-        done = self._run('drain', _EXAMPLE, '--host', 'cmp-2', '--fixed',
+        done = self._run('plan', _EXAMPLE, '--drain', 'cmp-2', '--fixed',
                          'db-2', '-o', self.plan)
         self.assertEqual((1, ''), (done.status, done.err))
         self.assertIn('cmp-2 cannot be drained', done.out)
@@ -309,15 +309,15 @@ class TestDrain(_PlanCase):
                     status, 'beside guests' in ' '.join(done.out.split()))
 
     def test_bad_input(self):
-        done = self._run('drain', _EXAMPLE, '--host', 'cmp-7')
+        done = self._run('plan', _EXAMPLE, '--drain', 'cmp-7')
         self.assertEqual((2, ''), (done.status, done.out))
-        self.assertIn("--host: the fleet has no host called 'cmp-7'",
+        self.assertIn("--drain: the fleet has no host called 'cmp-7'",
                       done.err)
-        done = self._run('drain', _EXAMPLE, '--host', 'cmp-1', '--exclude',
+        done = self._run('plan', _EXAMPLE, '--drain', 'cmp-1', '--exclude',
                          'cmp-1')
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn('--exclude: cmp-1 is to be emptied', done.err)
-        done = self._run('drain', _EXAMPLE)
+        done = self._run('plan', _EXAMPLE)
         self.assertEqual(2, done.status)
 
 
@@ -325,7 +325,7 @@ class TestVerify(_PlanCase):
 
     def setUp(self):
         super().setUp()
-        self.made = self._planned('defragment', _EXAMPLE, '--for', '16')
+        self.made = self._planned('plan', _EXAMPLE, '--for', '16')
         self.fleet = document.read(_EXAMPLE)
         self.path = str(self.dir / 'fleet.json')
 
@@ -376,7 +376,7 @@ class TestVerify(_PlanCase):
 
     def test_room_that_is_too_little(self):
         """The moves can be made, and that is no longer enough."""
-        self.made = self._planned('defragment', _EXAMPLE, '--for', '16',
+        self.made = self._planned('plan', _EXAMPLE, '--for', '16',
                                   '--until', '2')
         gain, = self.made.gains
         self.assertEqual((0, 2), (gain.before, gain.after))
@@ -395,7 +395,7 @@ class TestVerify(_PlanCase):
 
     def test_by_the_wishes_of_the_plan(self):
         """A guest has got a tag with which none was to be moved."""
-        self.made = self._planned('defragment', _EXAMPLE, '--for', '16',
+        self.made = self._planned('plan', _EXAMPLE, '--for', '16',
                                   '--tag', 'keep')
         newer = dataclasses.replace(self.fleet, guests=tuple(
             dataclasses.replace(guest, tags=('keep',))
@@ -410,7 +410,7 @@ class TestVerify(_PlanCase):
 
     def test_wishes_without_moves(self):
         """A plan that has none yet may leave its sizes to --for."""
-        self.made = self._planned('defragment', _EXAMPLE, '--for', '16')
+        self.made = self._planned('plan', _EXAMPLE, '--for', '16')
         wishes = dataclasses.replace(
             self.made.request, goal=dataclasses.replace(
                 self.made.request.goal, sizes=()))
@@ -424,7 +424,7 @@ class TestVerify(_PlanCase):
         self.assertEqual(self.made.moves, again.moves)
 
     def test_flavor_that_is_gone(self):
-        self.made = self._planned('defragment', _EXAMPLE, '--for',
+        self.made = self._planned('plan', _EXAMPLE, '--for',
                                   'pinned.16')
         done = self._verify(fleet=dataclasses.replace(
             self.fleet, flavors=()))
@@ -456,7 +456,7 @@ class TestVerify(_PlanCase):
             (1, 'The plan is for another fleet\n'
              '  None of its hosts is in this one.\n', ''),
             (done.status, done.out, done.err))
-        self.made = self._planned('drain', _EXAMPLE, '--host', 'cmp-2')
+        self.made = self._planned('plan', _EXAMPLE, '--drain', 'cmp-2')
         done = self._verify(fleet=other)
         self.assertEqual(1, done.status)
         self.assertIn('is for another fleet', done.out)
@@ -478,13 +478,13 @@ class TestDocumentation(_PlanCase):
         svg = self.dir / 'rebalance.svg'
         for name, argv in (
                 ('rebalance-defragment.inc', (
-                    'defragment', _EXAMPLE, '--for', '16', '--moves', '3',
+                    'plan', _EXAMPLE, '--for', '16', '--moves', '3',
                     '--svg', str(svg), '-o', self.plan)),
                 ('rebalance-drain.inc', (
-                    'drain', _EXAMPLE, '--host', 'cmp-2')),
+                    'plan', _EXAMPLE, '--drain', 'cmp-2')),
                 ('rebalance-stuck.inc', (
-                    'drain', _EXAMPLE, '--host', 'cmp-1', '--host', 'cmp-2',
-                    '--host', 'cmp-3')),
+                    'plan', _EXAMPLE, '--drain', 'cmp-1', '--drain', 'cmp-2',
+                    '--drain', 'cmp-3')),
                 ('rebalance-failover.inc', ('failover', _EXAMPLE)),
                 ('rebalance-verify.inc', (
                     'verify', self.plan,

@@ -22,6 +22,12 @@ class TestRenamed(cli_case.TestCase):
         self.assertTrue(done.err.endswith(f' any more: write {now}\n'),
                         done.err)
 
+    def test_commands(self):
+        done = self.run_command('rebalance', 'drain', 'fleet.json')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('write nova-pinning rebalance plan FLEET --drain HOST\n',
+                      done.err)
+
     def test_each_is_of_a_command(self):
         """What nobody could give any more is out of the table."""
         parsers = dict(command_lines.parsers())

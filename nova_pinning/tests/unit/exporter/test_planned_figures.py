@@ -79,7 +79,7 @@ class PlannedTestCase(cli_case.TestCase):
         planned = self.planned(defragment=['16'], defragment_moves=3)
         planned.refresh()
         found = test_fleet_tally.series(planned.text())
-        said = self.said('rebalance', 'defragment', self.path, '--for', '16',
+        said = self.said('rebalance', 'plan', self.path, '--for', '16',
                          '--moves', '3')
         gain, = said['gains']
         size = (('size', '16'),)

@@ -63,7 +63,7 @@ class TestRoundTrip(base.BaseTestCase):
         self.assertEqual({**old, 'version': 2},
                          plan_document.plan_to_json(plan))
         error = self.assertRaises(errors.InputError, plan.known_request)
-        self.assertIn('make a new one with nova-pinning rebalance defragment',
+        self.assertIn('make a new one with nova-pinning rebalance plan',
                       str(error))
 
     def test_files(self):
