@@ -8,6 +8,7 @@ or --sort-column both show rows or fields, as the other formats always do.
 
 import argparse
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -25,8 +26,6 @@ from cliff.formatters import shell
 from cliff.formatters import table
 from cliff.formatters import value
 from cliff.formatters import yaml_format
-from cliff import lister
-from cliff import show
 import rich.console
 from stevedore import extension
 
@@ -102,15 +101,31 @@ def _cell(content: Any, form: str) -> Any:
     return _CLEAN[form](content) if isinstance(content, str) else content
 
 
-class _CSVFormatter(commaseparated.CSVLister):
-    """Quotes only what has to be quoted, unless told otherwise."""
+class _WithoutOptions:
+    """A formatter whose options have their defaults, or cliff's environment.
+
+    With them each command would have five more than are of use to anybody.
+    """
 
     def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
-        group = parser.add_argument_group('CSV formatter')
-        group.add_argument(
-            '--quote', choices=sorted(self.QUOTE_MODES), dest='quote_mode',
-            default='minimal',
-            help='when to include quotes, defaults to minimal')
+        own = argparse.ArgumentParser(add_help=False)
+        super().add_argument_group(own)  # type: ignore[misc]
+        parser.set_defaults(**vars(own.parse_args([])))
+
+
+class _JSONFormatter(_WithoutOptions, json_format.JSONFormatter):
+    pass
+
+
+class _TableFormatter(_WithoutOptions, table.TableFormatter):
+    pass
+
+
+class _CSVFormatter(commaseparated.CSVLister):
+    """Quotes only what has to be quoted."""
+
+    def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
+        parser.set_defaults(quote_mode='minimal')
 
 
 class _WholeFormatter(formatters.ListFormatter, formatters.SingleFormatter):
@@ -139,7 +154,7 @@ class Display(base_command.DescribedCommand, display.DisplayCommandBase):
     #: The exit status, which ``answer`` may set.
     status = base_command.OK
     _formatters: Mapping[str, type[formatters.Formatter]] = {
-        'json': json_format.JSONFormatter, 'table': table.TableFormatter,
+        'json': _JSONFormatter, 'table': _TableFormatter,
         'value': value.ValueFormatter, 'yaml': yaml_format.YAMLFormatter}
 
     def _load_formatter_plugins(self) -> 'extension.ExtensionManager[Any]':
@@ -171,40 +186,88 @@ class Display(base_command.DescribedCommand, display.DisplayCommandBase):
         if is_whole and name in ('table', *self.pages):
             data.page(base_command.console(stdout, parsed_args.max_width))
         elif is_whole and name == 'json':
-            indent = None if parsed_args.noindent else 2
-            stdout.write(json.dumps(data.document(), indent=indent) + '\n')
+            stdout.write(json.dumps(data.document(), indent=2) + '\n')
         elif is_whole and name in self.texts:
             stdout.write(data.texts[name]())
         else:
-            rows = data.rows(name)
-            super().produce_output(
-                parsed_args, column_names,
-                next(rows) if isinstance(self, show.ShowOne) else rows)
+            self.emit(parsed_args, column_names, data.rows(name))
         return base_command.OK
 
-    def _generate_columns_and_selector(
-            self, parsed_args: argparse.Namespace,
-            column_names: Sequence[str]) -> tuple[Any, Any]:
-        try:
-            return super()._generate_columns_and_selector(
-                parsed_args, column_names)
-        except ValueError as error:
-            raise errors.InputError(
-                f'there is no column {" or ".join(parsed_args.columns)}',
-                errors.Location('--column'),
-                f'there are {", ".join(column_names)}') from error
+    def emit(self, parsed_args: argparse.Namespace,
+             column_names: Sequence[str], rows: Iterator[list[Any]]) -> None:
+        """Print rows, or the fields of the only one."""
+        raise NotImplementedError
+
+    def chosen(self, parsed_args: argparse.Namespace,
+               column_names: Sequence[str]) -> list[int]:
+        """The places of the columns that are to be shown, in their order.
+
+        :raises errors.InputError: if none of those is there that were named
+        """
+        named = list(map(self._normalize_column_name, parsed_args.columns))
+        found = [place for place, name in enumerate(column_names)
+                 if not named or self._normalize_column_name(name) in named]
+        if not found:
+            raise _no_column('--column', parsed_args.columns, column_names)
+        return found
 
 
-class ListDisplay(Display, lister.Lister):
+def _no_column(option: str, names: Sequence[str],
+               column_names: Sequence[str]) -> errors.InputError:
+    return errors.InputError(
+        f'there is no column {" or ".join(names)}', errors.Location(option),
+        f'there are {", ".join(column_names)}')
+
+
+class ListDisplay(Display):
     """What makes a command list: an answer with a record for each row."""
 
+    formatter_namespace, formatter_default = 'cliff.formatter.list', 'table'
     _formatters = {**Display._formatters, 'csv': _CSVFormatter}
 
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        self._formatter_group.add_argument(
+            '--sort-column', action='append', default=[], dest='sort_columns',
+            metavar='COLUMN[:desc]',
+            help='sort by this column, from the largest down with :desc; can '
+                 'be repeated, the first counts most')
+        return parser
 
-class ShowDisplay(Display, show.ShowOne):
+    def emit(self, parsed_args: argparse.Namespace,
+             column_names: Sequence[str], rows: Iterator[list[Any]]) -> None:
+        ordered: Iterable[list[Any]] = rows
+        for text in reversed(parsed_args.sort_columns):
+            name, _colon, order = text.partition(':')
+            name = self._normalize_column_name(name)
+            if name not in column_names or order not in ('', 'asc', 'desc'):
+                raise _no_column('--sort-column', [text], column_names)
+            place = column_names.index(name)
+            # Texts, where a column has values of several kinds.
+            ordered = sorted(ordered, key=lambda row: (
+                row[place] is None, isinstance(row[place], (str, list, dict)),
+                row[place] if isinstance(row[place], (int, float))
+                else str(row[place])), reverse=order == 'desc')
+        shown = self.chosen(parsed_args, column_names)
+        self.formatter.emit_list(
+            [column_names[place] for place in shown],
+            [[row[place] for place in shown] for row in ordered],
+            self.app.stdout, parsed_args)
+
+
+class ShowDisplay(Display):
     """What makes a command show: an answer with one record."""
 
+    formatter_namespace, formatter_default = 'cliff.formatter.show', 'table'
     _formatters = {**Display._formatters, 'shell': shell.ShellFormatter}
+
+    def emit(self, parsed_args: argparse.Namespace,
+             column_names: Sequence[str], rows: Iterator[list[Any]]) -> None:
+        row = next(rows)
+        shown = self.chosen(parsed_args, column_names)
+        self.formatter.emit_one(
+            [column_names[place] for place in shown],
+            [row[place] for place in shown], self.app.stdout, parsed_args)
 
 
 class Lister(base_command.FileCommand, ListDisplay):
