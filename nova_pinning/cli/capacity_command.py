@@ -53,9 +53,9 @@ class CapacityAnswer(fleets.FleetAnswer):
         enabled_filters.add_option(parser)
         common_options.add_assume(parser)
         parser.add_argument('--per-host', action='store_true',
-                            help='list the hosts too')
+                            help='each host too, or in rows instead')
         parser.add_argument('--per-class', action='store_true',
-                            help='list each class of hosts as well')
+                            help='each class of hosts too, or in rows instead')
         parser.add_argument(
             '--mix', nargs='?', const=_PRESENT, metavar='SIZES',
             help='say how many guests of a mix fit as well; flavors or sizes '
@@ -99,7 +99,8 @@ class CapacityAnswer(fleets.FleetAnswer):
         if any(size.is_bound for size in measured.sizes()):
             self.status = base_command.FINDINGS
         return display.Answer(
-            capacity_report.table(measured, per_host),
+            capacity_report.table(
+                measured, parsed_args.per_class, per_host),
             lambda console: show(measured, console, parsed_args.per_class,
                                  per_host),
             lambda: capacity_report.as_dict(measured, per_host),
@@ -144,8 +145,9 @@ class ShowCapacity(base_command.FileCommand, CapacityAnswer):
           --svg capacity.svg
       nova-pinning capacity fleet.json.zst --per-host --format csv \\
           --flavor 'vcpus=8 ram=32GiB hw:cpu_policy=dedicated'
-      nova-pinning capacity fleet.json.zst --sort-column fits \\
-          -c class -c flavor -c fits
+      nova-pinning capacity fleet.json.zst -f value -c flavor -c fits
+      nova-pinning capacity fleet.json.zst --per-class -f csv \\
+          --sort-column fits:desc
     """
 
 

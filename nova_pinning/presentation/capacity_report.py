@@ -92,19 +92,24 @@ def as_dict(capacity: capacity.FleetCapacity, per_host: bool = False) -> dict[
     return data
 
 
-def table(fleet_capacity: capacity.FleetCapacity,
-          per_host: bool = False) -> typed_table.Table:
-    """A row for each flavor and class of hosts, or flavor and host."""
-    groups: Iterable[tuple[str, object, Sequence[capacity.HostCapacity]]]
+def table(
+    fleet_capacity: capacity.FleetCapacity, per_class: bool = False,
+    per_host: bool = False,
+) -> typed_table.Table:
+    """A row for each flavor, or flavor and class of hosts, or and host."""
+    groups: Iterable[tuple[
+        str, hostclass.HostClass | None, Sequence[capacity.HostCapacity]]]
     if per_host:
         groups = ((host.host.name, host.host.host_class, [host])
                   for host in fleet_capacity.hosts)
-    else:
+    elif per_class:
         groups = (('', host_class, hosts) for host_class, hosts
                   in fleet_capacity.by_class().items())
+    else:
+        groups = ('', None, fleet_capacity.hosts),
     return typed_table.of_keys(
-        ('host',) * per_host + (
-            'class', 'flavor', 'vcpus', 'memory_mib', 'fits', 'most',
+        ('host',) * per_host + ('class',) * (per_class or per_host) + (
+            'flavor', 'vcpus', 'memory_mib', 'fits', 'most',
             'by_host_totals', 'missing_because', 'is_bound'),
         [{**_flavor(size), 'host': name, 'class': class_name(host_class),
           'flavor': size.request.name,

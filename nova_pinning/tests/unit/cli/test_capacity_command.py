@@ -154,11 +154,15 @@ class TestShowCapacity(cli_case.TestCase):
                     part['stranded'][key] for part in parts))
         self.assertNotIn('by_host', self._json())
 
-    @ddt.data((), ('--per-host',))
+    @ddt.data((), ('--per-class',), ('--per-host',))
     def test_csv(self, options):
         done = self._run('-f', 'csv', *options)
         rows = list(csv.DictReader(done.out.splitlines()))
         found = self._json()
+        if not options:
+            # A row a flavor, as in the table.
+            self.assertEqual([size['name'] for size in found['flavors']],
+                             [row['flavor'] for row in rows])
         for size in found['flavors']:
             for column, key in (('fits', 'fits'),
                                 ('by_host_totals', 'by_host_totals')):
