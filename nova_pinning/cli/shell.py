@@ -18,6 +18,7 @@ try:
     from cliff import commandmanager
 
     from nova_pinning.cli import base_command
+    from nova_pinning.cli import completion
     from nova_pinning.cli import renamed
 except ModuleNotFoundError as missing:
     extras.end(missing)
@@ -65,6 +66,7 @@ class NovaPinning(app.App):
             command_manager=_Commands('nova_pinning.cli'),
             deferred_help=True)
         self.command_manager.add_command('help', base_command.Help)
+        self.command_manager.add_command('complete', completion.Complete)
 
     def configure_logging(self) -> None:
         """As cliff does; a --log-file it cannot write is wrong usage."""

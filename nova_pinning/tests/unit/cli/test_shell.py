@@ -4,6 +4,7 @@ import errno
 import importlib.metadata
 import io
 import json
+import shlex
 import subprocess
 import sys
 from unittest import mock
@@ -152,27 +153,40 @@ class TestMain(cli_case.TestCase):
 
 
 class TestCompletion(cli_case.TestCase):
-    """What cliff makes of our commands for bash."""
+    """What bash proposes, with nothing of its own but the script."""
 
     def _completions(self, script, *words):
-        """What bash proposes for the last word."""
-        line = ' '.join(f"'{word}'" for word in words)
+        """For the last word, in the directory of the test."""
+        line = shlex.join(('nova-pinning', *words))
         program = (
-            '_get_comp_words_by_ref() { cur=${COMP_WORDS[-1]}; '
-            'words=("${COMP_WORDS[@]}"); }\n'
-            f'{script}\nCOMP_WORDS=({line})\n_nova_pinning\n'
-            'echo "${COMPREPLY[@]}"')
-        return subprocess.run(
-            ['bash', '-c', program], capture_output=True, text=True,
-            check=True).stdout.split()
+            f'set -u\n{script}\nCOMP_WORDS=({line})\n'
+            f'COMP_CWORD={len(words)}\n_nova_pinning\n'
+            'printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(
+            ['bash', '--norc', '-c', program], capture_output=True, text=True,
+            cwd=self.dir, check=True)
+        self.assertEqual('', done.stderr)
+        return done.stdout.splitlines()
 
     def test_bash(self):
+        self.write('a fleet.json', '')
         done = self.run_command('complete')
         self.assertEqual((0, ''), (done.status, done.err))
         for words, proposed in (
                 (['fl'], ['flavor', 'fleet']),
                 (['flavor', ''], ['check', 'diff', 'show']),
-                (['bench', 'l'], ['list']),
-                (['flavor', 'show', '--sort-c'], ['--sort-column'])):
-            self.assertEqual(proposed, self._completions(
-                done.out, 'nova-pinning', *words))
+                (['--debug', 'bench', 'l'], ['list']),
+                (['fleet', 'import', ''], ['nova']),
+                (['flavor', 'show', '--sort-c'], ['--sort-column']),
+                (['fleet', 'show', ''], ['a fleet.json']),
+                (['fleet', 'show', 'a fleet.json', '--for'], ['--format']),
+                (['fleet', 'show', './a fleet.json', 'a'],
+                 ['a fleet.json']),
+                (['fleet', 'show', '$(x)[`y`]', '--for'], ['--format']),
+                (['explain', '--record', '=', ''], ['a fleet.json']),
+                (['no', 'such', '--for'], [''])):
+            self.assertEqual(proposed, self._completions(done.out, *words),
+                             words)
+
+    def test_not_in_the_list(self):
+        self.assertNotIn('complete', self.run_command('--help').out)
