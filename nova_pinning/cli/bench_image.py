@@ -47,6 +47,7 @@ class BuildImage(base_command.FileCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('-o', '--output', metavar='DIR',
+                            type=common_options.file_path,
                             default='nova-pinning-bench-image',
                             help='directory to make (default: %(default)s)')
         parser.add_argument('--suite', default='bookworm',

@@ -12,6 +12,7 @@ import rich.console
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.document import atomic_file
+from nova_pinning.document import packed
 from nova_pinning import errors
 from nova_pinning import extras
 from nova_pinning.instance_bench.report import across_hosts
@@ -58,7 +59,8 @@ class ReportBench(base_command.FileCommand):
         parser.add_argument('results', metavar='RESULTS', nargs='+',
                             help='a file that bench run has written')
         parser.add_argument('-o', '--output', metavar='FILE',
-                            help='write a page of HTML to this file')
+                            help='write a page of HTML to this file; - for '
+                            'the standard output')
         parser.add_argument('--baseline', metavar='FILE',
                             help='results of an earlier run to compare with')
         parser.add_argument(
@@ -77,14 +79,17 @@ class ReportBench(base_command.FileCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         if parsed_args.output is not None:
-            atomic_file.check(parsed_args.output)
-            _check_is_page(parsed_args.output)
+            if parsed_args.output != packed.STANDARD:
+                atomic_file.check(parsed_args.output)
+                _check_is_page(parsed_args.output)
             page.check()
         extras.need('an interval', 'scipy')
         parts = _parts(parsed_args)
         if parsed_args.output is not None:
             common_options.write_file(parsed_args.output, page.render(
                 parts, metadata.version('nova-pinning')))
+        if parsed_args.output == packed.STANDARD:
+            return _status(parts, parsed_args.claims)
         if parsed_args.format == 'json':
             print(json.dumps(document.report_document(parts), indent=2))
         else:

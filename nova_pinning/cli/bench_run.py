@@ -81,6 +81,7 @@ class RunBench(base_command.FileCommand):
                             help='a name that nova-pinning bench list shows, '
                             'or a file')
         parser.add_argument('-o', '--output', metavar='FILE',
+                            type=common_options.file_path,
                             help='results are added to this file; the name '
                             'of the experiment with .jsonl by default')
         add_choices(parser)

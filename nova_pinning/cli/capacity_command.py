@@ -63,6 +63,7 @@ class CapacityAnswer(fleets.FleetAnswer):
                  'given, in the proportions of the guests that the fleet has '
                  'now')
         parser.add_argument('--svg', metavar='FILE',
+                            type=common_options.file_path,
                             help='draw a bar chart as well, which needs '
                                  'nova-pinning[plots]')
 

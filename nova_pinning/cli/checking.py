@@ -35,9 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         default=findings_text.LIMIT,
                         help='findings of one code in the table '
                         '(default: %(default)s)')
-    parser.add_argument('-o', '--output', metavar='FILE',
-                        help='replace this file, as a whole and only when '
-                        'the check has come to its end')
+    common_options.add_output(parser)
     parser.add_argument('--ignore', action='append', default=[],
                         metavar='CODE',
                         help='leave out what rules with this code find; may '

@@ -17,6 +17,7 @@ from typing import TypeVar
 from nova_pinning.admission import outcome
 from nova_pinning import cpuset
 from nova_pinning.document import atomic_file
+from nova_pinning.document import packed
 from nova_pinning import errors
 from nova_pinning.model import nova_release
 from nova_pinning import spelling
@@ -51,8 +52,14 @@ def add_format(parser: argparse._ActionsContainer, default: str,
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add --output, for a command that writes one text."""
     parser.add_argument(
-        '-o', '--output', metavar='FILE',
-        help='write to a file instead of the standard output')
+        '-o', '--output', metavar='FILE', type=file_or_standard,
+        help='replace this file, as a whole and only once all is done '
+             '(default: -, the standard output)')
+
+
+def file_or_standard(path: str) -> str | None:
+    """A type for argparse: a file, None for the standard output."""
+    return None if path == packed.STANDARD else path
 
 
 def write_output(path: str | None, text: str, is_told: bool = True) -> None:
@@ -72,10 +79,13 @@ def write_output(path: str | None, text: str, is_told: bool = True) -> None:
 
 
 def write_file(path: str, text: str) -> None:
-    """Replace a file, and say where it is.
+    """Replace a file, and say where it is; - is the standard output.
 
     :raises errors.InputError: if it cannot be written
     """
+    if path == packed.STANDARD:
+        print(text, end='')
+        return
     atomic_file.replace(path, text)
     tell_file(path)
 
@@ -126,6 +136,10 @@ def number(least: int, most: int) -> Callable[[str], int]:
                     f'a number from {least} to {most:,}')
 
 
+#: A type for argparse: what has a place in the file system.
+file_path = accepted(
+    str, lambda path: path != packed.STANDARD,
+    'a path; the standard output is for something else')
 #: A type for argparse: a number above 0.
 positive = accepted(float, lambda value: 0 < value < math.inf,
                     'a number above 0')

@@ -49,7 +49,8 @@ class ReportFleet(base_command.FileCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser)
         parser.add_argument('-o', '--output', metavar='FILE', required=True,
-                            help='replace this file with the page')
+                            help='replace this file with the page; - for '
+                            'the standard output')
         guest_options.add_flavors(parser)
         guest_options.add_order(parser)
         parser.add_argument(

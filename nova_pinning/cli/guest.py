@@ -101,6 +101,7 @@ class ShowGuest(display.ShowOne):
             'what it does not know, and in what it differs from the one that '
             'is installed, is told')
         parser.add_argument('--svg', metavar='FILE',
+                            type=common_options.file_path,
                             help='write the drawing to a file as well')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:

@@ -101,6 +101,7 @@ class PlanHost(base_command.FileCommand):
         common_options.add_format(parser, 'yaml', 'json')
         common_options.add_output(parser)
         parser.add_argument('--svg', metavar='FILE',
+                            type=common_options.file_path,
                             help='write a drawing of the plan as well')
         parser.add_argument('--no-summary', action='store_true',
                             help='print nothing on the error output')

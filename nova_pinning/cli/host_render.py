@@ -54,6 +54,7 @@ class RenderPlan(base_command.FileCommand):
         parser.add_argument('plan', metavar='PLAN',
                             help='what nova-pinning host plan has written')
         parser.add_argument('-o', '--output', required=True, metavar='DIR',
+                            type=common_options.file_path,
                             help='directory to write to')
         common_options.add_format(
             parser, *map(str, options.RenderFormat),

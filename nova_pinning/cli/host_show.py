@@ -48,6 +48,7 @@ class ShowHostFile(display.ShowOne):
             help='plan or host file (YAML or JSON), or what virsh '
                  'capabilities prints')
         parser.add_argument('--svg', metavar='FILE',
+                            type=common_options.file_path,
                             help='write the drawing to a file as well')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:

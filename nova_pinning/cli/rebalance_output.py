@@ -36,7 +36,7 @@ _DRAWN = 6
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add --svg and --drawing."""
     parser.add_argument(
-        '--svg', metavar='FILE',
+        '--svg', metavar='FILE', type=common_options.file_path,
         help='draw the hosts before and after in this file')
     parser.add_argument(
         '--drawing', action='store_true',
@@ -51,7 +51,7 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         help='write the plan to this file, which rebalance show, rebalance '
              'verify and openstack pinning rebalance apply read')
     parser.add_argument(
-        '--fleet-after', metavar='FILE',
+        '--fleet-after', metavar='FILE', type=common_options.file_path,
         help='write the snapshot as it will be after the plan to this file, '
              'for the plan that comes next, such as for the next hosts to be '
              'upgraded')
@@ -64,9 +64,9 @@ def check(parsed_args: argparse.Namespace) -> None:
     """
     output = getattr(parsed_args, 'output', None)
     if output == packed.STANDARD:
-        raise errors.InputError(
-            'cannot be the standard output', errors.Location('--output'),
-            '--format json prints the plan')
+        # The plan in the place of the page, as --format json has it.
+        parsed_args.formatter, parsed_args.output = 'json', None
+        parsed_args.columns = parsed_args.sort_columns = output = None
     atomic_file.check_all(parsed_args.svg, output,
                           getattr(parsed_args, 'fleet_after', None))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands and options were called before, for those who still write that.
+"""What commands and options were called before, for who still writes that.
 
 An old name is no alias: the command ends with an error that names the new one.
 """

@@ -127,6 +127,7 @@ class Simulate(base_command.FileCommand):
             kind for kind in outcome.DoubtKind
             if kind not in _OF_HARDWARE])
         parser.add_argument('--svg', metavar='FILE',
+                            type=common_options.file_path,
                             help='draw CPUs sold over time in this file')
         guest_options.add_order(parser)
         common_options.add_format(parser, 'table', 'json', 'csv',

@@ -155,7 +155,7 @@ class TestRoad(testtools.TestCase):
                 f'nova-pinning host plan {found} --class {host_class} '
                 f'--host-cpus 1 --page-size none --output {plan}')
             rendered = self.directory / 'rendered' / host
-            self.cloud.run(f'nova-pinning host render {plan} --out {rendered}')
+            self.cloud.run(f'nova-pinning host render {plan} -o {rendered}')
             self.assertIn('nova-pinning-host.service', self.cloud.run(
                 f'ls {rendered}/etc/systemd/system'))
             etc = rendered / 'etc' / 'nova'

@@ -42,7 +42,8 @@ class AdviseTest(cli_case.TestCase):
         return path
 
     def test_table(self):
-        done = self.advise('--workload', 'memory', '--host-file', cli_case.HOST)
+        done = self.advise('--workload', 'memory', '--host-file',
+                           cli_case.HOST)
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertIn('memory (memory) on nova, host xeon-80-dedicated with '
                       '80 CPUs', done.out)
@@ -52,7 +53,8 @@ class AdviseTest(cli_case.TestCase):
                       'cpu-topologies.html\n', done.out)
 
     def test_json(self):
-        found = self.as_json('--workload', 'memory', '--host-file', cli_case.HOST)
+        found = self.as_json('--workload', 'memory', '--host-file',
+                             cli_case.HOST)
         self.assertEqual(
             ('enterprise.large', 'memory', 'memory', '', 'xeon-80-dedicated'),
             tuple(found[key] for key in (
@@ -67,14 +69,16 @@ class AdviseTest(cli_case.TestCase):
 
     def test_no_flavor(self):
         """The host has no shared CPUs, so that isolate is advised."""
-        found = self.as_json('--workload', 'latency', '--host-file', cli_case.HOST)
+        found = self.as_json('--workload', 'latency', '--host-file',
+                             cli_case.HOST)
         self.assertEqual(('', []), (found['flavor'], found['flavors']))
         self.assertIn('emulator threads isolate, it has share',
                       found['flavor_why'])
 
     @ddt.data('redis', 'web', 'iperf3')
     def test_second_best(self, workload):
-        found = self.as_json('--workload', workload, '--host-file', cli_case.HOST)
+        found = self.as_json('--workload', workload, '--host-file',
+                             cli_case.HOST)
         self.assertEqual('enterprise.large', found['flavor'])
         line = next(one for one in found['advice']
                     if one['topic'] == 'emulator')

@@ -95,11 +95,15 @@ class TestReportFleet(cli_case.TestCase):
         self.assertEqual(0, first['pinned_cpus'])
         self.assertLess(0, last['pinned_cpus'])
 
+    def test_to_the_standard_output(self):
+        done = self._run('-o', '-')
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertTrue(done.out.startswith('<!DOCTYPE html'), done.out[:99])
+
     def test_bad_input(self):
         untimed = str(self.dir / 'untimed.json')
         document.write(untimed, self.fleet)
         for argv, values, message in (
-                (('-o', '-'), {}, 'cannot be the standard output'),
                 (('-o', str(self.dir / 'no' / 'page.html')), {},
                  'there is no directory'),
                 (('-o', str(self.page)),

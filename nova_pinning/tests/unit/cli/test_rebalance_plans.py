@@ -142,6 +142,12 @@ class TestDefragment(_PlanCase):
         again = self._defragment('--for', '16')
         self.assertEqual(plan, again)
 
+    def test_to_the_standard_output(self):
+        done = self._run('plan', _EXAMPLE, '--for', '16', '-o', '-')
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertEqual(self._defragment('--for', '16'),
+                         plan_document.loads(done.out))
+
     def test_wishes(self):
         """The plan has all that was asked for, and tells it again."""
         argv = ('--for', '16:2,8', '--moves', '12.5%', '--memory', '2TiB',
@@ -204,7 +210,7 @@ class TestDefragment(_PlanCase):
         (('--seconds', '0'), '--seconds'),
         (('--parallel', '0'), '--parallel'),
         (('--release', '1999.1'), '--release'),
-        (('--output', '-'), '--output: cannot be the standard output'),
+        (('--svg', '-'), "--svg: '-' is not a path"),
         (('--output', '/nowhere/plan.json'), '/nowhere/plan.json'),
         (('--svg', '/nowhere/plan.svg'), '/nowhere/plan.svg'),
         (('--svg', 'one', '--output', 'one'), 'one: is to be written twice'),

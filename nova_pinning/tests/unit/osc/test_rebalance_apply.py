@@ -252,7 +252,8 @@ C     3  g4         2   1 GiB  d     0     a   0     2-3   live
         with mock.patch.object(rebalance_apply.ApplyPlan, '_replanned',
                                replanned):
             status, output, error = self.run_apply(
-                '--yes', '--replan', '--host-files', os.path.dirname(self.path))
+                '--yes', '--replan', '--host-files',
+                os.path.dirname(self.path))
         self.assertEqual(1, len(made))
         self.assertIn('plan.2.json', error)
         self.assertIn('0: g1 from c to d: done', output)
@@ -276,7 +277,8 @@ C     3  g4         2   1 GiB  d     0     a   0     2-3   live
         with mock.patch.object(rebalance_apply.ApplyPlan, '_replanned',
                                replanned):
             status, _output, error = self.run_apply(
-                '--yes', '--replan', '--host-files', os.path.dirname(self.path))
+                '--yes', '--replan', '--host-files',
+                os.path.dirname(self.path))
         self.assertEqual((1, 1), (status, len(made)))
         self.assertIn('the guest is SHUTOFF', error)
 

@@ -137,7 +137,8 @@ class TestCheckSegregation(oslotest.BaseTestCase):
         self.run_command('--host-files', str(self.directory / 'none'))
         self.assertEqual([], self.cloud.calls)
 
-    @ddt.data('--jobs=8', '--emulator-cpus=-1', '--limit=0', '--fail-on=never', '--format=xml')
+    @ddt.data('--jobs=8', '--emulator-cpus=-1', '--limit=0',
+              '--fail-on=never', '--format=xml')
     def test_bad_options(self, option):
         self.assertRaises(SystemExit, self.run_command, option)
 
