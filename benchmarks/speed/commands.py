@@ -87,7 +87,7 @@ COMMANDS = (
             (*_PROGRAM, 'flavor', 'show', '--help')),
     Command('guest-show', 'guest show', 4,
             (*_PROGRAM, 'guest', 'show', '--flavor',
-             f'{_CATALOGUE}:enterprise.2xlarge', '--host', _HOST)),
+             f'{_CATALOGUE}:enterprise.2xlarge', '--host-file', _HOST)),
     Command('flavor-check', 'flavor check, 1,000 flavors', 10,
             (*_PROGRAM, 'flavor', 'check', 'BIG'), statuses=(0, 1),
             is_long=True),

@@ -100,7 +100,7 @@ class TestRoad(testtools.TestCase):
         """Return what the audit finds: codes, and the commands that fix."""
         output = self.openstack(
             f'pinning segregation check --format json --provider-configs '
-            f'{self.directory / "providers"} --hosts '
+            f'{self.directory / "providers"} --host-files '
             f'{self.directory / "plans"}', status)
         found = json.loads(output)['findings']
         return ({one['code'] for one in found},

@@ -202,7 +202,7 @@ class TestCommand(RebalanceTestCase):
         self.assertIn('the guest is on a, CPUs 0-1 of cell 0, not on a, CPUs '
                       '2-3 of cell 0', error)
         _output, error = self.run_apply('--yes', '--replan', status=2)
-        self.assertIn('--replan needs --hosts', error)
+        self.assertIn('--replan needs --host-files', error)
         self.assertEqual([], self.writes())
 
 

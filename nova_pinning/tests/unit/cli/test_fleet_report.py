@@ -73,7 +73,7 @@ class TestReportFleet(cli_case.TestCase):
                 digest=fleet_digest.of_fleet(self.fleet)))
         path = str(self.dir / 'plan.json')
         plan_document.write_plan(plan, path)
-        done = self._run('-o', str(self.page), '--plan', path)
+        done = self._run('-o', str(self.page), '--move-plan', path)
         self.assertEqual(0, done.status, done.err)
         move, = self._document()['plan']['moves']
         self.assertEqual((guest.uuid, target), (move['guest'], move['target']))
