@@ -27,8 +27,8 @@ class TestFrontPages(cli_case.TestCase):
         for page in (_ROOT / 'README.rst', _ROOT / 'doc/source/index.rst'):
             text = page.read_text()
             fits, size, promised = re.search(
-                r'(\d+) more guests of (\d+) vCPUs can be sold, where the\s+'
-                r'totals of the hosts promise (\d+)', text).groups()
+                r'(\d+) more guests of (\d+) vCPUs fit where host totals\s+'
+                r'promise (\d+)', text).groups()
             line = next(line for line in command_lines.joined(text)
                         if 'nova-pinning fleet generate' in line)
             asked.add((line[line.index('fleet generate'):].replace(

@@ -312,7 +312,7 @@ class TestShowCapacity(cli_case.TestCase):
         flavor = dataclasses.replace(self.fleet.flavors[0], name='=1+1')
         done = self._run('-f', 'csv', fleet=dataclasses.replace(
             self.fleet, flavors=(flavor,)))
-        self.assertIn(",'=1+1,", done.out)
+        self.assertIn("\n'=1+1,", done.out)
 
     def test_all_causes_have_words(self):
         self.assertEqual(set(count.CapacityCause),
