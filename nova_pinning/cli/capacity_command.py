@@ -143,7 +143,7 @@ class ShowCapacity(base_command.FileCommand, CapacityAnswer):
       nova-pinning capacity fleet.json.zst --per-class --mix
       nova-pinning capacity fleet.json.zst --mix 8:70,16:30
       nova-pinning capacity fleet.json.zst --catalogue flavors.yaml \\
-          --svg capacity.svg
+          --pci-alias nvme=144d:a80a --svg capacity.svg
       nova-pinning capacity fleet.json.zst --per-host --format csv \\
           --flavor 'vcpus=8 ram=32GiB hw:cpu_policy=dedicated'
       nova-pinning capacity fleet.json.zst -f value -c flavor -c fits

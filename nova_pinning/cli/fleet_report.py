@@ -41,7 +41,9 @@ class ReportFleet(base_command.FileCommand):
 
       nova-pinning fleet report fleet.json.zst -o page.html
       nova-pinning fleet report fleet.json.zst -o page.html \\
-          --catalogue flavors.yaml --move-plan plan.json
+          --catalogue flavors.yaml --pci-alias nvme=144d:a80a
+      nova-pinning fleet report fleet.json.zst -o page.html \\
+          --move-plan plan.json
       nova-pinning fleet report today.json.zst -o page.html \\
           --earlier monday.json.zst --earlier tuesday.json.zst
     """

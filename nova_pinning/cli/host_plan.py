@@ -52,7 +52,7 @@ class PlanHost(base_command.FileCommand):
       nova-pinning host plan host.yaml --host-cpus 4 --shared-cpus 4 \\
           --output plan.yaml --svg plan.svg
       nova-pinning host plan host.yaml --class both --choice 2
-      nova-pinning host plan host.yaml --pci-alias gpu=10de:20b5
+      nova-pinning host plan host.yaml --pci-alias nvme=144d:a80a
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
