@@ -69,10 +69,8 @@ class ReportFleet(base_command.FileCommand):
                                  'guests there are)')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        if parsed_args.output == packed.STANDARD:
-            raise errors.InputError('cannot be the standard output',
-                                    errors.Location('--output'))
-        atomic_file.check(parsed_args.output)
+        if parsed_args.output != packed.STANDARD:
+            atomic_file.check(parsed_args.output)
         from nova_pinning.presentation.fleet_page import page
         with fleets.without_collector():
             shown = _document(parsed_args)

@@ -154,5 +154,5 @@ class RebalancePlan:
             raise errors.InputError(
                 'the plan was made by an older release, and what it was asked '
                 'for with cannot be read', advice='make a new one with '
-                f'nova-pinning rebalance {self.goal}')
+                'nova-pinning rebalance plan')
         return self.request

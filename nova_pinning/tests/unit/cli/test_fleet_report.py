@@ -97,7 +97,7 @@ class TestReportFleet(cli_case.TestCase):
 
     def test_to_the_standard_output(self):
         done = self._run('-o', '-')
-        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertEqual(0, done.status, done.err)
         self.assertTrue(done.out.startswith('<!DOCTYPE html'), done.out[:99])
 
     def test_bad_input(self):

@@ -290,7 +290,7 @@ class TestDrain(_PlanCase):
         """Empty the first host; what the plan, and its check, come to."""
         path = str(self.dir / 'fleet.json')
         document.write(path, fleet)
-        return [self._run('drain', path, '--host', fleet.hosts[0].name,
+        return [self._run('plan', path, '--drain', fleet.hosts[0].name,
                           '-o', self.plan),
                 self._run('verify', self.plan, path)]
 
@@ -450,8 +450,8 @@ class TestVerify(_PlanCase):
                           done.err)
         done = self._run('plan', self.path, '--request', self.plan)
         self.assertEqual((2, ''), (done.status, done.out))
-        self.assertIn('make a new one with nova-pinning rebalance '
-                      'defragment', done.err)
+        self.assertIn('make a new one with nova-pinning rebalance plan',
+                      done.err)
 
     def test_other_fleet(self):
         other = dataclasses.replace(self.fleet, hosts=tuple(

@@ -55,7 +55,7 @@ class TestPlugin(oslotest.BaseTestCase):
              'pinning_flavor_diff', 'pinning_flavor_export',
              'pinning_fleet_import',
              'pinning_host_list', 'pinning_host_set', 'pinning_host_show',
-             'pinning_rebalance_apply',
+             'pinning_rebalance_apply', 'pinning_rebalance_plan',
              'pinning_segregation_apply', 'pinning_segregation_check',
              'pinning_upgrade_check'},
             {one.name for one in found})
@@ -95,6 +95,7 @@ class TestPlugin(oslotest.BaseTestCase):
         done = subprocess.run([sys.executable, '-c', code], check=True,
                               capture_output=True, text=True)
         self.assertEqual(
-            ['nova_pinning', 'nova_pinning.errors', 'nova_pinning.extras',
-             'nova_pinning.osc', 'nova_pinning.osc.commands',
-             'nova_pinning.osc.plugin'], ast.literal_eval(done.stdout))
+            ['nova_pinning', 'nova_pinning.compat', 'nova_pinning.errors',
+             'nova_pinning.extras', 'nova_pinning.osc',
+             'nova_pinning.osc.commands', 'nova_pinning.osc.plugin'],
+            ast.literal_eval(done.stdout))

@@ -183,8 +183,8 @@ class TestDrain(test_defragment._Case):
         self.assertEqual((0,), plan.moves[1].after)
 
     @ddt.data(
-        ((), {}, '--host: there is no host to drain'),
-        (('host7',), {}, "--host: there is no host 'host7'"),
+        ((), {}, '--drain: there is no host to drain'),
+        (('host7',), {}, "--drain: there is no host 'host7'"),
         (('host0',), {'moves': 1},
          '--moves: 2 guests cannot leave with a limit of 1 move'),
         (('host0',), {'memory_mib': 2},
