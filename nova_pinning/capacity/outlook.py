@@ -70,7 +70,6 @@ class OutlookFinder:
     def __init__(self, measured: capacity.FleetCapacity,
                  earlier: Sequence[capacity.FleetCapacity] = ()) -> None:
         self.measured = measured
-        self._earlier = earlier
         fleet = measured.fleet
         now = fleet.taken_epoch
         self._times = sorted(
