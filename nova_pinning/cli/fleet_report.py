@@ -13,8 +13,6 @@ from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
 from nova_pinning.cli import rebalance_output
-from nova_pinning.document import atomic_file
-from nova_pinning.document import packed
 from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.fleet import problems
@@ -69,8 +67,7 @@ class ReportFleet(base_command.FileCommand):
                                  'guests there are)')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        if parsed_args.output != packed.STANDARD:
-            atomic_file.check(parsed_args.output)
+        fleets.check_output(parsed_args)
         from nova_pinning.presentation.fleet_page import page
         with fleets.without_collector():
             shown = _document(parsed_args)

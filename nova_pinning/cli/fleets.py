@@ -196,15 +196,10 @@ def save(parsed_args: argparse.Namespace, fleet: snapshot.Fleet) -> None:
     with progress('writing the snapshot'):
         document.write(parsed_args.output, fleet)
         findings = problems.find(fleet)
-    tell_file(parsed_args.output)
-    warn_of(findings, '' if parsed_args.output == packed.STANDARD
-            else parsed_args.output)
-
-
-def tell_file(path: str) -> None:
-    """Say where a snapshot is that was written, if it is in a file."""
-    if path != packed.STANDARD:
+    path = common_options.file_or_standard(parsed_args.output)
+    if path is not None:
         common_options.tell_file(path)
+    warn_of(findings, path or '')
 
 
 @contextlib.contextmanager

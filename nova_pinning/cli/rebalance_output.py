@@ -151,7 +151,7 @@ def answer(
         assert fleet is not None
         document.write(parsed_args.fleet_after,
                        replay.fleet_after(fleet, plan.moves))
-        fleets.tell_file(parsed_args.fleet_after)
+        common_options.tell_file(parsed_args.fleet_after)
     if parsed_args.svg is not None:
         common_options.write_file(parsed_args.svg, svg_drawing.render(drawn))
     most = None if parsed_args.drawing else _DRAWN
