@@ -163,7 +163,7 @@ class DescribedCommand(command.Command):
             for paragraph in about.split('\n\n'))
         parser.epilog = f'{heading}{examples}'.strip()
         # Else names could not stand after options, as in
-        # flavor show FILE --commands NAME.
+        # flavor show FILE --format json NAME.
         def parse(args: Sequence[str] | None = None,
                   namespace: typing.Any = None) -> typing.Any:
             renamed.check(parser, sys.argv[1:] if args is None else args)

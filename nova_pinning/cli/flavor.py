@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova-pinning flavor show, flavor diff: a catalogue as flavors."""
+"""nova-pinning flavor show: a catalogue as flavors."""
 
 import argparse
 from collections.abc import Iterable
@@ -11,6 +11,7 @@ import rich.console
 from nova_pinning.cli import base_command
 from nova_pinning.cli import display
 from nova_pinning.cli import select
+from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import commands
 from nova_pinning.flavors import difference
@@ -25,10 +26,15 @@ from nova_pinning.presentation import typed_table
 class ShowFlavors(display.Lister):
     """Show the flavors that a catalogue stands for.
 
+    With --diff only how they differ from those of another catalogue; the exit
+    status is 1 if they do. The format commands has the openstack commands
+    that would create them.
+
     Examples::
 
       nova-pinning flavor show flavors.yaml
-      nova-pinning flavor show flavors.yaml enterprise.large --commands
+      nova-pinning flavor show flavors.yaml --diff old.yaml
+      nova-pinning flavor show flavors.yaml enterprise.large -f commands
       nova-pinning flavor show flavors.yaml -f value -c name -c vcpus
     """
     texts = ('commands',)
@@ -39,13 +45,15 @@ class ShowFlavors(display.Lister):
         parser.add_argument('names', metavar='NAME', nargs='*',
                             help='flavors or families to show; all if none '
                                  'is named')
-        parser.add_argument('--commands', action='store_const',
-                            dest='formatter', const='commands',
-                            help='print the openstack commands that would '
-                                 'create them, as --format commands does')
+        parser.add_argument('--diff', metavar='OLD',
+                            help='show how they differ from those of this '
+                                 'catalogue, such as the same at another '
+                                 'time')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         sold = catalogue.load(parsed_args.catalogue)
+        if parsed_args.diff is not None:
+            return self._difference(parsed_args, sold)
         flavors = select.named_flavors(sold.flavors, parsed_args.names,
                                        parsed_args.catalogue)
         rows = [listing.as_dict(flavor) for flavor in flavors]
@@ -57,33 +65,23 @@ class ShowFlavors(display.Lister):
                 f'{command}\n' for flavor in flavors
                 for command in commands.create_commands(flavor))})
 
-
-class DiffCatalogues(display.Lister):
-    """Show how the flavors of two catalogues differ.
-
-    The exit status is 1 if they do.
-
-    Example::
-
-      git show HEAD:flavors.yaml > old.yaml
-      nova-pinning flavor diff old.yaml flavors.yaml
-    """
-    pages = ('text',)
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('before', metavar='OLD',
-                            help='catalogue file (YAML or JSON)')
-        parser.add_argument('after', metavar='NEW',
-                            help='another, or the same at another time')
-
-    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
+    def _difference(self, parsed_args: argparse.Namespace,
+                    sold: catalogue.Catalogue) -> display.Answer:
+        if parsed_args.formatter in self.texts:
+            raise errors.InputError(
+                'does not go with --diff', errors.Location(
+                    f'--format {parsed_args.formatter}'),
+                'openstack pinning flavor apply changes what differs')
+        old = catalogue.load(parsed_args.diff)
+        chosen = {flavor.name for flavor in select.named_flavors(
+            (*sold.flavors, *old.flavors), parsed_args.names,
+            parsed_args.catalogue)}
         before, after = (
-            {flavor.name: flavor for flavor in catalogue.load(path).flavors}
-            for path in (parsed_args.before, parsed_args.after))
+            {flavor.name: flavor for flavor in one.flavors
+             if flavor.name in chosen} for one in (old, sold))
         pairs = [(before.get(name), after.get(name))
                  for name in dict.fromkeys((*before, *after))]
-        changes = [pair for pair in pairs
-                   if difference.differences(*pair)]
+        changes = [pair for pair in pairs if difference.differences(*pair)]
         if changes:
             self.status = base_command.FINDINGS
         rows = [_change_as_dict(*pair) for pair in changes]

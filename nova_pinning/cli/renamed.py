@@ -7,12 +7,17 @@ An old name is no alias: the command ends with an error that names the new one.
 import argparse
 from collections.abc import Mapping
 from collections.abc import Sequence
+import sys
+
+# As argparse ends.
+_BAD_USAGE = 2
 
 #: The old name of an option, an option of the commands that had it, and what
 #: to write now, or a sentence.
 _OPTIONS: Sequence[tuple[str, str, str]] = (
     ('--claims', '--nova-claim', '--nova-claim'),
     ('--class', '--per-class', '--per-class'),
+    ('--commands', '--diff', '--format commands'),
     ('--dedicated-cpus', '--cpu-dedicated-set', '--cpu-dedicated-set'),
     ('--host', '--host-file', '--host-file'),
     ('--fit-width', '--column', 'write CLIFF_FIT_WIDTH=1 before the command'),
@@ -40,16 +45,30 @@ _OPTIONS: Sequence[tuple[str, str, str]] = (
 
 #: The old name of a command, and what to write now.
 _COMMANDS: Mapping[str, str] = {
-    'rebalance defragment': 'rebalance plan FLEET --for SIZES',
-    'rebalance drain': 'rebalance plan FLEET --drain HOST',
+    'nova-pinning flavor diff': 'nova-pinning flavor show NEW --diff OLD',
+    'nova-pinning rebalance defragment':
+        'nova-pinning rebalance plan FLEET --for SIZES',
+    'nova-pinning rebalance drain':
+        'nova-pinning rebalance plan FLEET --drain HOST',
+    'openstack pinning flavor diff':
+        'openstack pinning flavor apply CATALOGUE --dry-run',
+    'openstack pinning upgrade check':
+        'openstack pinning fleet import -o FLEET, and then nova-pinning '
+        'upgrade check FLEET --from RELEASE --to RELEASE',
 }
 
 
-def command(words: Sequence[str]) -> tuple[str, str] | None:
-    """The command that words called once, and what to write now."""
-    line = ' '.join(words)
-    return next(((old, now) for old, now in _COMMANDS.items()
-                 if f'{line} '.startswith(f'{old} ')), None)
+def check_command(program: str, words: Sequence[str]) -> None:
+    """End with an error that says what to write, if an old one is called.
+
+    :param words: behind the program's name
+    """
+    line = ' '.join((program, *words, ''))
+    for old, now in _COMMANDS.items():
+        if line.startswith(f'{old} '):
+            print(f"error: there is no command {old!r} any more: write {now}",
+                  file=sys.stderr)
+            sys.exit(_BAD_USAGE)
 
 
 def options(known: Mapping[str, object]) -> Mapping[str, str]:

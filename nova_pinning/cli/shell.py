@@ -38,12 +38,7 @@ class _Commands(commandmanager.CommandManager):
             self.commands[name] = entry_point
 
     def find_command(self, argv: list[str]) -> Any:
-        old = renamed.command(argv)
-        if old:
-            name, now = old
-            print(f'error: there is no command {name!r} any more: write '
-                  f'{NovaPinning.NAME} {now}', file=sys.stderr)
-            sys.exit(base_command.BAD_INPUT)
+        renamed.check_command(NovaPinning.NAME, argv)
         try:
             return super().find_command(argv)
         except ModuleNotFoundError as error:

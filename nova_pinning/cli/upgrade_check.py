@@ -2,7 +2,6 @@
 """upgrade check: what an upgrade of nova breaks, before it does."""
 
 import argparse
-from collections.abc import Callable
 import datetime
 
 from nova_pinning.admission import gaps
@@ -16,71 +15,11 @@ from nova_pinning.upgrade import register
 from nova_pinning.upgrade import upgrade_check
 
 
-def add_options(parser: argparse.ArgumentParser,
-                tells_releases: bool = True) -> None:
-    """Add what a check of an upgrade is told, wherever the fleet is from.
-
-    :param tells_releases: whether the fleet may tell what hosts run
-    """
-    default = (' (default: the oldest release that any host runs)'
-               if tells_releases else '')
-    parser.add_argument('--from', metavar='RELEASE', dest='before',
-                        default='', required=not tells_releases,
-                        help='what hosts run of which the fleet does not tell '
-                        'it: 2025.1 for the newest nova of that release, or '
-                        f'a version such as 31.0.0{default}')
-    parser.add_argument('--to', metavar='RELEASE', dest='after',
-                        required=True,
-                        help='what is upgraded to, likewise')
-    parser.add_argument('--upgraded-at', metavar='TIME', default='',
-                        help='when the last of the hosts that run it was '
-                        'upgraded, such as 2026-05-01T08:00:00Z; guests on '
-                        'these that nova built later are taken to have been '
-                        'started by it, so an earlier time hides guests that '
-                        'are hit')
-    checking.add_options(parser)
-
-
-def run(parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
-        source: str) -> report.CheckReport:
-    """Check a fleet.
-
-    :param source: what the fleet is from, a file or a cloud
-    :raises errors.InputError: for options that make no sense
-    """
-    upgrade = upgrade_check.upgrade_of(
-        fleet, parsed_args.before, parsed_args.after,
-        _time(parsed_args.upgraded_at))
-    with fleets.progress('checking'), fleets.without_collector():
-        return upgrade_check.check(fleet, upgrade, source)
-
-
-def check(parsed_args: argparse.Namespace,
-          read: Callable[[], tuple[snapshot.Fleet, str]]) -> int:
-    """Check a fleet and tell what was found.
-
-    :param read: gives it, and what it is from
-    :returns: the exit status: that of a finding too where hosts are not
-        known well enough to have them all
-    """
-    is_partial = False
-
-    def checked() -> report.CheckReport:
-        nonlocal is_partial
-        fleet, source = read()
-        is_partial = gaps.are_bounds(fleet.hosts)
-        return run(parsed_args, fleet, source)
-
-    status = checking.run(parsed_args, checked)
-    return max(status, base_command.FINDINGS) if is_partial else status
-
-
-def check_options(parsed_args: argparse.Namespace) -> None:
+def _check_releases(parsed_args: argparse.Namespace) -> None:
     """Make sure of the releases before anything is read.
 
     :raises errors.InputError: for one that there is not
     """
-    _time(parsed_args.upgraded_at)
     if parsed_args.before:
         upgrade_check.upgrade_of(
             snapshot.Fleet(hosts=()), parsed_args.before, parsed_args.after)
@@ -130,9 +69,36 @@ class CheckUpgrade(base_command.FileCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser)
-        add_options(parser)
+        parser.add_argument(
+            '--from', metavar='RELEASE', dest='before', default='',
+            help='what hosts run of which the fleet does not tell it, as '
+                 'after an import through the compute API: 2025.1 for the '
+                 'newest nova of that release, or a version such as 31.0.0 '
+                 '(default: the oldest release that any host runs)')
+        parser.add_argument(
+            '--to', metavar='RELEASE', dest='after', required=True,
+            help='what is upgraded to, likewise')
+        parser.add_argument(
+            '--upgraded-at', metavar='TIME', default='',
+            help='when the last of the hosts that run it was upgraded, such '
+                 'as 2026-05-01T08:00:00Z; guests on these that nova built '
+                 'later are taken to have been started by it, so an earlier '
+                 'time hides guests that are hit')
+        checking.add_options(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        check_options(parsed_args)
-        return check(parsed_args, lambda: (
-            fleets.load(parsed_args), parsed_args.fleet))
+        upgraded_at = _time(parsed_args.upgraded_at)
+        _check_releases(parsed_args)
+        is_partial = False
+
+        def check() -> report.CheckReport:
+            nonlocal is_partial
+            fleet = fleets.load(parsed_args)
+            is_partial = gaps.are_bounds(fleet.hosts)
+            upgrade = upgrade_check.upgrade_of(
+                fleet, parsed_args.before, parsed_args.after, upgraded_at)
+            with fleets.progress('checking'), fleets.without_collector():
+                return upgrade_check.check(fleet, upgrade, parsed_args.fleet)
+
+        status = checking.run(parsed_args, check)
+        return max(status, base_command.FINDINGS) if is_partial else status

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openstack pinning flavor check, diff, apply, export."""
+"""openstack pinning flavor check, apply, export."""
 
 import argparse
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
-import json
 import sys
 from typing import Any
 
@@ -16,7 +15,6 @@ from nova_pinning.bridge.offline import standalone
 from nova_pinning.checks import check_rule
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
-from nova_pinning.cli import display
 from nova_pinning.cli import flavor_check
 from nova_pinning.cli import select
 from nova_pinning import errors
@@ -31,14 +29,23 @@ from nova_pinning.model import nova_release
 from nova_pinning.osc import applying
 from nova_pinning.osc import base
 from nova_pinning.presentation import flavor_changes
-from nova_pinning.presentation import typed_table
 
 #: The rules about extra specs that nova-api does not take.
 _REFUSED = ('N001', 'N101')
 
 
-class _SyncCommand(base.CloudCommand):
-    """A command that compares a catalogue with a cloud."""
+class ApplyFlavors(base.CloudCommand):
+    """Bring a cloud's flavors in step with a catalogue.
+
+    Shows what would change, asks, and does it. Flavors that do not belong to
+    the catalogue are never touched. Ends in status 1 if something is left to
+    do. Can be run again at any time.
+
+    Examples::
+
+      openstack --os-cloud north pinning flavor apply flavors.yaml --dry-run
+      openstack --os-cloud north pinning flavor apply flavors.yaml
+    """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('catalogue', metavar='CATALOGUE',
@@ -54,6 +61,10 @@ class _SyncCommand(base.CloudCommand):
         parser.add_argument('--brief', action='store_true',
                             help='a line for each flavor, without the keys '
                             'that differ')
+        common_options.add_format(parser, 'text', 'json')
+        applying.add_options(
+            parser, 'only show what would change; ends in status 1 if '
+                    'anything would')
 
     def _plan(self, differing: Iterable[sync.FlavorChange],
               sold: catalogue.Catalogue) -> tuple[sync.FlavorChange, ...]:
@@ -103,70 +114,19 @@ class _SyncCommand(base.CloudCommand):
             if finding.code in _REFUSED
             and finding.severity is check_rule.Severity.ERROR}
 
-    def _changes(self, changes: Sequence[sync.FlavorChange],
-                 sold: catalogue.Catalogue, is_brief: bool) -> display.Answer:
-        """What would change."""
-
-        def page(console: rich.console.Console) -> None:
-            diff(changes, console, is_brief)
-            console.print(
-                f'catalogue {sold.name}, cloud {self.cloud.name}: '
-                f'{plan_totals(changes)}', soft_wrap=True)
-
-        return display.Answer(
-            typed_table.of_keys(
-                ('action', 'name', 'id', 'new_id', 'reason', 'in_use',
-                 'servers', 'obstacle', 'differences'),
-                map(change_as_dict, filter(_differs, changes))), page,
-            lambda: self.document(catalogue=sold.name, changes=list(
-                map(change_as_dict, changes))))
-
-
-class DiffFlavors(_SyncCommand, base.CloudLister):
-    """Show how a cloud's flavors differ from a catalogue.
-
-    Ends in status 1 if they do.
-
-    Example::
-
-      openstack --os-cloud north pinning flavor diff flavors.yaml
-    """
-    pages = ('text',)
-
-    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
-        sold = catalogue.load(parsed_args.catalogue)
-        changes = self._plan(self._differing(sold, parsed_args), sold)
-        self.status = _status(changes)
-        return self._changes(changes, sold, parsed_args.brief)
-
-
-class ApplyFlavors(_SyncCommand):
-    """Bring a cloud's flavors in step with a catalogue.
-
-    Shows what would change, asks, and does it. Flavors that do not belong to
-    the catalogue are never touched. Ends in status 1 if something is left to
-    do. Can be run again at any time.
-
-    Example::
-
-      openstack --os-cloud north pinning flavor apply flavors.yaml
-    """
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        common_options.add_format(parser, 'text', 'json')
-        applying.add_options(parser, 'only show what would change, as '
-                             "'pinning flavor diff' does")
-
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         sold = catalogue.load(parsed_args.catalogue)
         differing = self._differing(sold, parsed_args)
         changes = self._plan(differing, sold)
-        answer = self._changes(changes, sold, parsed_args.brief)
         if parsed_args.format == 'text':
-            answer.page(base_command.console())
+            console = base_command.console()
+            diff(changes, console, parsed_args.brief)
+            console.print(
+                f'catalogue {sold.name}, cloud {self.cloud.name}: '
+                f'{plan_totals(changes)}', soft_wrap=True)
         elif parsed_args.dry_run:
-            print(json.dumps(answer.document(), indent=2))
+            self.print_document(catalogue=sold.name, changes=list(
+                map(change_as_dict, changes)))
         if parsed_args.dry_run:
             return _status(changes)
         # Servers come and go while it is asked, and are looked for before

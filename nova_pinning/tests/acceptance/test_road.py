@@ -194,9 +194,10 @@ class TestRoad(testtools.TestCase):
     def _register_flavors(self):
         self.catalogue = self.write('flavors.yaml', CATALOGUE)
         self.cloud.run(f'nova-pinning flavor check {self.catalogue}')
-        self.openstack(f'pinning flavor diff {self.catalogue}', status=1)
+        self.openstack(f'pinning flavor apply {self.catalogue} --dry-run',
+                       status=1)
         self.openstack(f'pinning flavor apply {self.catalogue} --yes')
-        self.openstack(f'pinning flavor diff {self.catalogue}')
+        self.openstack(f'pinning flavor apply {self.catalogue} --dry-run')
 
     def _boot(self):
         for name, flavor, host in (
@@ -246,12 +247,13 @@ class TestRoad(testtools.TestCase):
                        'hw:cpu_policy=shared')
         self.openstack('flavor unset standard.two --property '
                        'trait:CUSTOM_PINNING_SHARED')
-        self.openstack(f'pinning flavor diff {self.catalogue}', status=1)
+        self.openstack(f'pinning flavor apply {self.catalogue} --dry-run',
+                       status=1)
         codes, _commands = self.check(1)
         # A shared flavor that may land on dedicated hosts.
         self.assertIn('S202', codes)
         self.openstack(f'pinning flavor apply {self.catalogue} --yes')
-        self.openstack(f'pinning flavor diff {self.catalogue}')
+        self.openstack(f'pinning flavor apply {self.catalogue} --dry-run')
         self.assertEqual((set(), []), self.check(0))
 
     def _break_pins(self):

@@ -143,8 +143,10 @@ class TestUpgrade(testtools.TestCase):
             self.boot(name, 'pinning-1')
         qemus = self.qemus('pinning-1')
         self.assertEqual({'stays', 'drained'}, set(self.check(BEFORE)))
-        self.assertEqual({'stays', 'drained'}, set(hit_by_bug(self.openstack(
-            f'pinning upgrade check --from {BEFORE} --to {AFTER} '
+        told = self.directory / 'told-by-the-api.json'
+        self.openstack(f'pinning fleet import --output {told}')
+        self.assertEqual({'stays', 'drained'}, set(hit_by_bug(self.cloud.run(
+            f'nova-pinning upgrade check {told} --from {BEFORE} --to {AFTER} '
             f'--format json', status=1))))
 
         self.upgrade(*HOSTS)

@@ -36,7 +36,7 @@ _LISTS = (
     ('capacity {fleet} --per-host', 'host'),
     ('explain {fleet} --flavor dedicated-2', 'layer'),
     ('explain {fleet} --flavor dedicated-2', 'name'),
-    ('flavor diff {catalogue} {changed}', 'name'),
+    ('flavor show {changed} --diff {catalogue}', 'name'),
     ('flavor show {catalogue}', 'name'),
     ('flavor show {catalogue}', 'vcpus'),
     ('rebalance failover {racks}', 'name'),
@@ -126,8 +126,7 @@ class TestCommands(displaychecks.Checks, cli_case.TestCase):
         self.assertEqual((2, ''), (status, out))
         self.assertIn(f'--format {form}', err)
 
-    @ddt.data(('flavor diff {catalogue} {catalogue}', 'text'),
-              ('host show {host}', 'drawing'))
+    @ddt.data(('host show {host}', 'drawing'))
     @ddt.unpack
     def test_names_that_the_page_has_besides(self, argv, form):
         run = self._runner(argv)

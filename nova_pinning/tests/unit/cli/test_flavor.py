@@ -35,9 +35,9 @@ class TestShow(cli_case.TestCase):
     def test_names_may_stand_after_options(self):
         self.assertEqual(
             self.run_command('flavor', 'show', cli_case.CATALOGUE, 'shared',
-                             '--commands'),
+                             '--format', 'commands'),
             self.run_command('flavor', 'show', cli_case.CATALOGUE,
-                             '--commands', 'shared'))
+                             '--format', 'commands', 'shared'))
 
     def test_unknown_name(self):
         done = self.run_command(
@@ -60,7 +60,7 @@ class TestShow(cli_case.TestCase):
 
     def test_commands(self):
         done = self.run_command(
-            'flavor', 'show', cli_case.CATALOGUE, '--commands')
+            'flavor', 'show', cli_case.CATALOGUE, '-f', 'commands')
         self.assertEqual(
             len(catalogue.load(cli_case.CATALOGUE).flavors),
             done.out.count('openstack flavor create'))
@@ -73,14 +73,14 @@ class TestDiff(cli_case.TestCase):
         super().setUp()
         self.text = pathlib.Path(cli_case.CATALOGUE).read_text()
 
-    def _diff(self, *changes, form='text'):
+    def _diff(self, *changes, form='table', names=()):
         text = self.text
         for before, after in changes:
             self.assertIn(before, text)
             text = text.replace(before, after)
         return self.run_command(
-            'flavor', 'diff', cli_case.CATALOGUE, self.write('new.yaml', text),
-            '--format', form)
+            'flavor', 'show', self.write('new.yaml', text), *names,
+            '--diff', cli_case.CATALOGUE, '--format', form)
 
     def test_none(self):
         self.assertEqual(
@@ -98,6 +98,17 @@ class TestDiff(cli_case.TestCase):
             '  - quota:disk_total_iops_sec: 40000\n'
             '  + quota:disk_total_iops_sec: 30000\n'
             '2 changed, 20 unchanged\n', done.out)
+
+    def test_some(self):
+        done = self._diff(('max 40000', 'max 30000'),
+                          names=('enterprise.8xlarge',))
+        self.assertEqual('1 changed, 0 unchanged',
+                         done.out.splitlines()[-1])
+
+    def test_as_commands(self):
+        done = self._diff(form='commands')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('--format commands: does not go with --diff', done.err)
 
     @ddt.data(
         ('  local-nvme:\n', '  fast-nvme:\n', {'create', 'retire'}),
@@ -133,11 +144,10 @@ class TestBadInput(cli_case.TestCase):
             self.assertEqual(is_cut, told[-1] == (
                 'error: there are more than these 20'))
 
-    @ddt.data('show', 'check', 'diff')
+    @ddt.data('show', 'check')
     def test_every_command_says_where(self, command):
         path = self.write('bad.yaml', 'version: 1\nname: a\nfamilys: {}\n')
-        paths = [path] * (2 if command == 'diff' else 1)
-        done = self.run_command('flavor', command, *paths)
+        done = self.run_command('flavor', command, path)
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn(f'error: {path}:3:1: familys', done.err)
         self.assertIn('families', done.err)

@@ -15,7 +15,7 @@ from nova_pinning.cli import shell
 from nova_pinning.flavors import catalogue
 from nova_pinning.tests.unit.cli import cli_case
 
-COMMANDS = ('flavor check', 'flavor diff', 'flavor show', 'guest show')
+COMMANDS = ('flavor check', 'flavor show', 'guest show')
 
 
 class TestMain(cli_case.TestCase):
@@ -78,7 +78,7 @@ class TestMain(cli_case.TestCase):
 
         with mock.patch.object(sys, 'stdout', Closed()):
             self.assertEqual(141, shell.main(
-                ['flavor', 'show', cli_case.CATALOGUE, '--commands']))
+                ['flavor', 'show', cli_case.CATALOGUE, '-f', 'commands']))
 
     def test_closed_pipe_of_a_table(self):
         class Closed(io.StringIO):
@@ -103,7 +103,7 @@ class TestMain(cli_case.TestCase):
         with (mock.patch.object(sys, 'stdout', Full()),
               mock.patch.object(sys, 'stderr', err)):
             self.assertEqual(2, shell.main(
-                ['flavor', 'show', cli_case.CATALOGUE, '--commands']))
+                ['flavor', 'show', cli_case.CATALOGUE, '-f', 'commands']))
         self.assertEqual('error: the output cannot be written: '
                          'No space left on device\n', err.getvalue())
 
@@ -137,8 +137,8 @@ class TestMain(cli_case.TestCase):
             'print(json.dumps([status, sorted(sys.modules)]),'
             ' file=sys.stderr)')
         for arguments in (['flavor', 'show', cli_case.CATALOGUE], [
-                'flavor', 'diff', cli_case.CATALOGUE, cli_case.CATALOGUE
-        ], ['--help']):
+                'flavor', 'show', cli_case.CATALOGUE, '--diff',
+                cli_case.CATALOGUE], ['--help']):
             done = subprocess.run(
                 [sys.executable, '-W', 'ignore', '-c', program, *arguments],
                 capture_output=True, text=True)
@@ -174,7 +174,7 @@ class TestCompletion(cli_case.TestCase):
         self.assertEqual((0, ''), (done.status, done.err))
         for words, proposed in (
                 (['fl'], ['flavor', 'fleet']),
-                (['flavor', ''], ['check', 'diff', 'show']),
+                (['flavor', ''], ['check', 'show']),
                 (['--debug', 'bench', 'l'], ['list']),
                 (['fleet', 'import', ''], ['nova']),
                 (['flavor', 'show', '--sort-c'], ['--sort-column']),

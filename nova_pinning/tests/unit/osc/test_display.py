@@ -6,12 +6,8 @@ from unittest import mock
 
 import ddt
 
-from nova_pinning.flavors import catalogue
-from nova_pinning.osc import flavor
 from nova_pinning.osc import host
-from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.cli import displaychecks
-from nova_pinning.tests.unit.flavors import fake_flavor_cloud
 from nova_pinning.tests.unit.osc import test_host
 
 
@@ -47,18 +43,3 @@ class TestCommands(displaychecks.Checks, test_host.CommandTestCase):
                 run('-f', 'json')[1])['hosts']))
             self.assertEqual('["d", "d"]\n',
                              run('-f', 'value', '-c', 'name')[1])
-
-    def test_flavor_diff(self):
-        sold = catalogue.load(cli_case.CATALOGUE)
-        cloud = fake_flavor_cloud.FakeCloud(sold.flavors[2:])
-        with mock.patch.object(flavor.DiffFlavors, 'cloud', cloud):
-            run = self._runner(flavor.DiffFlavors, cli_case.CATALOGUE)
-            self.check(run, 'name')
-            self.assertEqual(
-                [(1, f'create {one.name}\n') for one in sold.flavors[:2]],
-                [(run('-f', 'value')[0], f'{line}\n') for line in run(
-                    '-f', 'value', '-c', 'action', '-c', 'name')[
-                        1].splitlines()])
-            changes = json.loads(run('-f', 'json')[1])['changes']
-            self.assertEqual(len(sold.flavors), len(changes))
-            self.assertEqual(run(), run('-f', 'text'))

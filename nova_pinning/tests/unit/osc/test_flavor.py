@@ -106,18 +106,20 @@ families:
          'N101: nova 2025.1 does not know hw:sound_model=virtio'),
         ('nova_release: "2026.2"', '"hw:sound_model": virtio', {}, ''))
     @ddt.unpack
-    def test_diff(self, release, wanted, there, obstacle):
+    def test_dry_run(self, release, wanted, there, obstacle):
         [path] = self.create_tempfiles(
             [('flavors', self.CATALOGUE % (release, wanted))], '.yaml')
         cloud = fake_flavor_cloud.FakeCloud([flavor_model.Flavor(
             name='f.a', id='1', vcpus=1, memory_mib=1024,
             extra_specs={'hw:cpu_policy': 'shared'} | there)])
         output = io.StringIO()
-        with mock.patch.object(flavor.DiffFlavors, 'cloud', cloud):
-            command = flavor.DiffFlavors(mock.Mock(stdout=output), None)
-            parser = command.get_parser('diff')
-            command.run(parser.parse_args(
-                [path, '--adopt', '--format', 'json']))
+        with (mock.patch.object(flavor.ApplyFlavors, 'cloud', cloud),
+              contextlib.redirect_stdout(output)):
+            command = flavor.ApplyFlavors(mock.Mock(), None)
+            parser = command.get_parser('apply')
+            status = command.run(parser.parse_args(
+                [path, '--adopt', '--dry-run', '--format', 'json']))
+        self.assertEqual(1, status)
         [change] = json.loads(output.getvalue())['changes']
         self.assertEqual('adopt', change['action'])
         self.assertEqual(obstacle, change['obstacle'][:len(obstacle) or None])

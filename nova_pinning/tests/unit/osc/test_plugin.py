@@ -52,12 +52,10 @@ class TestPlugin(oslotest.BaseTestCase):
         self.assertEqual(
             {'pinning_capacity', 'pinning_explain',
              'pinning_flavor_apply', 'pinning_flavor_check',
-             'pinning_flavor_diff', 'pinning_flavor_export',
-             'pinning_fleet_import',
+             'pinning_flavor_export', 'pinning_fleet_import',
              'pinning_host_list', 'pinning_host_set', 'pinning_host_show',
              'pinning_rebalance_apply', 'pinning_rebalance_plan',
-             'pinning_segregation_apply', 'pinning_segregation_check',
-             'pinning_upgrade_check'},
+             'pinning_segregation_apply', 'pinning_segregation_check'},
             {one.name for one in found})
         for one in found:
             made = one.load()(None, None)
@@ -74,7 +72,7 @@ class TestPlugin(oslotest.BaseTestCase):
                 'nova_pinning.cli')
             for one in importlib.metadata.entry_points(group=group)
             if one.name.endswith('_check')]
-        self.assertEqual(7, len(checks))
+        self.assertEqual(6, len(checks))
         for one in checks:
             parser = one.load()(None, None).get_parser(one.name)
             for flag, action in wanted._option_string_actions.items():
