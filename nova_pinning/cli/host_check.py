@@ -155,7 +155,8 @@ def _nova_conf(
             f'nova-compute {", ".join(source.others)}',
             f'process {source.pid} was taken', 'what others offer'),
         ) if source.others else ()
-        return nova_conf_reader.load(source, planned.pci_devices), '', others
+        return nova_conf_reader.load(
+            source, planned.pci_devices, tree.root), '', others
     except errors.InputError as error:
         if arguments:
             raise

@@ -6,6 +6,7 @@ sense of what they say. All of that happens in a set of options of our own, so
 that nova.conf.CONF of this process stays as it is.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -16,6 +17,8 @@ import glob
 import os
 import pathlib
 import re
+import types
+from typing import Any
 
 from oslo_config import cfg
 
@@ -28,7 +31,8 @@ from nova_pinning.host import machine_files
 
 _NAME = 'nova-compute'
 _FILE, _DIRECTORY = '--config-file', '--config-dir'
-_SETS = ('cpu_dedicated_set', 'cpu_shared_set')
+_SETS = ((None, 'vcpu_pin_set'), ('compute', 'cpu_dedicated_set'),
+         ('compute', 'cpu_shared_set'))
 # How oslo.config says where a value is from.
 _LOCATION = re.compile(r"LocationInfo\(location=.*?, detail='([^']*)'\)")
 # Options in the environment, which outweighs files.
@@ -121,13 +125,15 @@ def _process(tree: machine_files.Tree, pid: str,
 
 
 def load(source: NovaConfSource,
-         devices: Iterable[host_model.PciDevice] = ()) -> facts.NovaConf:
+         devices: Iterable[host_model.PciDevice] = (),
+         root: pathlib.Path = pathlib.Path('/')) -> facts.NovaConf:
     """Load nova.conf as nova-compute does.
 
     Ratios that are not set are the initial ones, which a nova-compute starts
     with; Placement may have been told others since.
 
     :param devices: those of which it is asked whether guests may have them
+    :param root: whose /sys tells which device an interface is of
     :raises UnreadableError: if there is no file, or one cannot be read
     :raises errors.InputError: if nova-compute could not load it
     """
@@ -142,16 +148,18 @@ def load(source: NovaConfSource,
     from nova.conf import compute
     from nova.conf import libvirt
     from nova.conf import pci
+    from nova.conf import scheduler
     from nova.pci import devspec
+    from nova.pci import request
     from nova.virt import hardware
 
     from nova_pinning.bridge.offline import nova_capabilities
     conf = cfg.ConfigOpts()
-    for module in (compute, libvirt, pci):
+    for module in (compute, libvirt, pci, scheduler):
         module.register_opts(conf)
     try:
-        with (_environment(source.environment),
-              replaced_conf(hardware, conf),
+        with (_environment(source.environment), _sysfs_of(root),
+              replaced_conf(hardware, conf), replaced_conf(request, conf),
               replaced_conf(devspec, conf)
               if nova_capabilities.DEVICE_SPECS_HAVE_OPTIONS
               else contextlib.nullcontext()):
@@ -161,7 +169,8 @@ def load(source: NovaConfSource,
             return facts.NovaConf(
                 files, _settings(conf), frozenset(_offered(conf, devices)),
                 conf.libvirt.file_backed_memory > 0,
-                conf.libvirt.cpu_power_management)
+                conf.libvirt.cpu_power_management,
+                cpuset.CpuSet(hardware.get_vcpu_pin_set() or ()))
     except (cfg.Error, ValueError) as error:
         raise errors.InputError(
             f'nova-compute cannot load it: {message(error)}',
@@ -200,12 +209,13 @@ def _settings(conf: cfg.ConfigOpts) -> host_model.NovaSettings:
 
     :raises ValueError: if they make no sense
     """
-    for name in _SETS:
+    for group, name in _SETS:
         # Nova would fill the memory with 0-99999999999.
-        cpuset.CpuSet.parse(conf.compute[name] or '')
+        cpuset.CpuSet.parse((conf[group] if group else conf)[name] or '')
     from nova import exception
     from nova.virt import hardware
     try:
+        hardware.get_vcpu_pin_set()
         dedicated = hardware.get_cpu_dedicated_set()
         shared = hardware.get_cpu_shared_set()
         reserved = hardware.numa_get_reserved_huge_pages()
@@ -253,20 +263,54 @@ def _offered(conf: cfg.ConfigOpts,
              devices: Iterable[host_model.PciDevice]) -> Iterator[str]:
     """Addresses of devices that guests may have.
 
-    :raises ValueError: if [pci] device_spec makes no sense
+    :raises ValueError: if [pci] device_spec or alias makes no sense
     """
-    from nova import exception
+    from nova.pci import request
     from nova.pci import whitelist
+    found = [{'address': device.address, 'vendor_id': device.vendor_id,
+              'product_id': device.product_id,
+              'parent_addr': device.physical_function or None}
+             for device in devices]
+    for text in conf.pci.device_spec:
+        with _refusing(f'[pci] device_spec {text}'):
+            allowed = whitelist.Whitelist([text])
+            yield from (device['address'] or '' for device in found
+                        if allowed.device_assignable(device))
+    with _refusing('[pci] alias'):
+        # What nova remembers of another nova.conf is passed by.
+        request.get_alias_from_config.__wrapped__()
+
+
+@contextlib.contextmanager
+def _refusing(entry: str) -> Iterator[None]:
+    """Have it told where nova ends with an error, of whatever kind.
+
+    :raises ValueError: with the entry that nova could not read
+    """
     try:
-        allowed = whitelist.Whitelist(conf.pci.device_spec)
-        for device in devices:
-            if allowed.device_assignable({
-                    'address': device.address, 'vendor_id': device.vendor_id,
-                    'product_id': device.product_id,
-                    'parent_addr': device.physical_function or None}):
-                yield device.address
-    except exception.NovaException as error:
-        raise ValueError(f'[pci] device_spec: {error}') from error
+        yield
+    except Exception as error:
+        raise ValueError(f'{entry}: {error}') from error
+
+
+@contextlib.contextmanager
+def _sysfs_of(root: pathlib.Path) -> Iterator[None]:
+    """Have nova look for PCI devices in the /sys below a root."""
+    from nova.pci import utils
+
+    def below(call: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda path, *arguments: call(
+            str(root / path.lstrip('/')), *arguments)
+
+    utils.open = below(open)
+    utils.os = types.SimpleNamespace(
+        readlink=below(os.readlink), path=types.SimpleNamespace(
+            isdir=below(os.path.isdir), join=os.path.join))
+    try:
+        yield
+    finally:
+        utils.os = os
+        del utils.open
 
 
 @contextlib.contextmanager

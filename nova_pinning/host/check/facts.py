@@ -197,6 +197,8 @@ class NovaConf:
     :param has_file_backed_memory: whether guests' memory is in files
     :param manages_cpu_power: whether nova switches dedicated CPUs that no
         guest uses off, or their governor over
+    :param pin_set: vcpu_pin_set, which outweighs cpu_shared_set: pinned and
+        floating vCPUs are on it alike
     """
 
     files: tuple[str, ...]
@@ -204,6 +206,7 @@ class NovaConf:
     offered_devices: frozenset[str] | None = None
     has_file_backed_memory: bool = False
     manages_cpu_power: bool = False
+    pin_set: cpuset.CpuSet = cpuset.CpuSet()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

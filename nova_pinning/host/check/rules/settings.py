@@ -59,10 +59,17 @@ def dedicated_set(view: facts.CheckedHost) -> check_rule.Violations:
         'without the set on all CPUs of the host',
     advice=f'{_INSTALL}; take vcpu_pin_set out, which outweighs the set')
 def shared_set(view: facts.CheckedHost) -> check_rule.Violations:
-    settings = _settings(view)
-    if settings:
+    conf = view.facts.nova_conf
+    if conf and conf.pin_set:
+        # Even where it has the planned CPUs: vCPUs are pinned to them, too.
+        yield _problem(
+            '[DEFAULT] vcpu_pin_set', str(conf.pin_set), '',
+            facts.HostEvidence(name='[DEFAULT] vcpu_pin_set',
+                               cpus=conf.pin_set,
+                               expected_cpus=view.shared_cpus))
+    elif conf:
         yield from _set_problems(
-            '[compute] cpu_shared_set', settings.shared_cpus,
+            '[compute] cpu_shared_set', conf.settings.shared_cpus,
             view.shared_cpus)
 
 

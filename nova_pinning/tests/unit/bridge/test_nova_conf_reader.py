@@ -18,6 +18,7 @@ import ddt
 import fixtures
 from nova.conf import compute
 from nova import exception
+from nova.pci import utils as pci_utils
 from nova.virt import hardware
 from nova.virt.libvirt import driver
 from oslo_config import cfg
@@ -144,6 +145,12 @@ class TestSettings(_TestCase):
          'cpu_shared_set = 1\n', 'reserved_host_cpus'),
         ('[pci]\ndevice_spec = {"address": "x"}\n', 'device_spec'),
         ('[pci]\ndevice_spec = {\n', 'device_spec'),
+        ('[pci]\ndevice_spec = {"vendor_id": 8086}\n', '{"vendor_id": 8086}'),
+        ('[pci]\ndevice_spec = {"address": 5}\n', '{"address": 5}'),
+        ('[pci]\nalias = {"name": "a", "vendor_id": 8086}\n', 'alias'),
+        ('[pci]\nalias = {"name": 5}\n', 'alias'),
+        ('[DEFAULT]\nvcpu_pin_set = 3-x\n', '3-x'),
+        ('[DEFAULT]\nvcpu_pin_set = 0-99999999999\n', '65535'),
         ('[DEFAULT]\nreserved_host_memory_mb = much\n', 'much'),
         ('[DEFAULT]\nreserved_host_memory_mb = -1\n', 'from /'),
         ('[DEFAULT]\ncpu_allocation_ratio = high\n', 'high'),
@@ -216,6 +223,39 @@ class TestSettings(_TestCase):
         self.assertEqual(frozenset(), found.offered_devices)
         self.assertTrue(found.has_file_backed_memory)
         self.assertTrue(found.manages_cpu_power)
+
+    def test_pin_set(self):
+        path = self.write('nova.conf', '[DEFAULT]\nvcpu_pin_set = 0-7,^1\n'
+                          '[compute]\ncpu_shared_set = 1\n')
+        found = self.load('--config-file', path)
+        self.assertEqual(cpus('0,2-7'), found.pin_set)
+        self.assertEqual(cpus('1'), found.settings.shared_cpus)
+
+    def test_interface_of_another_machine(self):
+        """Whose /sys tells which device it is, and whether it is a PF."""
+        address, function = '0000:5e:00.0', '0000:5e:00.1'
+        device = f'sys/devices/pci0000:5d/{address}'
+        self.write(f'{device}/sriov_totalvfs', '8\n')
+        (self.root / device / 'net/np0').mkdir(parents=True)
+        (self.root / device / 'net/np0/device').symlink_to(
+            f'../../../{address}')
+        for path, target in (('class/net/np0', f'{device}/net/np0'),
+                             (f'bus/pci/devices/{address}', device)):
+            link = self.root / 'sys' / path
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(self.root / target)
+        devices = (host_model.PciDevice(address, '8086', '1572', 0),
+                   host_model.PciDevice(function, '8086', '154c', 0,
+                                        physical_function=address))
+        for key, value in (('devname', 'np0'), ('address', address)):
+            path = self.write('nova.conf', '[pci]\ndevice_spec = '
+                              f'{{"{key}": "{value}"}}\n')
+            source = nova_conf_reader.named([('--config-file', path)])
+            self.assertEqual(
+                {address, function}, nova_conf_reader.load(
+                    source, devices, self.root).offered_devices)
+        self.assertIs(os, nova_conf_reader.os)
+        self.assertFalse(hasattr(pci_utils, 'open'))
 
     def test_no_text(self):
         path = self.root / 'nova.conf'

@@ -126,6 +126,7 @@ WRONG = {
                       lambda: with_settings(dedicated_cpus=cpus('1,3,5-7'))),
     'dedicated_unset': ('H102', lambda: with_settings(dedicated_cpus=None)),
     'shared_set': ('H103', lambda: with_settings(shared_cpus=None)),
+    'pin_set': ('H103', lambda: with_conf(pin_set=cpus('2,6'))),
     'reserved_pages': ('H104', lambda: with_settings(reserved_huge_pages={
         (1, fact_samples.GIB_PAGES): 1})),
     'reserved_memory': ('H105',
