@@ -20,6 +20,7 @@ from nova_pinning import cpuset
 from nova_pinning.host import cache_masks
 from nova_pinning.host.discover import processors
 from nova_pinning.host.discover import resctrl
+from nova_pinning.host import words
 
 ROOT = resctrl.ROOT
 _MOUNTS = '/proc/self/mounts'
@@ -131,8 +132,11 @@ class ResctrlGroups:
                 self._number(f'{info}/MB/bandwidth_gran'), self._in_mbps())
             closids.append(self._number(f'{info}/MB/num_closids'))
         if not closids:
+            there = words.listed(files.names(info)) if files.names(
+                info) else 'nothing'
             raise CacheUnavailable(
-                'the CPUs let the use of caches be watched, but not divided')
+                'neither L3 caches nor memory bandwidth can be divided: '
+                f'{info} has {there}')
         return limits, bandwidth, min(closids), self._domains()
 
     def _limits(self, directory: str) -> cache_model.CacheLimits:

@@ -219,7 +219,7 @@ class _CapabilitiesReader:
         for memory in cell.all('memory'):
             unit_bytes = self._unit(memory)
             return self._text_number(memory) * unit_bytes // 1024 ** 2
-        raise self._error(cell, 'a NUMA cell without memory')
+        return 0  # libvirt leaves it out then
 
     def _cpus(self, element: _Element, name: str) -> cpuset.CpuSet:
         try:

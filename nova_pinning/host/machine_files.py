@@ -11,6 +11,7 @@ from collections.abc import Callable
 import os
 import pathlib
 import re
+import stat
 
 from nova_pinning import cpuset
 
@@ -18,6 +19,9 @@ _NUMBER = re.compile(r'(\d+)')
 # What fits into 64 bits; Python takes long over thousands of digits.
 _DECIMAL = re.compile(r'-?[0-9]{1,20}')
 _MAX_SHOWN = 40
+# More than any file of the kernel's; /proc/interrupts has a line of 11 bytes
+# for each CPU and interrupt.
+_MAX_BYTES = 2 ** 28
 
 
 class Tree:
@@ -27,8 +31,8 @@ class Tree:
 
     :param root: the directory that stands for /
     :ivar unread: why each path that is there could not be read
-    :ivar nonsense: what each path holds that is there and makes no sense, as
-        far as it fits into a message
+    :ivar nonsense: what is wrong with each path that is there and makes no
+        sense: "has 'x'"
     """
 
     def __init__(self, root: str | os.PathLike[str] = '/') -> None:
@@ -50,11 +54,19 @@ class Tree:
         :returns: None if it is not there, or cannot be read
         """
         try:
-            with open(self._at(path), 'rb', buffering=0) as file:
-                return os.fsdecode(file.readall()).strip()
+            with open(self._at(path), 'rb', buffering=0,
+                      opener=_without_waiting) as file:
+                about = os.fstat(file.fileno())
+                # In a dump it may be a pipe or a device, which has no end.
+                if stat.S_ISREG(about.st_mode) and (
+                        about.st_size <= _MAX_BYTES):
+                    return os.fsdecode(file.readall()).strip()
+            self.nonsense[path] = (
+                f'has {about.st_size:,} bytes' if about.st_size
+                else 'is a pipe or a device')
         except OSError as error:
             self._note(path, error)
-            return None
+        return None
 
     def number(self, path: str) -> int | None:
         """A file that holds a decimal number, None if there is none."""
@@ -99,8 +111,7 @@ class Tree:
         programs that copy /sys leave what they could not read.
         """
         if text:
-            shown = repr(text[:_MAX_SHOWN])
-            self.nonsense[path] = shown + (
+            self.nonsense[path] = f'has {text[:_MAX_SHOWN]!r}' + (
                 '...' if len(text) > _MAX_SHOWN else '')
 
     def names(self, path: str) -> list[str]:
@@ -147,6 +158,10 @@ class Tree:
         # sense on this machine EINVAL, EIO, ENODEV and others.
         if isinstance(error, PermissionError):
             self.unread[path] = (error.strerror or str(error)).lower()
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _parse_until_nul(text: str) -> cpuset.CpuSet:

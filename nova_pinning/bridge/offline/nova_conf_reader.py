@@ -17,6 +17,7 @@ import glob
 import os
 import pathlib
 import re
+import stat
 import types
 from typing import Any
 
@@ -388,6 +389,8 @@ def _in_directory(path: str) -> Iterator[str]:
 
 def _check_readable(path: str) -> None:
     try:
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            raise UnreadableError('is a pipe', errors.Location(path))
         with open(path, 'rb') as file:
             file.read(1)
     except OSError as error:

@@ -22,7 +22,6 @@ _NODE_NAME = re.compile(r'node(\d{1,5})', re.ASCII)
 _MEMINFO = '/proc/meminfo'
 _MEMORY = re.compile(r'^(?:Node \d+ )?MemTotal:\s*(\d{1,18}) kB', re.M)
 _HUGE_PAGES = re.compile(r'hugepages-(\d{1,12})kB', re.ASCII)
-_LAST_LEVEL = 3
 # The kernel has a byte for each (ACPI's SLIT).
 _DISTANCE = re.compile(r'1?\d{1,2}|2[0-4]\d|25[0-5]', re.ASCII)
 
@@ -54,7 +53,8 @@ def read(tree: machine_files.Tree, machine: processors.Processors,
     lone = len(cpus) == 1 and not stray
     if stray:
         cpus[_own_node(tree, stray, cpus)] = stray
-    domains = [domain for alike in caches if alike.level == _LAST_LEVEL
+    domains = [domain for alike in caches
+               if alike.level == processors.LAST_LEVEL
                for domain in alike.domains]
     distances = {node: _distances(tree, node) for node in cpus}
     complete = all(len(row) == len(cpus) for row in distances.values())
@@ -82,10 +82,12 @@ def node_numbers(tree: machine_files.Tree) -> list[int]:
 
 def node_cpus(tree: machine_files.Tree, node: int) -> cpuset.CpuSet:
     """What a node says, which may name CPUs that are offline."""
-    cpus = tree.mask(f'{NODE}/node{node}/cpumap')
+    path = f'{NODE}/node{node}'
+    cpus = tree.mask(f'{path}/cpumap')
     if cpus is None:
-        cpus = tree.cpus(f'{NODE}/node{node}/cpulist')
-    return cpus or cpuset.CpuSet()
+        cpus = tree.cpus(f'{path}/cpulist')
+    # What copies /sys may leave out all but the links.
+    return processors.cpus_in(tree, path) if cpus is None else cpus
 
 
 def _check_apart(tree: machine_files.Tree,
@@ -110,8 +112,8 @@ def _check_apart(tree: machine_files.Tree,
 def _cpus_path(tree: machine_files.Tree, node: int) -> str:
     """The file that says which CPUs a node has."""
     path = f'{NODE}/node{node}'
-    name = 'cpumap' if tree.text(f'{path}/cpumap') else 'cpulist'
-    return f'{path}/{name}'
+    return next((f'{path}/{name}' for name in ('cpumap', 'cpulist')
+                 if tree.text(f'{path}/{name}')), path)
 
 
 def _own_node(tree: machine_files.Tree, stray: cpuset.CpuSet,
@@ -139,6 +141,8 @@ def _memory_mib(tree: machine_files.Tree, node: int, lone: bool) -> int:
     text = tree.text(path)
     if text is None and lone:
         text = tree.text(_MEMINFO)
+    if text is None and tree.exists(f'{NODE}/node{node}'):
+        tree.nonsense.setdefault(path, 'is not there')
     elif text and not _MEMORY.search(text):
         tree.note_nonsense(path, text)
     return _total_mib(text)

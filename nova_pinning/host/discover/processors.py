@@ -25,6 +25,7 @@ _CACHE_KINDS = {'Data': hardware.CacheKind.DATA,
                 'Instruction': hardware.CacheKind.INSTRUCTION,
                 'Unified': hardware.CacheKind.UNIFIED}
 _LEVELS = range(1, 10)
+LAST_LEVEL = 3
 # What perf's devices for hybrid CPUs are named, by what people call them.
 _KINDS = {'performance': 'cpu_core', 'efficient': 'cpu_atom',
           'low-power': 'cpu_lowpower'}
@@ -50,9 +51,7 @@ class Processors:
 
 def read(tree: machine_files.Tree) -> Processors:
     """What CPUs there are."""
-    there = cpuset.CpuSet(
-        int(match[1]) for match in map(
-            _CPU_NAME.fullmatch, tree.names(CPU)) if match)
+    there = cpus_in(tree, CPU)
     online = tree.cpus(f'{CPU}/online')
     if online is None:
         # CPU 0 often has no such file: it cannot be switched off.
@@ -66,6 +65,12 @@ def read(tree: machine_files.Tree) -> Processors:
         cores=_cores(tree, online),
         sockets=_ids(tree, online, 'physical_package_id'),
         dies=_ids(tree, online, 'die_id'))
+
+
+def cpus_in(tree: machine_files.Tree, path: str) -> cpuset.CpuSet:
+    """The CPUs by whose names a directory has files."""
+    return cpuset.CpuSet(int(match[1]) for match in map(
+        _CPU_NAME.fullmatch, tree.names(path)) if match)
 
 
 def dies(processors: Processors, *, always: bool) -> tuple[hardware.Die, ...]:
@@ -91,11 +96,15 @@ def caches(tree: machine_files.Tree,
     # A CPU is in one cache of a level and kind, whatever the files say.
     seen: dict[tuple[int, str], cpuset.CpuSet] = {}
     for cpu in online:
+        is_in_last = False
         for path in cache_paths(tree, cpu):
             level = tree.number(f'{path}/level')
             kind = _CACHE_KINDS.get(tree.text(f'{path}/type') or '')
             if level not in _LEVELS or level is None or kind is None:
                 continue
+            if level == LAST_LEVEL and is_in_last:
+                tree.nonsense[path] = f'is a second L3 cache of CPU {cpu}'
+            is_in_last |= level == LAST_LEVEL
             covered = seen.get((level, kind), cpuset.CpuSet())
             if cpu in covered:
                 continue

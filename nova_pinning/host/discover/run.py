@@ -50,7 +50,7 @@ def discover_host(tree: machine_files.Tree,
         where=where)
     # What follows from nonsense is not worth telling.
     wrong = tuple(errors.InputError(
-        f'{path} makes no sense: it has {text}', where,
+        f'{path} makes no sense: it {text}', where,
         'report it to whoever made the kernel or the firmware, and describe '
         'the host in a host file by hand')
         for path, text in tree.nonsense.items()) or tuple(

@@ -113,6 +113,11 @@ class TestCapabilities(oslotest.BaseTestCase):
             hardware.Die(0, 1, cpuset.CpuSet([1])),
             hardware.Die(1, 0, cpuset.CpuSet([2, 6]))), found.dies)
 
+    def test_a_cell_without_memory(self):
+        """Libvirt leaves it out where it is 0."""
+        found = read(XML.replace("<memory unit='MiB'>8000</memory>", ''))
+        self.assertEqual([8096, 0], [node.memory_mib for node in found.nodes])
+
     def test_without_caches(self):
         start, end = XML.index('    <cache>'), XML.index('  </host>')
         found = read(XML[:start] + XML[end:])
@@ -175,7 +180,6 @@ class TestCapabilities(oslotest.BaseTestCase):
         self.assertEqual(before.count('\n') + 1, error.where.line)
 
     @ddt.data(
-        ("<memory unit='MiB'>8000</memory>", '', 'without memory'),
         ("<cell id='1'>", "<cell id='0'>", 'two nodes 0'),
         ('1048576\'>4<', '1048576\'>40<', 'huge pages of node 0'),
     )

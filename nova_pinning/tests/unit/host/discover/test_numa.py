@@ -53,6 +53,16 @@ class TestNuma(base.BaseTestCase):
         self.assertEqual([((0,), (1,)), ()], [node.cores for node in nodes])
         self.assertEqual([1024, 65536], [node.memory_mib for node in nodes])
 
+    def test_links_alone(self):
+        self.two_cpus()
+        for number in (0, 1):
+            self.machine.node(number, '')
+            path = f'{sample_machines.NODE}/node{number}'
+            (self.machine.root / path / 'cpulist').unlink()
+            self.machine.link(f'{path}/cpu{number}', '../nowhere')
+        self.assertEqual([cpus('0'), cpus('1')],
+                         [node.cpus for node in self.read().nodes])
+
     def test_a_kernel_without_numa(self):
         self.two_cpus()
         self.machine.write('proc/meminfo', 'MemTotal:   4194304 kB')

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole machines: written as files, discovered, and compared."""
 
+import os
 import random
 
 import ddt
@@ -199,6 +200,40 @@ class TestDiscover(oslotest.BaseTestCase):
         self.assertIn(f'/{path}', str(error))
         self.assertIn(shown.replace('\\\\', '\\'), str(error))
         self.assertLess(len(str(error)), 300)
+
+    def test_two_last_caches(self):
+        machine = self.useFixture(sample_machines.Machine()).small()
+        for index, kind in ((2, 'Unified'), (3, 'Unified'), (4, 'Data')):
+            machine.cache(2, index, min(index, 3), kind, '1M', 2)
+        error = self.assertRaises(
+            errors.InputErrors, discover.discover_host, machine.tree())
+        self.assertEqual(1, len(error.errors))
+        self.assertIn('cpu2/cache/index4', str(error))
+
+    def test_a_node_whose_memory_nobody_tells(self):
+        machine = self.useFixture(sample_machines.Machine()).small()
+        machine.write(f'{sample_machines.NODE}/node1/cpulist', '')
+        error = self.assertRaises(
+            errors.InputErrors, discover.discover_host, machine.tree())
+        self.assertIn('node1/meminfo makes no sense: it is not there',
+                      str(error))
+
+    def test_what_has_no_end(self):
+        """A dump may have anything in the place of a file."""
+        machine = self.useFixture(sample_machines.Machine()).small()
+        (machine.root / 'proc').mkdir()
+        os.mkfifo(machine.root / 'proc/cpuinfo')
+        machine.link('proc/meminfo', '/dev/zero')
+        with open(machine.root / 'proc/cmdline', 'wb') as file:
+            file.truncate(20 * 2 ** 30)
+        machine.link(f'{sample_machines.CPU}/present', '/dev/zero')
+        error = self.assertRaises(
+            errors.InputErrors, discover.discover_host, machine.tree())
+        self.assertEqual(
+            ['cmdline', 'cpuinfo', 'present'], sorted(
+                one.message.split()[0].rpartition('/')[2]
+                for one in error.errors))
+        self.assertIn('21,474,836,480 bytes', str(error))
 
     def test_nodes_that_share_cpus(self):
         machine = self.useFixture(sample_machines.Machine()).small()
