@@ -22,12 +22,13 @@ import tempfile
 
 import run_tests
 
+from minicloud import progress
 from nova_pinning.tests import machines
 
 
-def run(setting, scratch, *options):
+def run(setting, scratch, shown, *options):
     return run_tests.run_stestr(
-        setting.title, run_tests.STESTR['unit'], scratch, *options,
+        setting.title, run_tests.STESTR['unit'], scratch, shown, *options,
         before=setting.before(), env=os.environ | setting.environment)
 
 
@@ -43,6 +44,7 @@ def main():
     for name in [name for name in os.environ if name.startswith('LC_')]:
         del os.environ[name]
     with (tempfile.TemporaryDirectory() as name, machines.busy(arguments.busy),
+          progress.Progress('') as shown,
           concurrent.futures.ThreadPoolExecutor() as pool):
         scratch = pathlib.Path(name)
         seen = scratch / 'seen'
@@ -51,7 +53,7 @@ def main():
             directory.chmod(0o777)
         settings = list(machines.whole(seen))
         outcomes = list(pool.map(
-            lambda one: run(one, scratch, '--concurrency=1',
+            lambda one: run(one, scratch, shown, '--concurrency=1',
                             *arguments.tests), settings))
         modules = {line for path in seen.iterdir()
                    for line in path.read_text().split()}
@@ -60,7 +62,7 @@ def main():
         for setting in machines.dumps() if modules else ():
             settings.append(setting)
             outcomes.append(run(
-                setting, scratch,
+                setting, scratch, shown,
                 f'^({"|".join(map(re.escape, sorted(modules)))})[.]'))
     totals = run_tests.Results()
     for results, _is_good in outcomes:

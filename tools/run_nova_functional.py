@@ -15,6 +15,8 @@ import tempfile
 
 import run_tests
 
+from minicloud import progress
+
 TEST_PATH = 'nova_pinning/tests/nova_functional'
 
 BASELINE = 'nova'
@@ -65,9 +67,10 @@ def run(choice, regex, concurrency, scratch):
 
 
 def _run(choice, title, scratch, options):
-    results, _is_good = run_tests.run_stestr(
-        title, TEST_PATH, scratch, *options,
-        env={**os.environ, 'NOVA_PINNING_FILTERS': choice})
+    with progress.Progress('') as shown:
+        results, _is_good = run_tests.run_stestr(
+            title, TEST_PATH, scratch, shown, *options,
+            env={**os.environ, 'NOVA_PINNING_FILTERS': choice})
     return results
 
 

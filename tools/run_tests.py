@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the test suites and end with one line that adds them up.
 
-All suites run, whatever the ones before them said. The last line counts the
-tests of the stestr suites; before it stands again what failed. The exit
-status is zero only if every suite succeeded, with tests that passed and none
-that failed.
+All suites run, whatever the others say, two at a time: functional tests wait
+a lot, for what nova does in its own time, and leave the CPUs to the rest. The
+last line counts the tests of the stestr suites; before it stands again what
+failed. The exit status is zero only if every suite succeeded, with tests that
+passed and none that failed.
 """
 
 import argparse
 import collections
+import concurrent.futures
 import contextlib
 import dataclasses
 import io
@@ -47,7 +49,8 @@ OTHERS = {
                  '--seed 36',
     'bench': 'python -m benchmarks.speed --quick',
 }
-DEFAULT = ('unit', 'functional', 'fuzz', 'claims', 'flavors',
+# The longest come first.
+DEFAULT = ('functional', 'unit', 'fuzz', 'claims', 'flavors',
            'admission')
 
 # What subunit calls the ways a test can end, in our three words.
@@ -149,20 +152,22 @@ def results(stestr):
 
 
 @contextlib.contextmanager
-def doing(title, command, say):
+def doing(title, command, say, shown):
     """Tell what is done, and now and then how far it is, while it lasts.
 
     :param say: returns how far
+    :param shown: the minicloud.progress.Progress that tells
     """
     print(f'\n{shlex.join(command)}')
-    shown = progress.Progress('')
-    with shown, shown.doing(title, say):
+    with shown.doing(title, say):
         yield
 
 
-def run_stestr(title, test_path, scratch, *options, before=(), **values):
+def run_stestr(title, test_path, scratch, shown, *options, before=(),
+               **values):
     """Run a suite.
 
+    :param shown: the minicloud.progress.Progress that tells how far it is
     :param options: of stestr run
     :param before: words before the command
     :param values: of subprocess.Popen
@@ -187,7 +192,7 @@ def run_stestr(title, test_path, scratch, *options, before=(), **values):
     with (subprocess.Popen([*before, *command], cwd=ROOT,
                            stdout=subprocess.PIPE, **values) as process,
           doing(title, command, lambda: found.totals() if found.counts
-                else 'loading the tests')):
+                else 'loading the tests', shown)):
         read(process.stdout, take)
     print(f'{title}: {found.totals() if found.counts else "nothing ran"}',
           flush=True)
@@ -195,12 +200,12 @@ def run_stestr(title, test_path, scratch, *options, before=(), **values):
     return found, bool(found.counts) and not found.failed
 
 
-def run_other(title, command):
+def run_other(title, command, shown):
     """Run a program of which only the last line matters if it succeeds.
 
     :returns: whether it did
     """
-    with doing(title, command, str):
+    with doing(title, command, str, shown):
         done = subprocess.run(command, cwd=ROOT, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
@@ -227,17 +232,20 @@ def main():
         os.environ.pop('CI', None)
     else:
         os.environ['CI'] = 'true'
-    good = True
     totals = Results()
-    with tempfile.TemporaryDirectory() as scratch:
-        for suite in options.suite or DEFAULT:
+    with (tempfile.TemporaryDirectory() as scratch,
+          progress.Progress('') as shown,
+          concurrent.futures.ThreadPoolExecutor(2) as pool):
+
+        def run(suite):
             if suite in OTHERS:
-                good &= run_other(suite, shlex.split(OTHERS[suite]))
-            else:
-                of_suite, is_good = run_stestr(
-                    suite, STESTR[suite], pathlib.Path(scratch))
-                totals.update(of_suite)
-                good &= is_good and of_suite.counts['passed'] > 0
+                return run_other(suite, shlex.split(OTHERS[suite]), shown)
+            of_suite, is_good = run_stestr(
+                suite, STESTR[suite], pathlib.Path(scratch), shown)
+            totals.update(of_suite)
+            return is_good and of_suite.counts['passed'] > 0
+
+        good = all(list(pool.map(run, options.suite or DEFAULT)))
     totals.show()
     return 0 if good else 1
 

@@ -31,6 +31,8 @@ class RunTestsTest(base.BaseTestCase):
         output = contextlib.redirect_stdout(self.output)
         output.__enter__()
         self.addCleanup(output.__exit__, None, None, None)
+        # It tells nothing by itself as long as it is not entered.
+        self.shown = progress.Progress('', self.output)
 
     def results(self, *tests):
         results = self.tool.Results()
@@ -60,7 +62,8 @@ class RunTestsTest(base.BaseTestCase):
         def run(status):
             return self.tool.run_other('title', [
                 sys.executable, '-c',
-                f'print("first\\nlast"); raise SystemExit({status})'])
+                f'print("first\\nlast"); raise SystemExit({status})'],
+                self.shown)
 
         self.assertTrue(run(0))
         self.assertNotIn('first\n', self.output.getvalue())
@@ -76,7 +79,7 @@ class RunTestsTest(base.BaseTestCase):
         scratch = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         with contextlib.redirect_stdout(self.output):
             return self.tool.run_stestr(
-                'unit', 'tests', scratch, 'a regex',
+                'unit', 'tests', scratch, self.shown, 'a regex',
                 before=(sys.executable, '-c', program))
 
     def test_a_suite(self):
@@ -120,17 +123,21 @@ class RunTestsTest(base.BaseTestCase):
 
         with (mock.patch.multiple(progress, SILENCE_SECONDS=0,
                                   TERMINAL_SECONDS=0),
-              self.tool.doing('x', ['a', 'b c'], say)):
+              progress.Progress('', self.output) as shown,
+              self.tool.doing('x', ['a', 'b c'], say, shown)):
             self.assertTrue(said.wait(60))
         self.assertRegex(self.output.getvalue(), r"\na 'b c'\nx \.\.\.\n"
                          r'waiting for x \(\d+ s: 7 passed\)\n')
 
-    def main(self, *suites, passed=0):
+    def main(self, *suites, passed=0, both=None):
         """Run suites, of which programs succeed.
 
         :param passed: tests of each that is stestr's; another is skipped
+        :param both: where two of these wait for each other
         """
-        def run_stestr(title, test_path, scratch):
+        def run_stestr(title, test_path, scratch, shown):
+            if both is not None:
+                both.wait(60)
             counts = {'passed': passed, 'skipped': 1}
             return self.tool.Results(collections.Counter(counts)), True
 
@@ -147,3 +154,9 @@ class RunTestsTest(base.BaseTestCase):
     def test_a_suite_that_is_skipped(self):
         self.assertEqual(0, self.main('unit', 'fuzz', passed=1))
         self.assertEqual(1, self.main('unit', 'fuzz'))
+
+    def test_two_at_a_time(self):
+        self.assertEqual(0, self.main('functional', 'unit', passed=1,
+                                      both=threading.Barrier(2)))
+        self.assertEqual('2 passed, 0 failed, 2 skipped',
+                         self.output.getvalue().splitlines()[-1])
