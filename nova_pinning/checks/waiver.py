@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings that are no news: left out of the count, shown with a reason."""
 
-from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import json
+import types
 from typing import Any
 
 from nova_pinning.checks import check_rule
@@ -47,7 +47,7 @@ def baseline(text: str, source: str) -> frozenset[Mark]:
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise errors.InputError(
             'it is not what a check has written', errors.Location(source),
-            'write it with --format json --output FILE') from error
+            'write it with --format json') from error
 
 
 def check_codes(codes: Iterable[str],
@@ -66,19 +66,16 @@ def check_codes(codes: Iterable[str],
 
 def sort_out(
     findings: Iterable[check_rule.Finding], codes: Mapping[str, str],
-    known: Container[Mark] = (), known_reason: str = '',
+    known: Mapping[Mark, str] = types.MappingProxyType({}),
 ) -> tuple[tuple[check_rule.Finding, ...], tuple[WaivedFinding, ...]]:
     """Findings that count, and those that do not.
 
     :param codes: of rules that do not count, with the reason
-    :param known: findings that do not count
-    :param known_reason: and why
+    :param known: findings that do not count, with the reason
     """
     kept, waived = [], []
     for finding in findings:
-        reason = codes.get(finding.code, '')
-        if not reason and mark(finding) in known:
-            reason = known_reason
+        reason = codes.get(finding.code) or known.get(mark(finding), '')
         if reason:
             waived.append(WaivedFinding(finding, reason))
         else:

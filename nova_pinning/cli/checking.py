@@ -4,8 +4,8 @@
 import argparse
 from collections.abc import Callable
 import dataclasses
-import io
 import json
+import re
 import time
 
 from nova_pinning.checks import check_rule
@@ -13,14 +13,16 @@ from nova_pinning.checks import report
 from nova_pinning.checks import waiver
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
-from nova_pinning.document import atomic_file
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.presentation import findings_text
 
+# Of a rule; a file that is called so can be named with its directory.
+_CODE = re.compile('[A-Z][0-9]+')
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what all checks have: --fail-on, --ignore, --output and so on."""
+    """Add what all checks have: --fail-on, --format and --ignore."""
     parser.add_argument('--fail-on',
                         choices=list(map(str, check_rule.Severity)),
                         default='warning',
@@ -30,19 +32,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser, 'table', 'json', 'sarif', 'prometheus',
         note='; sarif is for code review tools, prometheus for the textfile '
         'collector')
-    parser.add_argument('--limit', metavar='N',
-                        type=common_options.number(1, 10 ** 6),
-                        default=findings_text.LIMIT,
-                        help='findings of one code in the table '
-                        '(default: %(default)s)')
-    common_options.add_output(parser)
     parser.add_argument('--ignore', action='append', default=[],
-                        metavar='CODE',
-                        help='leave out what rules with this code find; may '
-                        'be given several times')
-    parser.add_argument('--baseline', metavar='FILE',
-                        help='leave out what was found before: what the same '
-                        'check wrote with --format json')
+                        metavar='WHAT',
+                        help='leave out what rules with a code such as P105 '
+                        'find, or what was found before, which is a file that '
+                        'the same check wrote with --format json; may be '
+                        'given several times')
 
 
 def run(parsed_args: argparse.Namespace,
@@ -50,7 +45,7 @@ def run(parsed_args: argparse.Namespace,
     """Check, and write what was found in the format that was asked for.
 
     :returns: the exit status
-    :raises errors.InputError: if --output cannot be written, or if figures
+    :raises errors.InputError: for a file that is no check's, or if figures
         of a part would be taken for those of the whole
     """
     if parsed_args.format == 'prometheus' and getattr(
@@ -59,21 +54,17 @@ def run(parsed_args: argparse.Namespace,
             'the figures of those that are named would be taken for those of '
             'the whole', errors.Location('--format prometheus'),
             'leave the names out')
-    if parsed_args.output:
-        # Before it takes long.
-        atomic_file.check(parsed_args.output)
-    known: frozenset[waiver.Mark] = frozenset()
-    if parsed_args.baseline:
-        known = waiver.baseline(source.read(parsed_args.baseline),
-                                parsed_args.baseline)
+    codes = [what for what in parsed_args.ignore if _CODE.fullmatch(what)]
+    # Before it takes long.
+    known = {mark: f'found before ({path})' for path in parsed_args.ignore
+             if path not in codes
+             for mark in waiver.baseline(source.read(path), path)}
     started, begun = time.time(), time.monotonic()
     checked = dataclasses.replace(
         check(), started=started, duration_seconds=time.monotonic() - begun)
-    waiver.check_codes(parsed_args.ignore, checked.rules,
-                       errors.Location('--ignore'))
+    waiver.check_codes(codes, checked.rules, errors.Location('--ignore'))
     kept, waived = waiver.sort_out(
-        checked.findings, dict.fromkeys(parsed_args.ignore, '--ignore'),
-        known, f'found before ({parsed_args.baseline})')
+        checked.findings, dict.fromkeys(codes, '--ignore'), known)
     checked = dataclasses.replace(checked, findings=kept,
                                   waived=(*checked.waived, *waived))
     _write(checked, parsed_args)
@@ -83,31 +74,15 @@ def run(parsed_args: argparse.Namespace,
 
 def _write(checked: report.CheckReport,
            parsed_args: argparse.Namespace) -> None:
-    if parsed_args.format == 'table' and not parsed_args.output:
-        findings_text.show(checked, base_command.console(), parsed_args.limit)
-        return
-    text = _text(checked, parsed_args)
-    if parsed_args.output:
-        # The collector's file is written by timers, which mail what is said.
-        common_options.write_output(
-            parsed_args.output, text, parsed_args.format != 'prometheus')
-    else:
-        print(text, end='')
-
-
-def _text(checked: report.CheckReport,
-          parsed_args: argparse.Namespace) -> str:
     match parsed_args.format:
         case 'json':
-            return json.dumps(checked.as_dict(), indent=2) + '\n'
+            print(json.dumps(checked.as_dict(), indent=2))
         case 'sarif':
             # Only here, for they take a while to load.
             from nova_pinning.checks import sarif
-            return json.dumps(sarif.as_sarif(checked), indent=2) + '\n'
+            print(json.dumps(sarif.as_sarif(checked), indent=2))
         case 'prometheus':
             from nova_pinning.checks import metrics
-            return metrics.exposition(checked)
-    stream = io.StringIO()
-    findings_text.show(
-        checked, base_command.console(stream), parsed_args.limit)
-    return stream.getvalue()
+            print(metrics.exposition(checked), end='')
+        case _:
+            findings_text.show(checked, base_command.console())

@@ -96,8 +96,8 @@ class CheckCatalogue(base_command.FileCommand):
 
       nova-pinning flavor check flavors.yaml --host-files hosts/
       nova-pinning flavor check flavors.yaml --release 2025.1
-      nova-pinning flavor check flavors.yaml --format json -o known.json
-      nova-pinning flavor check flavors.yaml --baseline known.json
+      nova-pinning flavor check flavors.yaml --format json > known.json
+      nova-pinning flavor check flavors.yaml --ignore known.json
       nova-pinning flavor check flavors.yaml enterprise \\
           --image-property hw_cpu_policy=shared --format sarif
     """

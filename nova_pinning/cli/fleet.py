@@ -14,7 +14,6 @@ from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning.cli import base_command
 from nova_pinning.cli import checking
-from nova_pinning.cli import common_options
 from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.document import quantities
@@ -48,11 +47,6 @@ class ShowFleet(display.ShowOne):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser)
-        parser.add_argument('--limit', metavar='N',
-                            type=common_options.number(1, 10 ** 6),
-                            default=findings_text.LIMIT,
-                            help='kinds of hosts, and flavors, in the table '
-                            '(default: %(default)s)')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         # What is odd is part of what is shown.
@@ -61,7 +55,7 @@ class ShowFleet(display.ShowOne):
             figures = summary.summarise(fleet)
         return display.fields(
             summary.as_dict(fleet, figures),
-            lambda console: _show(fleet, figures, console, parsed_args.limit))
+            lambda console: _show(fleet, figures, console))
 
 
 class CheckFleet(base_command.FileCommand):
@@ -93,22 +87,22 @@ class CheckFleet(base_command.FileCommand):
 
 
 def _show(fleet: snapshot.Fleet, figures: summary.FleetSummary,
-          console: rich.console.Console, limit: int) -> None:
+          console: rich.console.Console) -> None:
     printing.say(problems.size(fleet), console)
     said = [(name, text) for name, text in (
         ('taken', fleet.taken_at), ('from', fleet.source)) if text]
     printing.pairs(said, console)
     if fleet.hosts:
-        _hosts(figures, console, limit)
+        _hosts(figures, console)
     fleets.show_doubts(gaps.counted(fleet.hosts), console, 'Not known')
     if fleet.guests:
-        _guests(figures, console, limit)
+        _guests(figures, console)
     console.print()
     printing.say(_odd(figures), console)
 
 
-def _hosts(figures: summary.FleetSummary, console: rich.console.Console,
-           limit: int) -> None:
+def _hosts(figures: summary.FleetSummary,
+           console: rich.console.Console) -> None:
     printing.heading('Hosts', console)
     typed_table.show(
         ('class', *map(typed_table.count, (
@@ -117,7 +111,7 @@ def _hosts(figures: summary.FleetSummary, console: rich.console.Console,
             _total(name or 'not known', total)
             for name, total in figures.classes.items()), console)
     printing.heading('Kinds of hosts', console)
-    shown = list(itertools.islice(figures.kinds.items(), limit))
+    shown = list(itertools.islice(figures.kinds.items(), findings_text.LIMIT))
     typed_table.show(
         (typed_table.count('hosts'), 'class', 'cells', 'memory', 'besides'),
         ((number, *_kind(kind)) for kind, number in shown), console)
@@ -128,24 +122,23 @@ def _hosts(figures: summary.FleetSummary, console: rich.console.Console,
             console.print(line, soft_wrap=True)
 
 
-def _guests(figures: summary.FleetSummary, console: rich.console.Console,
-            limit: int) -> None:
+def _guests(figures: summary.FleetSummary,
+            console: rich.console.Console) -> None:
+    shown = figures.flavors[:findings_text.LIMIT]
     printing.heading('Guests', console)
     typed_table.show(
         ('flavor', 'class', *map(typed_table.count, (
             'guests', 'vCPUs', 'memory'))),
         ((use.name or 'not known', use.guest_class, use.guests, use.vcpus,
-          _memory(use.memory_mib))
-         for use in figures.flavors[:limit]), console)
-    _more(len(figures.flavors), len(figures.flavors[:limit]), 'flavors',
-          console)
+          _memory(use.memory_mib)) for use in shown), console)
+    _more(len(figures.flavors), len(shown), 'flavors', console)
 
 
 def _more(there_are: int, shown: int, what: str,
           console: rich.console.Console) -> None:
     if there_are > shown:
-        printing.say(f'and {there_are - shown:,} more {what} (--limit)',
-                     console)
+        printing.say(f'and {there_are - shown:,} more {what} (-f json has '
+                     'all)', console)
 
 
 def _odd(figures: summary.FleetSummary) -> str:

@@ -44,8 +44,7 @@ class CheckHost(base_command.FileCommand):
       nova-pinning host check plan.yaml
       nova-pinning host check plan.yaml --watch 30
       nova-pinning host check plan.yaml --pid 4711 --fail-on error
-      nova-pinning host check plan.yaml --format prometheus \\
-        --output /var/lib/node_exporter/textfile/host.prom
+      nova-pinning host check plan.yaml --format prometheus > host.prom
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ _BAD_USAGE = 2
 #: to write now, or a sentence.
 _OPTIONS: Sequence[tuple[str, str, str]] = (
     ('--claims', '--nova-claim', '--nova-claim'),
+    ('--baseline', '--ignore', '--ignore FILE'),
     ('--class', '--per-class', '--per-class'),
     ('--commands', '--diff', '--format commands'),
     ('--dedicated-cpus', '--cpu-dedicated-set', '--cpu-dedicated-set'),
@@ -24,6 +25,7 @@ _OPTIONS: Sequence[tuple[str, str, str]] = (
     ('--hosts', '--per-host', '--per-host'),
     ('--hosts', '--host-files', '--host-files'),
     ('--jobs', '--host-files', 'eight requests are made at once'),
+    ('--limit', '--format', '--format json, which has all'),
     ('--limit', '--refusal-limit', '--refusal-limit'),
     ('--max-width', '--column',
      'write CLIFF_MAX_TERM_WIDTH=N before the command'),
@@ -31,6 +33,8 @@ _OPTIONS: Sequence[tuple[str, str, str]] = (
     ('--only', '--cpu-dedicated-set', '--format'),
     ('--only', '--lost', '--lost'),
     ('--out', '--isolation', '--output'),
+    ('--output', '--ignore', 'write > FILE, as the shell has it'),
+    ('-o', '--ignore', 'write > FILE, as the shell has it'),
     ('--plan', '--earlier', '--move-plan'),
     ('--print-empty', '--column', 'nothing is printed of what is empty'),
     ('--quote', '--column', 'what has to be is in quotes'),

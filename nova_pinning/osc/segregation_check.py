@@ -29,8 +29,7 @@ class CheckSegregation(base.CloudCommand):
 
       openstack --os-cloud north pinning segregation check
       openstack pinning segregation check --host-files hosts/ cmp-d-1 cmp-d-2
-      openstack pinning segregation check --format prometheus \\
-        --output /var/lib/node_exporter/textfile/segregation.prom
+      openstack pinning segregation check --format prometheus > all.prom
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -37,24 +37,22 @@ _Item = TypeVar('_Item')
 _Key = TypeVar('_Key', bound=Hashable)
 
 
-def show(checked: report.CheckReport, console: rich.console.Console,
-         limit: int = LIMIT) -> None:
+def show(checked: report.CheckReport,
+         console: rich.console.Console) -> None:
     """Print what was found.
 
     Commands are never broken, so that they can be copied.
-
-    :param limit: of whatever there may be many of
     """
     codes = _grouped(checked.findings, lambda finding: finding.code)
     shown = [code for code in checked.rules if code in codes]
     for code in shown:
-        _show_code(checked.rules[code].title, codes[code], console, limit)
+        _show_code(checked.rules[code].title, codes[code], console)
     for heading, *items in checked.notes:
         printing.say(heading, console)
         for item in items:
             printing.say(f'- {item}', console, '  ')
         console.print()
-    _show_waived(checked, console, limit)
+    _show_waived(checked, console)
     if len(shown) > 1:
         # The end is what people see of a long list.
         for code in shown:
@@ -66,8 +64,8 @@ def show(checked: report.CheckReport, console: rich.console.Console,
     printing.say(checked.totals, console)
 
 
-def _show_waived(checked: report.CheckReport, console: rich.console.Console,
-                 limit: int) -> None:
+def _show_waived(checked: report.CheckReport,
+                 console: rich.console.Console) -> None:
     """Print what does not count, a line for each code and reason."""
     groups = _grouped(checked.waived,
                       lambda one: (one.finding.code, one.reason))
@@ -76,13 +74,13 @@ def _show_waived(checked: report.CheckReport, console: rich.console.Console,
     printing.say('Left out:', console)
     for (code, reason), alike in groups.items():
         subjects = list(dict.fromkeys(one.finding.subject for one in alike))
-        printing.say(f'- {code}, {words.listed(subjects, limit)}: {reason}',
+        printing.say(f'- {code}, {words.listed(subjects, LIMIT)}: {reason}',
                      console, '  ')
     console.print()
 
 
 def _show_code(title: str, findings: Sequence[check_rule.Finding],
-               console: rich.console.Console, limit: int) -> None:
+               console: rich.console.Console) -> None:
     severity = min((finding.severity for finding in findings),
                    key=_SEVERITIES.index)
     console.print(rich.text.Text.assemble(
@@ -91,20 +89,20 @@ def _show_code(title: str, findings: Sequence[check_rule.Finding],
     advice = findings[0].advice
     for name, text in (('why', findings[0].why), ('remedy', advice)):
         printing.say(f'{name}: {text}', console, '  ')
-    room, hidden = limit, 0
+    room, hidden = LIMIT, 0
     for alike in _grouped(findings, _remedy).values():
         lines = list(_grouped(alike, _line).values())
         for line in lines[:room]:
-            _show_line(line, console, limit)
+            _show_line(line, console)
         covered = sum(map(len, lines[:room]))
         hidden += len(alike) - covered
         if covered and alike[0].advice != advice:
             printing.say(f'remedy: {alike[0].advice}', console, '    ')
         if covered:
-            _show_commands(alike, console, limit)
+            _show_commands(alike, console)
         room = max(room - len(lines), 0)
     if hidden:
-        printing.say(f'and {hidden:,} more (--limit)', console, '  ')
+        _show_more(hidden, '  ', console)
     console.print()
 
 
@@ -124,7 +122,7 @@ def _line(finding: check_rule.Finding) -> Hashable:
 
 
 def _show_line(findings: Sequence[check_rule.Finding],
-               console: rich.console.Console, limit: int) -> None:
+               console: rich.console.Console) -> None:
     """Print findings that differ in their subjects only."""
     first = findings[0]
     where = ''
@@ -138,31 +136,31 @@ def _show_line(findings: Sequence[check_rule.Finding],
         if first.kind:
             subjects = [subject.removeprefix(kind) for subject in subjects]
             kind = f'{first.kind}s '
-        what = (kind if first.kind else '') + words.listed(subjects, limit)
+        what = (kind if first.kind else '') + words.listed(subjects, LIMIT)
     printing.say(f'- {where}{what}: {first.message}', console, '  ')
-    for evidence in first.evidence[:limit]:
+    for evidence in first.evidence[:LIMIT]:
         printing.say(str(evidence), console, '    ')
-    _show_more(len(first.evidence) - limit, '    ', console)
+    _show_more(len(first.evidence) - LIMIT, '    ', console)
 
 
 def _show_commands(findings: Sequence[check_rule.Finding],
-                   console: rich.console.Console, limit: int) -> None:
+                   console: rich.console.Console) -> None:
     """Print the commands of findings that have one remedy, each once."""
     commands = dict.fromkeys(command for finding in findings
                              for command in finding.remediation)
     if commands and len(findings) > 1:
         printing.say(f'for all {len(findings):,} of these:', console, '    ')
     loops = list(_grouped(commands, lambda line: _split(line)[0]).values())
-    for alike in loops[:limit]:
+    for alike in loops[:LIMIT]:
         line, hidden = alike[0], 0
         if len(alike) > 1:
-            last = ' '.join(_split(command)[1] for command in alike[:limit])
+            last = ' '.join(_split(command)[1] for command in alike[:LIMIT])
             line = f'for x in {last}; do {_split(line)[0]} $x; done'
-            hidden = len(alike) - limit
+            hidden = len(alike) - LIMIT
         console.print(rich.text.Text(
             f'      {spelling.printable(line)}', 'bold'), soft_wrap=True)
         _show_more(hidden, '      ', console)
-    _show_more(sum(map(len, loops[limit:])), '      ', console)
+    _show_more(sum(map(len, loops[LIMIT:])), '      ', console)
 
 
 def _split(command: str) -> tuple[str, str]:
@@ -174,7 +172,8 @@ def _split(command: str) -> tuple[str, str]:
 def _show_more(number: int, indent: str,
                console: rich.console.Console) -> None:
     if number > 0:
-        printing.say(f'and {number:,} more (--limit)', console, indent)
+        printing.say(f'and {number:,} more (-f json has all)', console,
+                     indent)
 
 
 def _grouped(items: Iterable[_Item],

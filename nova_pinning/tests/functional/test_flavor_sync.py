@@ -61,13 +61,11 @@ class TestCommands(CommandTestCase):
 
     def test_from_nothing_to_done(self):
         before = self.state()
-        output, _error = self.call_command('diff', self.path, status=1)
+        output, _error = self.call_command('apply', self.path, '--dry-run',
+                                           status=1)
         self.assertIn('create enterprise.large\n  + vcpus: 2\n', output)
         self.assertIn('  + hw:cpu_policy: dedicated\n', output)
         self.assertIn('3 to create', output)
-        self.assertEqual(
-            output, self.call_command('apply', self.path, '--dry-run',
-                                      status=1)[0])
         self.assertEqual(before, self.state())
 
         output, error = self.call_command('apply', self.path, '--yes')
@@ -80,8 +78,8 @@ class TestCommands(CommandTestCase):
         for name in before:
             self.assertEqual(before[name], state[name])
 
-        output, _error = self.call_command('diff', self.path, '--format',
-                                           'json')
+        output, _error = self.call_command('apply', self.path, '--dry-run',
+                                           '--format', 'json')
         self.assertEqual({'unchanged'}, {
             change['action'] for change in json.loads(output)['changes']})
 
@@ -103,10 +101,9 @@ class TestCommands(CommandTestCase):
             {*before, 'enterprise.small', 'enterprise.xlarge',
              'shared.small'}, set(self.state()))
 
-    @ddt.data('diff', 'apply')
-    def test_a_bad_catalogue(self, command):
+    def test_a_bad_catalogue(self):
         self.catalogue(CATALOGUE.replace('512MiB', '512 apples'))
-        _output, error = self.call_command(command, self.path, status=2)
+        _output, error = self.call_command('apply', self.path, status=2)
         self.assertIn(f'error: {self.path}:', error)
         self.assertIn('apples', error)
         self.assertEqual([], self.asked())
@@ -124,7 +121,7 @@ class TestCommands(CommandTestCase):
         self.call_command('apply', self.path)
 
     def test_a_cloud_that_is_not_there(self):
-        arguments = self.command('diff', self.path)
+        arguments = self.command('apply', self.path, '--dry-run')
         arguments[arguments.index(self.api.url)] = 'http://127.0.0.1:9/v2.1'
         done = subprocess.run(
             [*arguments[:1], '-c', 'import time, runpy, sys; '
@@ -159,7 +156,7 @@ class TestCommands(CommandTestCase):
             self.assertEqual('m1', one['extra_specs'].pop(
                 'pinning:family').partition('.')[0])
         self.assertEqual(before, after)
-        self.call_command('diff', self.path)
+        self.call_command('apply', self.path, '--dry-run')
 
         output, _error = self.call_command('export', 'm1.tiny.specs')
         self.assertEqual('taken-over', yaml.safe_load(output)['name'])
@@ -178,7 +175,8 @@ class TestCommands(CommandTestCase):
             'large: {vcpus: 2, memory: 512MiB}\n      xl',
             'large: {vcpus: 1, memory: 512MiB}\n      xl'))
 
-        output, _error = self.call_command('diff', self.path, status=1)
+        output, _error = self.call_command('apply', self.path, '--dry-run',
+                                           status=1)
         self.assertIn('is used by 1 server (guest (', output)
         output, _error = self.call_command('apply', self.path, '--yes',
                                            status=1)
@@ -198,7 +196,8 @@ class TestCommands(CommandTestCase):
             'xlarge: {vcpus: 4, memory: 2GiB, extra_specs: '
             '{"hw:numa_mempolicy": strict}%s}')
         self.catalogue(changed % '')
-        output, _error = self.call_command('diff', self.path, status=1)
+        output, _error = self.call_command('apply', self.path, '--dry-run',
+                                           status=1)
         self.assertIn(
             'replace enterprise.xlarge: nova cannot change memory_mib in '
             'place; N001: nova refuses hw:numa_mempolicy=strict', output)
@@ -225,7 +224,8 @@ class TestCommands(CommandTestCase):
             'class: dedicated',
             'class: dedicated\n    extra_specs: {"hw:watchdog_action": none}'))
 
-        output, _error = self.call_command('diff', self.path, status=1)
+        output, _error = self.call_command('apply', self.path, '--dry-run',
+                                           status=1)
         self.assertIn('update enterprise.large: 1 server (guest (', output)
         output, _error = self.call_command('apply', self.path, '--yes')
         self.assertIn('updated enterprise.large: 1 server (guest (', output)
@@ -408,7 +408,7 @@ class TestMany(CommandTestCase):
         self.assertIn('\n60 created\n', output)
         self.assertEqual(100, len(self.state()))
         self.api.restart()
-        output, _error = self.call_command('diff', self.path)
+        output, _error = self.call_command('apply', self.path, '--dry-run')
         self.assertIn('60 unchanged', output)
         self.assertEqual(11, len(self.asked()))
 

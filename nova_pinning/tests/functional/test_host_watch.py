@@ -212,8 +212,8 @@ class WatchTestCase(test_host_check.HostCheckTestCase):
         self.addCleanup(os.close, master)
         process = subprocess.Popen(
             [sys.executable, '-W', 'ignore', '-m', 'nova_pinning.cli.shell',
-             'host', 'check', str(plan), '--watch', '3600', '-f', 'json',
-             '-o', str(output)], stdout=subprocess.DEVNULL, stderr=slave,
+             'host', 'check', str(plan), '--watch', '3600', '-f', 'json'],
+            stdout=output.open('w'), stderr=slave,
             env=os.environ | {'TERM': 'xterm'},
             # Shells have what they start in the background ignore it.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))

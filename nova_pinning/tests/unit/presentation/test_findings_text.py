@@ -6,6 +6,7 @@ import io
 import re
 import shlex
 import subprocess
+from unittest import mock
 
 import ddt
 import hypothesis
@@ -21,12 +22,11 @@ from nova_pinning.tests.unit import unit_base
 found = samples.finding
 
 
-def shown(*findings, width=80, limit=findings_text.LIMIT, **values):
+def shown(*findings, width=80, **values):
     stream = io.StringIO()
     console = base_command.console(stream)
     console.width = width
-    findings_text.show(
-        samples.check_report(*findings, **values), console, limit)
+    findings_text.show(samples.check_report(*findings, **values), console)
     return stream.getvalue()
 
 
@@ -108,12 +108,10 @@ class TestTable(unit_base.TestCase):
             for number in range(1300)]
         text = shown(*many)
         self.assertEqual(10, text.count('  - host a: '))
-        self.assertIn('\n  and 1,290 more (--limit)\n', text)
+        self.assertIn('\n  and 1,290 more (-f json has all)\n', text)
         self.assertEqual(100, text.count('    seen '))
-        self.assertEqual(10, text.count('\n    and 2 more (--limit)\n'))
-        text = shown(*many, limit=2000)
-        self.assertEqual(1300, text.count('  - host a: '))
-        self.assertNotIn('--limit', text)
+        self.assertEqual(10, text.count(
+            '\n    and 2 more (-f json has all)\n'))
 
     @ddt.data(40, 80, 200)
     def test_width(self, width):
@@ -156,9 +154,8 @@ class TestRemedies(unit_base.TestCase):
         commands = tuple(f'taskset -pc 0 {pid}' for pid in range(300))
         text = shown(found(remediation=commands))
         self.assertEqual(1, text.count('taskset'))
-        self.assertIn('and 290 more (--limit)', text)
-        self.assertNotIn('more', shown(found(remediation=commands),
-                                       limit=300))
+        self.assertIn('and 290 more (-f json has all)', text)
+        self.assertNotIn('more', shown(found(remediation=commands[:10])))
 
     def test_what_differs_stays_with_its_finding(self):
         text = shown(
@@ -194,7 +191,9 @@ class TestRemedies(unit_base.TestCase):
         """All commands of all findings, each once, and no others."""
         findings = [found(f'host {place}', remediation=tuple(commands))
                     for place, commands in enumerate(remediations)]
-        lines = [line for line in shown(*findings, limit=100).splitlines()
+        with mock.patch.object(findings_text, 'LIMIT', 100):
+            text = shown(*findings)
+        lines = [line for line in text.splitlines()
                  if line.startswith('      ')]
         self.assertEqual(
             sorted(self.run_shell({command for commands in remediations
