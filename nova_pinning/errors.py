@@ -72,6 +72,10 @@ class InputErrors(InputError):
         self.errors = errors
         self.has_more = has_more
 
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        # Pickled by the arguments of the other constructor otherwise.
+        return type(self), (self.errors, self.has_more)
+
     def __str__(self) -> str:
         return '\n'.join(map(str, self.errors))
 

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import functools
-from types import MappingProxyType
 from typing import NamedTuple
 from typing import TypeAlias
 
@@ -38,7 +37,7 @@ _VIRTUAL = ('dev_type', VIRTUAL), _VDPA
 _REMOTE_MANAGED = 'remote_managed'
 # PciDeviceStats.ignored_spec_tags: they are for Placement to meet.
 _OF_PLACEMENT = frozenset(('resource_class', 'traits', 'rp_uuids'))
-_NOTHING: Mapping[str, int] = MappingProxyType({})
+_NOTHING: Mapping[str, int] = {}
 
 
 def device_keys(vendor_id: str, product_id: str, dev_type: str = STANDARD,

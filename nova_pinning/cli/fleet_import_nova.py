@@ -58,25 +58,43 @@ class ImportNova(base_command.FileCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         fleets.check_output(parsed_args)
-        descriptions = host_loader.by_name(parsed_args.host_files)
-        # Only here, for it takes seconds.
-        standalone.prepare()
-        from nova_pinning.bridge.importer import fleet_import
-        from nova_pinning.bridge.importer import nova_database
-        conf = nova_database.load_conf(
-            common_options.nova_arguments(parsed_args))
-        with (nova_database.opened(conf) as database,
-              fleets.progress('importing') as tell):
-            imported = fleet_import.read(
-                database, skips_down_cells=parsed_args.skip_down_cells,
-                descriptions=descriptions,
-                tell=lambda done, total: tell(done / total),
-                read_trees=functools.partial(_trees, conf, tell)
-                if parsed_args.placement else None)
-        left_out = save(parsed_args, imported.fleet)
-        base_command.tell('warning', [*imported.notes, *left_out, *unmatched(
-            descriptions, (host.name for host in imported.fleet.hosts))])
+        fleet, notes = read(
+            common_options.nova_arguments(parsed_args),
+            parsed_args.host_files, asks_placement=parsed_args.placement,
+            skips_down_cells=parsed_args.skip_down_cells)
+        left_out = save(parsed_args, fleet)
+        base_command.tell('warning', [*notes, *left_out])
         return base_command.OK
+
+
+def read(
+    nova_arguments: Sequence[str], host_files: str | None,
+    asks_placement: bool = True, skips_down_cells: bool = False,
+) -> tuple[snapshot.Fleet, Sequence[str]]:
+    """A fleet from nova's databases, and what is odd, a sentence each.
+
+    Loads nova.
+
+    :param nova_arguments: that nova's own programs would be given
+    :param host_files: a directory, or a file
+    :raises errors.InputError: if something cannot be read
+    """
+    descriptions = host_loader.by_name(host_files)
+    # Only here, for it takes seconds.
+    standalone.prepare()
+    from nova_pinning.bridge.importer import fleet_import
+    from nova_pinning.bridge.importer import nova_database
+    conf = nova_database.load_conf(nova_arguments)
+    with (nova_database.opened(conf) as database,
+          fleets.progress('importing') as tell):
+        imported = fleet_import.read(
+            database, skips_down_cells=skips_down_cells,
+            descriptions=descriptions,
+            tell=lambda done, total: tell(done / total),
+            read_trees=functools.partial(_trees, conf, tell)
+            if asks_placement else None)
+    return imported.fleet, [*imported.notes, *unmatched(
+        descriptions, (host.name for host in imported.fleet.hosts))]
 
 
 def _trees(conf: Any, tell: Callable[[float], None], hosts: Sequence[str],

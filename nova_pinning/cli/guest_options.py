@@ -193,8 +193,16 @@ def requests_by_name(
     :param named: with where each is used
     :raises errors.InputError: for one that there is not
     """
-    image = common_options.image_properties(parsed_args)
-    aliases = pci_aliases(parsed_args, fleet)
+    return requests_of(named, fleet,
+                       common_options.image_properties(parsed_args),
+                       pci_aliases(parsed_args, fleet))
+
+
+def requests_of(
+    named: Mapping[str, errors.Location], fleet: snapshot.Fleet,
+    image: Mapping[str, str], aliases: Mapping[str, snapshot.PciAlias],
+) -> dict[str, guest_request.GuestRequest]:
+    """The same, with these image properties and PCI aliases."""
     source = fleet.where.source or 'the snapshot'
     flavors = {}
     for name, where in named.items():

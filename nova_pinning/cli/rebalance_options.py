@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from collections.abc import Mapping
 import dataclasses
 import re
 
+from nova_pinning.admission import guest_request
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
@@ -176,9 +179,14 @@ def with_sizes(
 
     :raises errors.InputError: as :func:`sizes`
     """
+    def requests_of(
+        named: Mapping[str, errors.Location],
+    ) -> Mapping[str, guest_request.GuestRequest]:
+        return guest_options.requests_by_name(parsed_args, fleet, named)
+
     with fleets.progress('asking nova what the flavors are'):
         return dataclasses.replace(request, goal=dataclasses.replace(
-            goal, sizes=tuple(sizes(parsed_args, fleet))))
+            goal, sizes=tuple(sizes(parsed_args.sizes, fleet, requests_of))))
 
 
 def check_names(request: plan_request.PlanRequest,
@@ -254,16 +262,17 @@ def _bandwidth_mib(text: str) -> float:
     return float(match[1]) * float(unit) / 2 ** 20
 
 
-def sizes(parsed_args: argparse.Namespace,
-          fleet: snapshot.Fleet) -> list[slot_size.SlotSize]:
+def sizes(
+    text: str, fleet: snapshot.Fleet,
+    requests_of: Callable[[Mapping[str, errors.Location]],
+                          Mapping[str, guest_request.GuestRequest]],
+) -> list[slot_size.SlotSize]:
     """What --for says.
 
-    Loads nova if it names flavors.
-
+    :param requests_of: asked for guests of flavors that are named
     :raises errors.InputError: for what is not a size, nor a flavor
     """
     where = errors.Location(_FOR)
-    text = parsed_args.sizes
     # A flavor that is written out may have commas of its own.
     items = [text] if '=' in text else text.split(',')
     found: list[slot_size.SlotSize] = []
@@ -286,8 +295,7 @@ def sizes(parsed_args: argparse.Namespace,
             found.append(slot_size.dedicated_slot(
                 int(name), weight=weight, guests=fleet.guests))
         else:
-            request = guest_options.requests_by_name(
-                parsed_args, fleet, {name: where})[name]
+            request = requests_of({name: where})[name]
             found.append(slot_size.SlotSize(
                 request=request, name=request.name, weight=weight))
     return found

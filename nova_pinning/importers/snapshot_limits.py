@@ -19,6 +19,15 @@ _T = TypeVar('_T')
 UNSOUND = (errors.InputError, ValueError, ArithmeticError)
 
 
+def representable(
+        fleet: snapshot.Fleet) -> tuple[snapshot.Fleet, Sequence[str]]:
+    """The fleet itself where a snapshot can hold it, or else what it can.
+
+    :returns: the fleet, and a sentence for each thing that has changed
+    """
+    return drop_unrepresentable(fleet) if _trouble(fleet) else (fleet, ())
+
+
 def drop_unrepresentable(
     fleet: snapshot.Fleet,
 ) -> tuple[snapshot.Fleet, tuple[str, ...]]:

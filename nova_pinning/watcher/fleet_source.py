@@ -5,17 +5,17 @@ from collections.abc import Callable
 from collections.abc import Collection
 import dataclasses
 import datetime
-import pathlib
-import tempfile
 from typing import Any
 
+from nova_pinning.cli import fleet_import_nova
 from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import host_loader
 from nova_pinning.importers import compute_api
 from nova_pinning.importers import compute_run
-from nova_pinning.watcher import own_command
+from nova_pinning.importers import snapshot_limits
+from nova_pinning.watcher import nova_process
 
 
 def read_fleet(
@@ -35,12 +35,19 @@ def read_fleet(
     """
     if settings.snapshot:
         return _kept(settings, now or datetime.datetime.now(datetime.UTC))
+    host_files = settings.host_files or None
     if settings.nova_conf:
-        return _from_databases(settings, tell)
-    fleet, notes = compute_run.read(
-        compute_api.ComputeCloud(connect(), 'of Watcher'),
-        host_loader.by_name(settings.host_files or None), now=now)
-    for note in notes:
+        with nova_process.NovaProcess() as nova:
+            fleet, notes = nova.call(
+                fleet_import_nova.read,
+                [word for path in settings.nova_conf
+                 for word in ('--config-file', path)], host_files)
+    else:
+        fleet, notes = compute_run.read(
+            compute_api.ComputeCloud(connect(), 'of Watcher'),
+            host_loader.by_name(host_files), now=now)
+    fleet, left_out = snapshot_limits.representable(fleet)
+    for note in (*notes, *left_out):
         tell(note)
     return fleet
 
@@ -80,18 +87,3 @@ def _kept(settings: Any, now: datetime.datetime) -> snapshot.Fleet:
             'take another, or raise [pinning_watcher] '
             'snapshot_max_age_seconds')
     return fleet
-
-
-def _from_databases(settings: Any,
-                    tell: Callable[[str], None]) -> snapshot.Fleet:
-    options = [option for path in settings.nova_conf
-               for option in ('--config-file', path)]
-    if settings.host_files:
-        options += ['--host-files', settings.host_files]
-    with tempfile.TemporaryDirectory(prefix='nova-pinning-') as directory:
-        path = pathlib.Path(directory) / 'fleet.json'
-        for line in own_command.run(
-                'fleet', 'import', 'nova', '--placement', *options,
-                '--output', str(path)).splitlines():
-            tell(line.removeprefix('warning: '))
-        return document.read(path)

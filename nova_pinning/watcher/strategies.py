@@ -8,9 +8,7 @@ whatever else it gives.
 
 import abc
 from collections.abc import Iterable
-from collections.abc import Sequence
-import pathlib
-import tempfile
+from collections.abc import Mapping
 from typing import Any
 
 from openstack import connection as sdk_connection
@@ -19,18 +17,18 @@ from oslo_log import log
 from watcher.decision_engine.solution import efficacy
 from watcher.decision_engine.strategy.strategies import base
 
+from nova_pinning.admission import guest_request
+from nova_pinning.cli import guest_options
 from nova_pinning.cli import rebalance_options
 from nova_pinning import errors
-from nova_pinning.fleet import document
 from nova_pinning.fleet import snapshot
-from nova_pinning.importers import snapshot_limits
-from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
+from nova_pinning.rebalance import planning
 from nova_pinning.watcher import fleet_source
 from nova_pinning.watcher import indicators
 from nova_pinning.watcher import move_order
-from nova_pinning.watcher import own_command
+from nova_pinning.watcher import nova_process
 from nova_pinning.watcher import parameters
 from nova_pinning.watcher import watcher_options
 
@@ -40,20 +38,15 @@ LOG = log.getLogger(__name__)
 #: alone for it (host_maintenance.HostMaintenance.REASON_FOR_MAINTAINING).
 MAINTAINED = 'watcher_maintaining'
 
-#: Findings: a plan was written, which is not all that was asked for.
-_PLANNED = (0, 1)
-
 
 class RebalanceStrategy(base.BaseStrategy):
     """A strategy whose solution is a plan of nova-pinning rebalance.
 
-    :cvar GOAL: of the plan
     :cvar PARAMETERS: of an audit, as JSON Schema
     :ivar order: for each action of the solution the positions of those that
         have to end before, for :mod:`nova_pinning.watcher.move_planner`
     """
 
-    GOAL: plan_model.PlanGoal
     PARAMETERS: dict[str, Any]
 
     def __init__(self, config: Any, osc: Any = None) -> None:
@@ -95,7 +88,13 @@ class RebalanceStrategy(base.BaseStrategy):
         :raises errors.InputError: if there is none, or the parameters are
             none for this fleet
         """
-        self.plan = self._made_plan()
+        with nova_process.NovaProcess() as nova:
+            request = parameters.request_of(
+                self.input_parameters, cfg.CONF.pinning_watcher,
+                self.wanted(nova))
+            rebalance_options.check_names(request, self.fleet)
+            self.plan = planning.make_plan(request, self.fleet,
+                                           nova.predict_claim)
         self.check_plan()
         LOG.info('%s moves are planned: %s', len(self.plan.moves),
                  self.plan.stopped)
@@ -121,12 +120,13 @@ class RebalanceStrategy(base.BaseStrategy):
         return solution
 
     @abc.abstractmethod
-    def goal(self) -> plan_request.MakeRoom | plan_request.DrainHosts:
-        """What the parameters of the audit want."""
+    def wanted(
+        self, nova: nova_process.NovaProcess,
+    ) -> plan_request.MakeRoom | plan_request.DrainHosts:
+        """What the parameters of the audit want.
 
-    def own_options(self) -> Sequence[str]:
-        """What of them only the command can read: it knows nova."""
-        return ()
+        :param nova: tells what guests of flavors are
+        """
 
     def check_plan(self) -> None:
         """Make sure that the plan is what was asked for.
@@ -140,37 +140,6 @@ class RebalanceStrategy(base.BaseStrategy):
         :returns: how many actions that is
         """
         return 0
-
-    def _made_plan(self) -> plan_model.RebalancePlan:
-        with tempfile.TemporaryDirectory(prefix='nova-pinning-') as name:
-            directory = pathlib.Path(name)
-            fleet, plan = directory / 'fleet.json', directory / 'plan.json'
-            asked = directory / 'request.json'
-            self._write_fleet(fleet)
-            request = parameters.request_of(
-                self.input_parameters, cfg.CONF.pinning_watcher, self.goal())
-            rebalance_options.check_names(request, self.fleet)
-            plan_document.write_plan(plan_model.RebalancePlan(
-                goal=self.GOAL, moves=(), request=request), asked)
-            said = own_command.run(
-                'rebalance', 'plan', str(fleet), '--request', str(asked),
-                *self.own_options(), '--output', str(plan),
-                statuses=_PLANNED)
-            for line in said.splitlines():
-                LOG.warning(line)
-            return plan_document.read_plan(plan)
-
-    def _write_fleet(self, path: pathlib.Path) -> None:
-        try:
-            document.write(path, self.fleet)
-            return
-        except snapshot_limits.UNSOUND:
-            sound, notes = snapshot_limits.drop_unrepresentable(self.fleet)
-            if not notes:
-                raise
-        for note in notes:
-            LOG.warning(note)
-        document.write(path, sound)
 
     def _add_move(self, move: plan_model.PlannedMove) -> None:
         values = {'migration_type': str(move.kind),
@@ -199,7 +168,6 @@ class RebalanceStrategy(base.BaseStrategy):
 class DefragmentationStrategy(RebalanceStrategy):
     """Makes room for large guests with as few moves as will do."""
 
-    GOAL = plan_model.PlanGoal.DEFRAGMENT
     PARAMETERS = parameters.DEFRAGMENTATION
 
     @classmethod
@@ -214,12 +182,18 @@ class DefragmentationStrategy(RebalanceStrategy):
     def get_goal_name(cls) -> str:
         return 'server_consolidation'
 
-    def goal(self) -> plan_request.MakeRoom:
-        return plan_request.MakeRoom(
-            sizes=(), until=self.input_parameters.get('until'))
+    def wanted(self, nova: nova_process.NovaProcess) -> plan_request.MakeRoom:
+        def requests_of(
+            named: Mapping[str, errors.Location],
+        ) -> Mapping[str, guest_request.GuestRequest]:
+            return nova.call(guest_options.requests_of, named, self.fleet, {},
+                             self.fleet.pci_aliases)
 
-    def own_options(self) -> Sequence[str]:
-        return (f'--for={self.input_parameters["sizes"]}',)
+        return plan_request.MakeRoom(
+            sizes=tuple(rebalance_options.sizes(
+                str(self.input_parameters['sizes']), self.fleet,
+                requests_of)),
+            until=self.input_parameters.get('until'))
 
     def post_execute(self) -> None:
         """Give the figures that the goal asks for."""
@@ -234,7 +208,6 @@ class DefragmentationStrategy(RebalanceStrategy):
 class DrainStrategy(RebalanceStrategy):
     """Empties hosts, with moves elsewhere where that takes some."""
 
-    GOAL = plan_model.PlanGoal.DRAIN
     PARAMETERS = parameters.DRAIN
 
     @classmethod
@@ -249,7 +222,8 @@ class DrainStrategy(RebalanceStrategy):
     def get_goal_name(cls) -> str:
         return 'cluster_maintaining'
 
-    def goal(self) -> plan_request.DrainHosts:
+    def wanted(
+            self, nova: nova_process.NovaProcess) -> plan_request.DrainHosts:
         return plan_request.DrainHosts(
             hosts=tuple(self.input_parameters['hosts']))
 

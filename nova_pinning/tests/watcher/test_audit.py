@@ -36,15 +36,17 @@ from nova_pinning.fleet import document
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
-from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
+from nova_pinning.rebalance import planning
+from nova_pinning.rebalance import slot_size
 from nova_pinning.watcher import strategies
 
 ROOT = pathlib.Path(__file__).parents[3]
 GUESTS = {name: str(uuid.UUID(int=number))
           for number, name in enumerate('wxyz')}
 PLACES = {'w': 'a', 'x': 'a', 'y': 'b', 'z': 'c'}
+MAKE_PLAN = planning.make_plan
 GAIN = plan_model.SlotGain(size='16', before=2, after=13, bound=14)
 
 
@@ -59,10 +61,9 @@ def move(guest, source, target, **values):
 class AuditTestCase(base.DbTestCase):
     """An audit of a fleet of three hosts with four guests.
 
-    :ivar plan: that the command makes, an error that it ends with, or a
-        function of the fleet that gives one of these
-    :ivar arguments: that the command was run with last
-    :ivar request: that they name
+    :ivar plan: that the planner makes, an error that it raises, or a function
+        of the fleet that gives one of these
+    :ivar request: that it was given last
     """
 
     def setUp(self):
@@ -87,22 +88,20 @@ class AuditTestCase(base.DbTestCase):
         cfg.CONF.set_override('snapshot', str(path), 'pinning_watcher')
         self.addCleanup(cfg.CONF.clear_override, 'snapshot',
                         'pinning_watcher')
-        patch = mock.patch('nova_pinning.watcher.own_command.run', self.run_)
+        patch = mock.patch.object(planning, 'make_plan', self.make_plan)
         patch.start()
         self.addCleanup(patch.stop)
         # The handlers are one for the whole process.
         self.addCleanup(oneshot.OneShotAuditHandler._instances.clear)
 
-    def run_(self, *arguments, statuses):
-        self.arguments = arguments
-        self.request = plan_document.read_plan(arguments[4]).request
+    def make_plan(self, request, fleet, ask_nova):
+        self.request = request
         made = self.plan
         if callable(made):
-            made = made(document.read(arguments[2]))
+            made = made(fleet)
         if isinstance(made, Exception):
             raise made
-        plan_document.write_plan(made, arguments[-1])
-        return 'warning: something is odd'
+        return made
 
     def planned(self, *moves, **values):
         return plan_model.RebalancePlan(**{
@@ -154,10 +153,9 @@ class TestDefragmentation(AuditTestCase):
         state, plan = self.audited(parameters={
             'sizes': '16', 'moves': '3%', 'tags': ['db', 'mq']})
         self.assertEqual(('SUCCEEDED', 'RECOMMENDED'), (state, plan.state))
-        self.assertEqual(('rebalance', 'plan'), self.arguments[:2])
-        self.assertEqual(('--for=16', '--output'), self.arguments[5:-1])
         self.assertEqual(plan_request.PlanRequest(
-            goal=plan_request.MakeRoom(sizes=()), share_percent=3.0,
+            goal=plan_request.MakeRoom(sizes=(slot_size.dedicated_slot(16),)),
+            share_percent=3.0,
             rules=plan_request.RuleSettings(
                 allows_cold=False, moves_devices=False,
                 fixed_tags=frozenset({'db', 'mq'}))), self.request)
@@ -200,9 +198,25 @@ class TestDefragmentation(AuditTestCase):
         self.assertEqual(('SUCCEEDED', 'SUCCEEDED', []),
                          (state, plan.state, self.actions(plan)))
 
-    def test_command_fails(self):
+    def test_sizes_that_are_flavors(self):
+        """Nova tells what they are, in a process of its own."""
+        self.plan = self.planned()
+        self.audited(parameters={
+            'sizes': 'name=f vcpus=2 ram=1GiB hw:cpu_policy=dedicated'})
+        size, = self.request.goal.sizes
+        self.assertEqual(('f', 2, 1024), (
+            size.name, size.request.vcpus, size.request.memory_mib))
+        self.assertNotIn('nova', sys.modules)
+
+    def test_planner_fails(self):
         self.plan = errors.InputError('no such flavor')
         self.assertEqual(('FAILED', None), self.audited())
+
+    def test_whole_planner(self):
+        with mock.patch.object(planning, 'make_plan', MAKE_PLAN):
+            state, plan = self.audited()
+        self.assertEqual(('SUCCEEDED', 'SUCCEEDED'), (state, plan.state))
+        self.assertEqual(0, self.figures(plan)['slots_after:16'])
 
     def test_audit_that_names_no_strategy(self):
         """Watcher takes any of the goal; without parameters ours fails."""
@@ -267,7 +281,6 @@ class TestDrain(AuditTestCase):
             move('x', 'a', 'b'))
         state, plan = self.audited()
         self.assertEqual('SUCCEEDED', state)
-        self.assertEqual(('--output',), self.arguments[5:-1])
         self.assertEqual(plan_request.DrainHosts(hosts=('a',)),
                          self.request.goal)
         service, *moves = self.actions(plan)

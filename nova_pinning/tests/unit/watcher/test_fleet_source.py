@@ -8,6 +8,7 @@ from unittest import mock
 from oslo_config import cfg
 
 from nova_pinning.admission import offered_host
+from nova_pinning.cli import fleet_import_nova
 from nova_pinning import errors
 from nova_pinning.fleet import document
 from nova_pinning.fleet import snapshot
@@ -15,6 +16,7 @@ from nova_pinning.tests.unit.importers import test_compute_api
 from nova_pinning.tests.unit.segregation import test_segregation_cloud
 from nova_pinning.tests.unit.watcher import test_indicators
 from nova_pinning.watcher import fleet_source
+from nova_pinning.watcher import nova_process
 from nova_pinning.watcher import watcher_options
 
 NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)
@@ -122,24 +124,26 @@ class TestFleetSource(test_segregation_cloud.CloudTestCase):
         self.assertIn('does not say when', str(error))
 
     def test_databases(self):
-        def run(*arguments):
-            document.write(arguments[-1], snapshot.Fleet(
-                hosts=(offered_host.OfferedHost(name='db', cells=()),)))
+        def call(_process, *arguments):
             self.arguments = arguments
-            return 'warning: first\nwarning: second'
+            return snapshot.Fleet(hosts=(
+                offered_host.OfferedHost(name='db', cells=()),
+                offered_host.OfferedHost(name='', cells=()))), ['first']
 
-        with mock.patch('nova_pinning.watcher.own_command.run', run):
+        with mock.patch.object(nova_process.NovaProcess, 'call', call):
             host, = self.source(nova_conf=['/a', '/b'],
                                 host_files='/hosts').hosts
         self.assertEqual('db', host.name)
-        self.assertEqual(['first', 'second'], self.told)
+        first, second = self.told
+        self.assertEqual('first', first)
+        self.assertIn('is left out', second)
         self.assertEqual(
-            ('fleet', 'import', 'nova', '--placement', '--config-file', '/a',
-             '--config-file', '/b', '--host-files', '/hosts', '--output'),
-            self.arguments[:-1])
+            (fleet_import_nova.read,
+             ['--config-file', '/a', '--config-file', '/b'], '/hosts'),
+            self.arguments)
 
     def test_databases_that_cannot_be_read(self):
-        """The command itself says what is wrong."""
+        """What reads them says what is wrong."""
         error = self.assertRaises(errors.InputError, self.source,
                                   nova_conf=['/not/there'])
         self.assertIn('/not/there', str(error))
