@@ -17,6 +17,7 @@ class ServiceTestCase(unit_base.TestCase):
     def setUp(self):
         super().setUp()
         runner.freeze(self)
+        test_planned_figures.at_usual_priority(self)
         self.source = test_fleet_watch.Source(test_fleet_tally.make_fleet(2))
 
     def service(self, **values):

@@ -32,6 +32,11 @@ def settings_of(test, **values):
     return conf.pinning_exporter
 
 
+def at_usual_priority(test):
+    """Let commands have their share of a CPU beside busy processes."""
+    test.useFixture(fixtures.MockPatchObject(child_commands, '_NICE', 0))
+
+
 @ddt.ddt
 class PlannedTestCase(cli_case.TestCase):
     """What is served is what the commands say."""
@@ -39,6 +44,7 @@ class PlannedTestCase(cli_case.TestCase):
     def setUp(self):
         super().setUp()
         runner.freeze(self)
+        at_usual_priority(self)
         self.fleet = generate.generate_fleet(3, 'two-socket-80', 1)
         self.content = exporter_service.packed_snapshot(self.fleet)
         self.path = str(self.dir / 'fleet.json.zst')
