@@ -159,9 +159,9 @@ def _add_cpu_options(parser: argparse.ArgumentParser) -> None:
 def _add_memory_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--page-size', dest='page_size_kib', metavar='SIZE',
-        help="of the huge pages for guests: 1GiB, 2MiB or none; if not "
-             'given, 1GiB if nodes are large enough, and none for class '
-             'shared')
+        help='of the huge pages for guests, one that the host has such as '
+             '1GiB or 2MiB, or none; if not given, 1GiB if nodes are large '
+             'enough, and none for class shared')
     parser.add_argument(
         '--host-memory', dest='host_memory_mib', metavar='AMOUNT',
         help='memory for the host; if not given, 8GiB and 4 %% of all, up to '

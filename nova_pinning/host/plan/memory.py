@@ -62,14 +62,7 @@ def share(description: host_model.HostDescription,
 
     :raises errors.InputError: if there is not so much memory
     """
-    page_size_kib = request.page_size_kib
-    if page_size_kib is None:
-        page_size_kib = plan_request.default_page_size_kib(
-            description, request)
-    if request.poll_cpus and not page_size_kib:
-        raise errors.InputError(
-            'OVS-DPDK needs huge pages, and so do its guests',
-            errors.Location('--page-size'), 'take 1GiB or 2MiB')
+    page_size_kib = plan_request.page_size_kib(description, request)
     host_mib = _host_memory(description, request, choice)
     poll_pages: dict[int, int] = {}
     guest_pages: dict[int, int] = {}

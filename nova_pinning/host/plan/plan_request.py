@@ -23,9 +23,17 @@ _CPUS_PER_HOST_CPU = 40
 #: of the guest. Rules of thumb, on the safe side.
 _HOST_MEMORY_MIB = 8192
 _HOST_MEMORY_PERCENT = 4
-_MIB_PAGE_KIB = 2048
-#: Nodes with less memory than this get smaller pages than 1 GiB.
-_LEAST_GIB_PAGES_MIB = 16 * units.MIB_PER_GIB
+#: Huge pages in KiB where a host file tells of none, by architecture and
+#: smallest pages: POWER's of 2 MiB and 1 GiB come with its radix tree.
+_HUGE_PAGES_KIB = {
+    ('s390x', 4): (1024,),
+    ('aarch64', 16): (2048, 32768, units.KIB_PER_GIB),
+    ('aarch64', 64): (2048, 524288, 16777216),
+    ('ppc64le', 64): (2048, 16384, units.KIB_PER_GIB, 16777216)}
+_OTHER_HUGE_PAGES_KIB = 2048, units.KIB_PER_GIB
+#: Those to take where nobody says, if each node has memory for so many.
+_USUAL_HUGE_PAGES_KIB = units.KIB_PER_GIB, 524288, 16384, 2048
+_LEAST_PAGES = 16
 #: Sizes to plan for if none are given, as far as they fit.
 _USUAL_VCPUS = (4, 8, 16)
 #: What nova has where its allocation ratio is not set.
@@ -100,17 +108,28 @@ def parse_sizes(
 
 
 def parse_page_size(text: str, where: errors.Location) -> int:
-    """A page size as people write it; 0 for 'none'.
+    """A page size in KiB as people write it; 0 for 'none'.
 
-    :raises errors.InputError: if there are no huge pages of that size
+    :raises errors.InputError: if it is no amount
     """
     if text.lower() == 'none':
         return 0
-    size_kib = quantities.page_size_kib(text, where)
-    if size_kib not in (_MIB_PAGE_KIB, units.KIB_PER_GIB):
-        raise errors.InputError(f'{text!r} is not a size of huge pages', where,
-                                'write 1GiB, 2MiB or none')
-    return size_kib
+    return quantities.page_size_kib(text, where)
+
+
+def huge_page_sizes_kib(
+        description: host_model.HostDescription) -> tuple[int, ...]:
+    """The sizes of huge pages that a host has, ascending.
+
+    Those of which its nodes tell, be it that there are none yet. Else what
+    kernels of its architecture have, of which x86 has 2 MiB always.
+    """
+    known = {size for node in description.nodes for size in node.huge_pages}
+    system = description.cpu_model.arch, description.system.page_size_kib
+    if system[0] == 'x86_64' and known:
+        known.add(_OTHER_HUGE_PAGES_KIB[0])
+    return tuple(sorted(
+        known or _HUGE_PAGES_KIB.get(system, _OTHER_HUGE_PAGES_KIB)))
 
 
 def nic_mbps(description: host_model.HostDescription) -> int:
@@ -151,23 +170,43 @@ def default_host_memory_mib(description: host_model.HostDescription) -> int:
                _HOST_MEMORY_MIB + memory_mib * _HOST_MEMORY_PERCENT // 100)
 
 
-def default_page_size_kib(description: host_model.HostDescription,
-                          request: PlanOptions) -> int:
-    """The size of huge pages for guests where nobody says so.
+def page_size_kib(description: host_model.HostDescription,
+                  request: PlanOptions) -> int:
+    """The size of huge pages for guests.
 
-    None if all guests are shared, unless OVS-DPDK reaches into their memory.
-    Else 1 GiB if nodes are large enough and have such pages.
+    Where nobody says so none if all guests are shared, unless OVS-DPDK
+    reaches into their memory. Else 1 GiB, or the largest below of which
+    nodes hold 16, as far as the host has such pages.
+
+    :raises errors.InputError: if it has none of the size that is asked for,
+        or needs huge pages and is to have none
     """
-    if request.purpose is plan_model.Purpose.SHARED and not request.poll_cpus:
-        return 0
-    known = {size for node in description.nodes for size in node.huge_pages}
-    least_mib = min(
-        (node.memory_mib for node in description.nodes
-         if node.cores and node.memory_mib), default=0)
-    if least_mib >= _LEAST_GIB_PAGES_MIB and (
-            not known or units.KIB_PER_GIB in known):
-        return units.KIB_PER_GIB
-    return _MIB_PAGE_KIB
+    sizes = huge_page_sizes_kib(description)
+    asked = request.page_size_kib
+    if asked is None:
+        if request.purpose is plan_model.Purpose.SHARED and (
+                not request.poll_cpus):
+            return 0
+        least_mib = min(
+            (node.memory_mib for node in description.nodes
+             if node.cores and node.memory_mib), default=0)
+        return next(
+            (size for size in _USUAL_HUGE_PAGES_KIB if size in sizes
+             and least_mib * units.KIB_PER_MIB >= _LEAST_PAGES * size),
+            sizes[0])
+    listed = ' or '.join(map(quantities.page_size_text, sizes))
+    if request.poll_cpus and not asked:
+        raise errors.InputError(
+            'OVS-DPDK needs huge pages, and so do its guests',
+            errors.Location('--page-size'), f'take {listed}')
+    if asked and asked not in sizes:
+        raise errors.InputError(
+            'the host has no huge pages of '
+            f'{quantities.shown_page_size(asked)}',
+            errors.Location('--page-size'),
+            f'take {listed}, or none; where it has others, huge_pages of its '
+            'nodes name them, with 0 if there are none yet')
+    return asked
 
 
 def default_sizes(

@@ -117,8 +117,9 @@ def _applied(
         description,
         nodes=tuple(
             dataclasses.replace(node, huge_pages={
-                shared_out.page_size_kib: pages[node.id]}
-                if pages[node.id] else {})
+                **dict.fromkeys(node.huge_pages, 0),
+                **({shared_out.page_size_kib: pages[node.id]}
+                   if pages[node.id] else {})})
             for node in description.nodes),
         nova=host_model.NovaSettings(
             dedicated_cpus=choice.dedicated_cpus or None,

@@ -444,6 +444,36 @@ class TestPlan(oslotest.BaseTestCase):
                                plan_request.PlanOptions())
         self.assertEqual(size_kib, planned.plan.page_size_kib)
 
+    @ddt.data(
+        ('s390x', 4, {}, 1024), ('ppc64le', 64, {}, host_samples.GIB_PAGES),
+        ('ppc64le', 64, {16384: 0, 16777216: 0}, 16384),
+        ('aarch64', 64, {2048: 0, 524288: 3, 16777216: 0}, 524288),
+        ('aarch64', 16, {}, host_samples.GIB_PAGES),
+        ('riscv64', 4, {}, host_samples.GIB_PAGES),
+        ('x86_64', 4, {2048: 0}, 2048), ('x86_64', 4, {1048576: 3}, 1048576))
+    @ddt.unpack
+    def test_pages_that_the_host_has(self, arch, small_kib, found, expected):
+        node = host_model.NumaNode(0, 0, tuple(
+            (cpu,) for cpu in range(8)), 64 * GIB, found)
+        host = host_model.HostDescription(
+            'a', (node,), cpu_model=host_model.CpuModel(arch),
+            system=hardware.System(page_size_kib=small_kib))
+        planned = planner.plan(host, plan_request.PlanOptions())
+        [node] = planned.nodes
+        self.assertEqual(expected, planned.plan.page_size_kib)
+        self.assertEqual({expected, *found}, set(node.huge_pages))
+        self.assertGreater(node.huge_pages[expected], 0)
+        # It is planned again with those that it has, and no others.
+        for size_kib in {*found, expected}:
+            again = planner.plan(planned, plan_request.PlanOptions(
+                page_size_kib=size_kib, host_memory_mib=4096))
+            self.assertEqual(size_kib, again.plan.page_size_kib)
+        error = self.assertRaises(
+            errors.InputError, planner.plan, planned,
+            plan_request.PlanOptions(page_size_kib=8192))
+        self.assertIn('--page-size: the host has no huge pages of 8 MiB',
+                      str(error))
+
     def test_as_few_cells_as_it_takes(self):
         planned = planner.plan(xeon(), plan_request.PlanOptions(
             host_cpus=4, sizes=sizes((40,), (48,), (30, 1, 2))))
