@@ -87,10 +87,18 @@ class _CapabilitiesReader:
             if bank.attributes.get('level') == '3']
         ids = [self._number(cell, 'id') for cell in cells]
         nodes = [self._node(cell, banks, ids) for cell in cells]
+        cpu_model = _cpu_model(root)
+        assumed = ''
+        small_page_kib = min((self._number(page, 'size') for cell in cells
+                              for page in cell.all('pages')), default=0)
+        if not small_page_kib:
+            small_page_kib, assumed = hardware.small_page_kib(
+                cpu_model.arch, ())
         description = host_model.HostDescription(
             name=pathlib.PurePath(self._source).stem or 'host',
             nodes=tuple(sorted(nodes, key=lambda node: node.id)),
-            cpu_model=_cpu_model(root),
+            description=assumed,
+            cpu_model=cpu_model,
             offline_cpus=cpuset.union(
                 self._cpus(cpu, 'id') for cell in cells
                 for cpu in cell.all('cpus', 'cpu')
@@ -99,9 +107,7 @@ class _CapabilitiesReader:
             caches=self._caches(root),
             system=hardware.System(
                 has_iommu=_has_iommu(root),
-                page_size_kib=min(
-                    (self._number(page, 'size') for cell in cells
-                     for page in cell.all('pages')), default=4)),
+                page_size_kib=small_page_kib),
             where=errors.Location(self._source))
         wrong = tuple(
             errors.InputError(

@@ -5,6 +5,7 @@ A host file need not have any of it. ``nova-pinning host discover`` writes it,
 and planning a host's CPUs makes use of it.
 """
 
+from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 import enum
@@ -14,6 +15,30 @@ from nova_pinning import cpuset
 from nova_pinning.host import cache_masks
 
 _RELEASE = re.compile(r'(\d{1,4})\.(\d{1,4})', re.ASCII)
+
+
+#: On aarch64 sizes of huge pages tell that of the smallest, all in KiB: see
+#: Documentation/arch/arm64/hugetlbpage.rst of the kernel.
+_SMALL_OF_HUGE = {64: 4, 524288: 64, 32768: 16}
+
+
+def small_page_kib(
+        arch: str, huge_pages_kib: Collection[int]) -> tuple[int, str]:
+    """The size of a machine's smallest pages where no file tells it.
+
+    :param huge_pages_kib: sizes of the huge pages that its kernel has
+    :returns: with what is to be said where it is but likely, '' else
+    """
+    if arch == 'aarch64':
+        for huge, small in _SMALL_OF_HUGE.items():
+            if huge in huge_pages_kib:
+                return small, ''
+    is_known = arch not in ('aarch64', 'ppc64le', 'ppc64')
+    small = 64 if arch.startswith('ppc64') else 4
+    return small, '' if is_known else (
+        f'nothing tells the size of the smallest pages: {small} KiB are taken '
+        f'for {arch}; if getconf PAGESIZE on the machine prints another, '
+        'correct page_size of its system')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 """An explanation, for machines (version 1) and for people."""
 
 import collections
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import itertools
@@ -30,6 +29,7 @@ from nova_pinning import model
 from nova_pinning.presentation import fit_text
 from nova_pinning.presentation import fleet_host_picture
 from nova_pinning.presentation import guest_drawing
+from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import terminal_drawing
 from nova_pinning.presentation import typed_table
@@ -388,13 +388,8 @@ def _cell(cell: model.CellView, occupancy: host_occupancy.HostOccupancy,
         str(whole),
         quantities.shown_memory(
             max(0, cell.memory_mib - cell.memory_used_mib)),
-        ', '.join(_pages(cell.pages)),
+        ', '.join(
+            f'{pool.total - pool.used - pool.reserved:,} of '
+            f'{quantities.shown_page_size(pool.size_kib)}'
+            for pool in host_structure.huge_pools(cell)),
         lacks)
-
-
-def _pages(pools: Iterable[model.PagePool]) -> Iterator[str]:
-    """Free pages by size, but for those that all memory is made of."""
-    for pool in pools:
-        if pool.size_kib > 4:
-            yield (f'{pool.total - pool.used - pool.reserved:,} of '
-                   f'{quantities.shown_page_size(pool.size_kib)}')

@@ -10,6 +10,10 @@ from collections.abc import Mapping
 from nova_pinning import cpuset
 from nova_pinning.host import host_model
 from nova_pinning.host import words
+from nova_pinning import model
+
+# No architecture's usual pages are larger.
+_MAX_SMALL_PAGE_KIB = 64
 
 
 def l3_numbers(description: host_model.HostDescription) -> dict[int, int]:
@@ -122,3 +126,10 @@ def memory(mib: float) -> str:
     """An amount of memory to look at, not to calculate with: '376.4 GiB'."""
     number, unit = (mib, 'MiB') if mib < 1024 else (mib / 1024, 'GiB')
     return f'{number:.1f}'.removesuffix('.0') + f' {unit}'
+
+
+def huge_pools(cell: model.CellView) -> list[model.PagePool]:
+    """The pages of a host cell but those that all memory is made of."""
+    smallest = cell.smallest_pages
+    return [pool for pool in cell.pages
+            if pool != smallest or pool.size_kib > _MAX_SMALL_PAGE_KIB]

@@ -151,7 +151,7 @@ def odd_page_size(subject: checked.CheckedFlavor) -> check_rule.Violations:
 def realtime_pages(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if subject.is_realtime and subject.is_pinned and (
             subject.is_accepted) and _page_size_kib(subject) in (
-                None, 4, model.PAGES_SMALL):
+                None, 4, 16, 64, model.PAGES_SMALL):
         yield subject.violation('a realtime guest with small memory pages',
                                 (*_PAGE_KEYS, 'hw:cpu_realtime'))
 

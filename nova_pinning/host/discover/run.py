@@ -8,6 +8,7 @@ from nova_pinning.host.discover import numa
 from nova_pinning.host.discover import processors
 from nova_pinning.host.discover import resctrl
 from nova_pinning.host.discover import system
+from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host import machine_files
 from nova_pinning.host import problems
@@ -34,19 +35,25 @@ def discover_host(tree: machine_files.Tree,
     caches = processors.caches(tree, machine.online)
     numa_nodes = numa.read(tree, machine, caches)
     info = system.cpu_info(tree)
+    cpu_model = system.cpu_model(tree, info)
+    small_page_kib, assumed = system.small_page_kib(tree), ''
+    if small_page_kib is None:
+        small_page_kib, assumed = hardware.small_page_kib(cpu_model.arch, {
+            size for node in numa_nodes.nodes for size in node.huge_pages})
     description = host_model.HostDescription(
         name=name or system.name(tree),
         nodes=numa_nodes.nodes,
         pci_devices=devices.read(tree, numa_nodes.nodes),
-        cpu_model=system.cpu_model(tree, info),
-        description=_strays(numa_nodes.stray),
+        cpu_model=cpu_model,
+        description='; '.join(filter(None, (
+            _strays(numa_nodes.stray), assumed))),
         offline_cpus=machine.offline,
         dies=processors.dies(
             machine, always=_has_wide_node(numa_nodes.nodes, machine)),
         caches=caches,
         core_kinds=processors.core_kinds(tree, machine.online),
         resctrl=resctrl.read(tree, machine.online),
-        system=system.read(tree, machine, info),
+        system=system.read(tree, machine, info, small_page_kib),
         where=where)
     # What follows from nonsense is not worth telling.
     wrong = tuple(errors.InputError(

@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 import os
 import re
+import struct
 
 from nova_pinning import cpuset
 from nova_pinning.host.discover import processors
@@ -23,6 +24,8 @@ _IOMMUS = '/sys/class/iommu'
 _REGISTER = re.compile(r'[0-9a-f]{1,16}', re.ASCII)
 # As the kernel writes module parameters of type bool, or once wrote int.
 _TRUE = ('Y', '1')
+_AT_PAGESZ = 6
+_PAGE_SIZES_BYTES = 4096, 16384, 65536
 _ARCH = re.compile(r'[a-z0-9_]+', re.ASCII)
 
 
@@ -38,10 +41,11 @@ def cpu_info(tree: machine_files.Tree) -> dict[str, str]:
 
 
 def read(tree: machine_files.Tree, machine: processors.Processors,
-         info: Mapping[str, str]) -> hardware.System:
+         info: Mapping[str, str], small_page_kib: int) -> hardware.System:
     """The kernel, and how it was told to run.
 
     :param info: what :func:`cpu_info` returns
+    :param small_page_kib: the size of the smallest pages
     """
     online = machine.online
     governors: dict[str, cpuset.CpuSet] = {}
@@ -68,7 +72,7 @@ def read(tree: machine_files.Tree, machine: processors.Processors,
         has_iommu=_has_iommu(tree),
         posted_interrupts=_posted_interrupts(tree),
         mitigations=_mitigations(tree),
-        page_size_kib=_page_size_kib(tree))
+        page_size_kib=small_page_kib)
 
 
 def cpu_model(tree: machine_files.Tree,
@@ -103,9 +107,22 @@ def _mitigations(tree: machine_files.Tree) -> dict[str, str]:
             for name, said in states.items() if said and said != _NOT_AFFECTED}
 
 
-def _page_size_kib(tree: machine_files.Tree) -> int:
-    """Of the smallest pages; no file tells, so it is 4 for a dump."""
-    return os.sysconf('SC_PAGE_SIZE') // 1024 if tree.is_live else 4
+def small_page_kib(tree: machine_files.Tree) -> int | None:
+    """Of the smallest pages, None if nothing tells it of a dump.
+
+    The kernel gives it to each process (AT_PAGESZ, getauxval(3)), in the byte
+    order of the machine.
+    """
+    if tree.is_live:
+        return os.sysconf('SC_PAGE_SIZE') // 1024
+    for pid in ('self', '1'):
+        pairs = os.fsencode(tree.text(f'/proc/{pid}/auxv') or '')
+        for order in '<>':
+            for key, value in struct.iter_unpack(
+                    f'{order}QQ', pairs[:len(pairs) // 16 * 16]):
+                if key == _AT_PAGESZ and value in _PAGE_SIZES_BYTES:
+                    return int(value) // 1024
+    return None
 
 
 def _has_iommu(tree: machine_files.Tree) -> bool | None:

@@ -22,8 +22,6 @@ from nova_pinning.presentation import host_structure
 from nova_pinning import spelling
 
 _Json = dict[str, Any]
-# No architecture's usual pages are larger.
-_MAX_SMALL_PAGE_KIB = 64
 
 
 class _Numbers(dict[str, int]):
@@ -139,8 +137,7 @@ def _cell(cell: model.CellView) -> list[Any]:
     """What is used of a cell: memory, floating vCPUs, pages that are large."""
     return [cell.memory_used_mib, cell.shared_used, [
         [pool.size_kib, pool.total - pool.reserved, pool.used]
-        for pool in cell.pages
-        if pool.size_kib > _MAX_SMALL_PAGE_KIB and pool.total]]
+        for pool in host_structure.huge_pools(cell) if pool.total]]
 
 
 def _shape(host: offered_host.OfferedHost) -> _Json:

@@ -118,6 +118,17 @@ class TestCapabilities(oslotest.BaseTestCase):
         found = read(XML.replace("<memory unit='MiB'>8000</memory>", ''))
         self.assertEqual([8096, 0], [node.memory_mib for node in found.nodes])
 
+    @ddt.data(("unit='KiB' size='4'", "unit='KiB' size='64'", 'x86_64', 64),
+              ('<pages ', '<none ', 'ppc64le', 64),
+              ('<pages ', '<none ', 'x86_64', 4))
+    @ddt.unpack
+    def test_smallest_pages(self, old, new, arch, expected):
+        found = read(XML.replace(old, new).replace(
+            '</pages>', '</none>' if 'none' in new else '</pages>').replace(
+            '<arch>x86_64', f'<arch>{arch}'))
+        self.assertEqual(expected, found.system.page_size_kib)
+        self.assertEqual(arch == 'ppc64le', 'ppc64le' in found.description)
+
     def test_without_caches(self):
         start, end = XML.index('    <cache>'), XML.index('  </host>')
         found = read(XML[:start] + XML[end:])

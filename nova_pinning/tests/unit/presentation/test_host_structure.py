@@ -7,6 +7,7 @@ from oslotest import base as oslotest
 
 from nova_pinning import cpuset
 from nova_pinning.host import hardware
+from nova_pinning import model
 from nova_pinning.presentation import host_structure
 from nova_pinning.tests.unit.host import host_samples
 
@@ -67,3 +68,12 @@ class TestTopology(oslotest.BaseTestCase):
     @ddt.unpack
     def test_numbered(self, numbers, shown):
         self.assertEqual(shown, host_structure.numbered('die', cpus(numbers)))
+
+    @ddt.data(((4, 2048), (2048,)), ((64, 2048), (2048,)),
+              ((4, 64, 2048), (64, 2048)), ((1048576,), (1048576,)), ((), ()))
+    @ddt.unpack
+    def test_huge_pools(self, sizes, expected):
+        cell = model.HostCell(0, *3 * [cpus('')], (), 0, pages=tuple(
+            model.PagePool(size, 1) for size in sizes))
+        self.assertEqual(expected, tuple(
+            pool.size_kib for pool in host_structure.huge_pools(cell)))

@@ -3,6 +3,7 @@
 
 import os
 import random
+import struct
 
 import ddt
 import fixtures
@@ -200,6 +201,34 @@ class TestDiscover(oslotest.BaseTestCase):
         self.assertIn(f'/{path}', str(error))
         self.assertIn(shown.replace('\\\\', '\\'), str(error))
         self.assertLess(len(str(error)), 300)
+
+    @ddt.data(
+        ('x86_64', (2048,), '', 4, ''),
+        ('s390x', (1024,), '', 4, ''),
+        ('aarch64', (64, 2048, 32768, 1048576), '', 4, ''),
+        ('aarch64', (2048, 32768, 1048576), '', 16, ''),
+        ('aarch64', (2048, 524288, 16777216), '', 64, ''),
+        ('aarch64', (), '', 4, '4 KiB are taken for aarch64'),
+        ('aarch64', (), '<', 64, ''),
+        ('ppc64le', (16384, 16777216), '', 64, '64 KiB are taken for ppc64'),
+        ('ppc64le', (16384, 16777216), '<', 64, ''),
+        ('s390x', (1024,), '>', 64, ''))
+    @ddt.unpack
+    def test_smallest_pages(self, arch, sizes, order, expected, said):
+        machine = self.useFixture(sample_machines.Machine()).small()
+        machine.node(0, '0-3', pages=dict.fromkeys(sizes, 0))
+        machine.write('proc/sys/kernel/arch', arch)
+        if order:
+            (machine.root / 'proc/1').mkdir(parents=True)
+            (machine.root / 'proc/1/auxv').write_bytes(struct.pack(
+                f'{order}6Q', 33, 2 ** 40, 6, 65536, 0, 0))
+        found = discover.discover_host(machine.tree())
+        self.assertEqual((expected, set(sizes)), (
+            found.system.page_size_kib, set(found.nodes[0].huge_pages)))
+        self.assertIn(said, found.description)
+        self.assertEqual(bool(said), bool(found.description))
+        self.assertEqual(found, hostfile.read(
+            source.parse(hostfile_writer.dump(found), 'host.yaml')))
 
     def test_two_last_caches(self):
         machine = self.useFixture(sample_machines.Machine()).small()

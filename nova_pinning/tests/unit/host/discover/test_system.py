@@ -27,7 +27,7 @@ class TestSystem(base.BaseTestCase):
     def read(self):
         tree = self.machine.tree()
         return system.read(tree, processors.read(tree),
-                           system.cpu_info(tree))
+                           system.cpu_info(tree), 4)
 
     def cpu_model(self, root=None):
         tree = machine_files.Tree(root or self.machine.root)
