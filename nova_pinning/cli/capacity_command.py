@@ -22,7 +22,6 @@ from nova_pinning.cli import display
 from nova_pinning.cli import enabled_filters
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
-from nova_pinning.document import atomic_file
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.fleet import occupied
@@ -44,7 +43,7 @@ _BAR_CELLS = 8
 class CapacityAnswer(fleets.FleetAnswer):
     """How much can still be sold of a fleet, wherever that is from."""
 
-    texts = ('prometheus',)
+    texts = ('prometheus', 'svg')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         self.add_fleet(parser, required=False)
@@ -62,14 +61,9 @@ class CapacityAnswer(fleets.FleetAnswer):
                  'in vCPUs with their shares, such as 8:70,16:30; if none is '
                  'given, in the proportions of the guests that the fleet has '
                  'now')
-        parser.add_argument('--svg', metavar='FILE',
-                            type=common_options.file_path,
-                            help='draw a bar chart as well, which needs '
-                                 'nova-pinning[plots]')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
-        if parsed_args.svg is not None:
-            atomic_file.check(parsed_args.svg)
+        if parsed_args.formatter == 'svg':
             chart_svg.check()
         _tell_apart(parsed_args)
         with fleets.without_collector():
@@ -91,11 +85,6 @@ class CapacityAnswer(fleets.FleetAnswer):
         with fleets.progress('counting') as progress:
             measured = capacity.measure(
                 fleet, requests, weights, admission, progress=progress)
-        if parsed_args.svg is not None:
-            from nova_pinning.presentation import capacity_chart
-            common_options.write_file(parsed_args.svg, capacity_chart.svg(
-                measured.sizes(), f'{_hosts(measured.hosts)}: what can still '
-                                  'be sold, each flavor for itself'))
         per_host = parsed_args.per_host
         if any(size.is_bound for size in measured.sizes()):
             self.status = base_command.FINDINGS
@@ -105,7 +94,15 @@ class CapacityAnswer(fleets.FleetAnswer):
             lambda console: show(measured, console, parsed_args.per_class,
                                  per_host),
             lambda: capacity_report.as_dict(measured, per_host),
-            {'prometheus': lambda: capacity_report.as_metrics(measured)})
+            {'prometheus': lambda: capacity_report.as_metrics(measured),
+             'svg': lambda: _chart(measured)})
+
+
+def _chart(measured: capacity.FleetCapacity) -> str:
+    from nova_pinning.presentation import capacity_chart
+    return capacity_chart.svg(
+        measured.sizes(), f'{_hosts(measured.hosts)}: what can still be sold, '
+                          'each flavor for itself')
 
 
 def _tell_apart(parsed_args: argparse.Namespace) -> None:
@@ -135,6 +132,9 @@ class ShowCapacity(base_command.FileCommand, CapacityAnswer):
     API, figures can be bounds: they are marked "at most", and the exit status
     is 1.
 
+    The format prometheus is for the textfile collector; svg is a bar chart,
+    which needs nova-pinning[plots].
+
     Without --flavor and --catalogue, the flavors are those of the snapshot.
 
     Examples::
@@ -143,7 +143,7 @@ class ShowCapacity(base_command.FileCommand, CapacityAnswer):
       nova-pinning capacity fleet.json.zst --per-class --mix
       nova-pinning capacity fleet.json.zst --mix 8:70,16:30
       nova-pinning capacity fleet.json.zst --catalogue flavors.yaml \\
-          --pci-alias nvme=144d:a80a --svg capacity.svg
+          --pci-alias nvme=144d:a80a -f svg > capacity.svg
       nova-pinning capacity fleet.json.zst --per-host --format csv \\
           --flavor 'vcpus=8 ram=32GiB hw:cpu_policy=dedicated'
       nova-pinning capacity fleet.json.zst -f value -c flavor -c fits

@@ -59,14 +59,17 @@ class Answer:
 
 def fields(document: Mapping[str, Any],
            page: Callable[[rich.console.Console], None],
-           record: Mapping[str, Any] | None = None) -> Answer:
+           record: Mapping[str, Any] | None = None,
+           **texts: Callable[[], str]) -> Answer:
     """What a show command has to say.
 
     :param record: what has its fields, if that is not the document; of a
         mapping within it each key is a field
+    :param texts: as those of an answer
     """
     flat = dict(_flat(document if record is None else record))
-    return Answer(typed_table.of_keys(flat, (flat,)), page, lambda: document)
+    return Answer(typed_table.of_keys(flat, (flat,)), page, lambda: document,
+                  texts)
 
 
 def _flat(record: Mapping[str, Any],
@@ -118,6 +121,10 @@ class _JSONFormatter(_WithoutOptions, json_format.JSONFormatter):
 
 
 class _TableFormatter(_WithoutOptions, table.TableFormatter):
+    pass
+
+
+class _ShellFormatter(_WithoutOptions, shell.ShellFormatter):
     pass
 
 
@@ -259,7 +266,7 @@ class ShowDisplay(Display):
     """What makes a command show: an answer with one record."""
 
     formatter_namespace, formatter_default = 'cliff.formatter.show', 'table'
-    _formatters = {**Display._formatters, 'shell': shell.ShellFormatter}
+    _formatters = {**Display._formatters, 'shell': _ShellFormatter}
 
     def emit(self, parsed_args: argparse.Namespace,
              column_names: Sequence[str], rows: Iterator[list[Any]]) -> None:

@@ -60,7 +60,7 @@ class ShowGuest(display.ShowOne):
     Examples::
 
       nova-pinning guest show --flavor flavors.yaml:enterprise.2xlarge \\
-          --host-file host.yaml --svg guest.svg
+          --host-file host.yaml -f svg > guest.svg
       nova-pinning guest show --host-file host.yaml --used 2-5,42-45 \\
           --flavor 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
       nova-pinning guest show --host-file host.yaml --release 2025.1 \\
@@ -72,6 +72,7 @@ class ShowGuest(display.ShowOne):
     """
 
     pages = ('placement', 'fit', 'xml', 'drawing')
+    texts = ('svg',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -100,9 +101,6 @@ class ShowGuest(display.ShowOne):
             parser, 'the release of nova that the cloud runs, such as 2025.1: '
             'what it does not know, and in what it differs from the one that '
             'is installed, is told')
-        parser.add_argument('--svg', metavar='FILE',
-                            type=common_options.file_path,
-                            help='write the drawing to a file as well')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         flavor, sold = select.flavor_and_catalogue(parsed_args.flavor)
@@ -143,14 +141,12 @@ class ShowGuest(display.ShowOne):
             flavor, host, parsed_args.used, seen, checked, cloud,
             tuple(release_support.preview_differences(
                 cloud, flavor.extra_specs, properties)))
-        if parsed_args.svg is not None:
-            common_options.write_file(
-                parsed_args.svg, svg_drawing.render(shown.drawn()))
         if not shown.works:
             self.status = base_command.FINDINGS
         return display.fields(
             shown.as_dict(),
-            lambda console: shown.print(parsed_args.formatter, console))
+            lambda console: shown.print(parsed_args.formatter, console),
+            svg=lambda: svg_drawing.render(shown.drawn()))
 
 
 class _Shown:

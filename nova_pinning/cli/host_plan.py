@@ -100,35 +100,22 @@ class PlanHost(base_command.FileCommand):
             help='take the N-th best choice instead of the best one')
         common_options.add_format(parser, 'yaml', 'json')
         common_options.add_output(parser)
-        parser.add_argument('--svg', metavar='FILE',
-                            type=common_options.file_path,
-                            help='write a drawing of the plan as well')
-        parser.add_argument('--no-summary', action='store_true',
-                            help='print nothing on the error output')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         request = _request(parsed_args)
-        atomic_file.check_all(parsed_args.svg, parsed_args.output)
+        atomic_file.check_all(parsed_args.output)
         description = host_loader.load(parsed_args.host)
         planned = planner.plan(description, request)
         text = (hostfile_writer.dump_json(planned) if parsed_args.format
                 == 'json' else hostfile_writer.dump(planned))
-        is_told = not parsed_args.no_summary
-        if parsed_args.svg is not None:
-            from nova_pinning.presentation import plan_drawing
-            from nova_pinning.presentation import svg_drawing
-            drawn = svg_drawing.render(plan_drawing.draw(planned))
-            common_options.write_output(parsed_args.svg, drawn, is_told)
-        common_options.write_output(parsed_args.output, text, is_told)
-        if is_told:
-            console = base_command.console(sys.stderr)
-            if description.plan is not None:
-                printing.say(
-                    'note: the plan in this file is made again: class, sizes, '
-                    'numbers of CPUs and memory are those of the options; '
-                    'PCI aliases stay',
-                    console)
-            show(planned, console)
+        common_options.write_output(parsed_args.output, text)
+        console = base_command.console(sys.stderr)
+        if description.plan is not None:
+            printing.say(
+                'note: the plan in this file is made again: class, sizes, '
+                'numbers of CPUs and memory are those of the options; PCI '
+                'aliases stay', console)
+        show(planned, console)
         return base_command.OK
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import rich.console
 
-from nova_pinning.cli import common_options
 from nova_pinning.cli import display
 from nova_pinning.cli import host_plan
 from nova_pinning.host import host_loader
@@ -36,28 +35,23 @@ class ShowHostFile(display.ShowOne):
       nova-pinning host discover > host.yaml
       nova-pinning host show host.yaml
       nova-pinning host plan host.yaml --for 8:70,16:30 > plan.yaml
-      nova-pinning host show plan.yaml --svg plan.svg
+      nova-pinning host show plan.yaml -f svg > plan.svg
       nova-pinning host show plan.yaml --format json
       nova-pinning host show plan.yaml -f value -c cpus_dedicated
     """
-    pages = ('drawing',)
+    pages, texts = ('drawing',), ('svg',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'host', metavar='HOST',
             help='plan or host file (YAML or JSON), or what virsh '
                  'capabilities prints')
-        parser.add_argument('--svg', metavar='FILE',
-                            type=common_options.file_path,
-                            help='write the drawing to a file as well')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         description = host_loader.load(parsed_args.host)
-        if parsed_args.svg is not None:
-            common_options.write_file(parsed_args.svg, svg_drawing.render(
-                plan_drawing.draw(description)))
         return display.fields(
-            as_dict(description), lambda console: _show(description, console))
+            as_dict(description), lambda console: _show(description, console),
+            svg=lambda: svg_drawing.render(plan_drawing.draw(description)))
 
 
 def _show(description: host_model.HostDescription,

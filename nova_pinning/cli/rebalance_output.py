@@ -29,27 +29,18 @@ from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
 
+#: Formats of plans besides: a drawing of all hosts that are other afterwards.
+PAGES, TEXTS = ('drawing',), ('svg',)
 # Hosts that are drawn unless all are asked for.
 _DRAWN = 6
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add --svg and --drawing."""
-    parser.add_argument(
-        '--svg', metavar='FILE', type=common_options.file_path,
-        help='draw the hosts before and after in this file')
-    parser.add_argument(
-        '--drawing', action='store_true',
-        help=f'draw all hosts that are other afterwards on the terminal too, '
-             f'not only the first {_DRAWN}')
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
     """Add --output, for a command that makes a plan."""
     parser.add_argument(
         '-o', '--output', metavar='FILE',
-        help='write the plan to this file, which rebalance show, rebalance '
-             'verify and openstack pinning rebalance apply read')
+        help='write the plan to this file, which rebalance show '
+             'and openstack pinning rebalance apply read')
     parser.add_argument(
         '--fleet-after', metavar='FILE', type=common_options.file_path,
         help='write the snapshot as it will be after the plan to this file, '
@@ -62,13 +53,12 @@ def check(parsed_args: argparse.Namespace) -> None:
 
     :raises errors.InputError: if one cannot
     """
-    output = getattr(parsed_args, 'output', None)
+    output = parsed_args.output
     if output == packed.STANDARD:
         # The plan in the place of the page, as --format json has it.
         parsed_args.formatter, parsed_args.output = 'json', None
         parsed_args.columns = parsed_args.sort_columns = output = None
-    atomic_file.check_all(parsed_args.svg, output,
-                          getattr(parsed_args, 'fleet_after', None))
+    atomic_file.check_all(output, parsed_args.fleet_after)
 
 
 def planned(
@@ -152,16 +142,15 @@ def answer(
         document.write(parsed_args.fleet_after,
                        replay.fleet_after(fleet, plan.moves))
         common_options.tell_file(parsed_args.fleet_after)
-    if parsed_args.svg is not None:
-        common_options.write_file(parsed_args.svg, svg_drawing.render(drawn))
-    most = None if parsed_args.drawing else _DRAWN
+    most = None if parsed_args.formatter in PAGES else _DRAWN
 
     def show(console: rich.console.Console) -> None:
         rebalance_report.show(plan, drawn, console, most)
 
     return display.Answer(
         rebalance_report.moves(plan), show,
-        lambda: plan_document.plan_to_json(plan))
+        lambda: plan_document.plan_to_json(plan),
+        {'svg': lambda: svg_drawing.render(drawn)})
 
 
 def check_state(plan: plan_model.RebalancePlan,
@@ -178,5 +167,5 @@ def check_state(plan: plan_model.RebalancePlan,
     raise errors.InputError(
         f'is for another state of the fleet{made} than the snapshot{now}',
         errors.Location(path),
-        f'nova-pinning rebalance verify {path} {fleet.where.source} tells '
+        f'nova-pinning rebalance show {path} {fleet.where.source} tells '
         'what has changed')

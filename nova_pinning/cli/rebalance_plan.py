@@ -18,6 +18,8 @@ from nova_pinning.rebalance import plan_request
 class PlanAnswer(fleets.FleetAnswer):
     """A plan of moves for a fleet, wherever that is from."""
 
+    pages, texts = rebalance_output.PAGES, rebalance_output.TEXTS
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         self.add_fleet(parser)
         rebalance_options.add_sizes(parser)
@@ -35,7 +37,6 @@ class PlanAnswer(fleets.FleetAnswer):
             help='a plan that was made before, or has no moves yet, whose '
                  'wishes count; of other options only --for goes with it')
         rebalance_output.add_plan(parser)
-        rebalance_output.add_options(parser)
         rebalance_options.add_limits(parser)
         rebalance_options.add_cost(parser)
         rebalance_options.add_solver(parser)
@@ -72,7 +73,7 @@ class Plan(base_command.FileCommand, PlanAnswer):
 
       nova-pinning rebalance plan fleet.json.zst --for 16 --moves 25
       nova-pinning rebalance plan fleet.json.zst --for 16:3,8:1 \\
-          --moves 3% --memory 2TiB -o plan.json --svg plan.svg
+          --moves 3% --memory 2TiB -o plan.json -f svg > plan.svg
       nova-pinning rebalance plan fleet.json.zst --until 40 \\
           --for enterprise.4xlarge --live-only --min-age 7d
       nova-pinning rebalance plan fleet.json.zst --drain cmp-17 \\

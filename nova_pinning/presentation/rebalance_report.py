@@ -249,8 +249,8 @@ def show(plan: plan_model.RebalancePlan, drawn: drawing.Drawing,
         if left:
             printing.say(
                 f'{words.count(left, "more host")} '
-                f'{"is" if left == 1 else "are"} drawn with --drawing, or in '
-                'a file with --svg', console, '  ')
+                f'{"is" if left == 1 else "are"} drawn with -f drawing, and '
+                'with -f svg', console, '  ')
 
 
 def _alike(named: Iterable[tuple[_Key, str]]) -> Iterator[tuple[_Key, str]]:

@@ -234,7 +234,7 @@ class TestFromTheDatabases(RebalanceTestCase):
         output = self.run_rebalance(
             'plan', self.fleet, '--for', '4', '--moves', '2',
             '-o', self.path)
-        self.run_rebalance('verify', self.path, self.fleet, '--nova-claim')
+        self.run_rebalance('show', self.path, self.fleet, '--nova-claim')
         self.assertIn('1 move makes room for 1 more guest of 4 vCPUs', output)
         move, = plan_document.read_plan(self.path).moves
         output, _error = self.run_apply('--yes')
@@ -243,7 +243,7 @@ class TestFromTheDatabases(RebalanceTestCase):
         moved = self.servers[move.name]
         self.assert_at(moved, move.target, {
             cpu for cell in move.target_fit.cells for _vcpu, cpu in cell.pins})
-        output = self.run_rebalance('verify', self.path, self.fleet)
+        output = self.run_rebalance('show', self.path, self.fleet)
         self.assertIn('of which 1 is made already', output)
         self.assertIn('4 vCPUs: 1 fit now, 1 after', output)
         # So a guest of that size comes up where none did.

@@ -88,9 +88,8 @@ class Checks:
         self.assertEqual(f'{text}\n',
                          self._run(run, '-f', 'value', '-c', column))
         name, value = shlex.split(self._run(
-            run, '-f', 'shell', '-c', column, '--prefix', 'a_'))[0].split(
-                '=', 1)
-        self.assertEqual((f'a_{column.lower()}', text), (name, value))
+            run, '-f', 'shell', '-c', column))[0].split('=', 1)
+        self.assertEqual((column.lower(), text), (name, value))
         # All that there is can be written, and read by a shell.
         self.assertIn(field[column], yaml.safe_load(
             self._run(run, '-f', 'yaml')).values())

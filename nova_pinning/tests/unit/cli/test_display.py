@@ -44,7 +44,7 @@ _LISTS = (
     ('rebalance plan {racks} --drain cmp-2', 'guest'),
     ('rebalance plan {racks} --request {wishes}', 'guest'),
     ('rebalance show {plan}', 'guest'),
-    ('rebalance verify {plan} {moving}', 'guest'),
+    ('rebalance show {plan} {moving}', 'guest'),
 )
 _SHOWS = (
     ('fleet show {fleet}', 'hosts'),

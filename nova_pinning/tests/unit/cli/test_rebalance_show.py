@@ -37,21 +37,20 @@ class TestShowPlan(cli_case.TestCase):
         self.assertNotIn('Before and after', done.out)
 
     def test_with_fleet(self):
-        svg = self.dir / 'plan.svg'
-        done = self._show(self.path, self.snapshot, '--svg', str(svg))
-        self.assertEqual((0, ''), (done.status, done.err))
+        done = self._show(self.path, self.snapshot)
         self.assertIn('Before and after', done.out)
-        self.assertIn('6 moves make room', svg.read_text())
-        ElementTree.parse(svg)
+        self.assertIn('The fleet is in the state that the plan is made for',
+                      ' '.join(done.out.split()))
+        svg = self._show(self.path, self.snapshot, '-f', 'svg').out
+        self.assertIn('6 moves make room', svg)
+        ElementTree.fromstring(svg)
 
     def test_drawing(self):
-        few = self._show(self.path, self.snapshot).out
-        every = self._show(self.path, self.snapshot, '--drawing').out
+        every = self._show(self.path, self.snapshot, '-f', 'drawing').out
         hosts = {name for move in self.plan.moves
                  for name in (move.source, move.target)}
         drawn = set(every.split('Before and after')[1].splitlines())
         self.assertEqual(hosts, hosts & drawn)
-        self.assertLessEqual(len(few), len(every))
 
     def test_json_is_the_document(self):
         done = self._show(self.path, '-f', 'json')
@@ -68,18 +67,20 @@ class TestShowPlan(cli_case.TestCase):
     def test_other_state(self):
         document.write(self.snapshot, dataclasses.replace(
             self.fleet, guests=self.fleet.guests[1:]))
-        done = self._show(self.path, self.snapshot)
+        done = self._show(self.path, self.snapshot, '-f', 'drawing')
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn(f'{self.path}: is for another state', done.err)
-        self.assertIn('rebalance verify', done.err)
+        self.assertIn('rebalance show', done.err)
+        self.assertIn('The fleet has changed',
+                      self._show(self.path, self.snapshot).out)
 
     def test_no_plan(self):
         done = self._show(self.snapshot)
         self.assertEqual(2, done.status)
         self.assertIn('is not a plan of moves', done.err)
-        done = self._show(self.path, '--svg', str(self.dir / 'plan.svg'))
+        done = self._show(self.path, '-f', 'svg')
         self.assertEqual(2, done.status)
-        self.assertIn('--svg: needs FLEET', done.err)
+        self.assertIn('--format svg: needs FLEET', done.err)
         done = self._show(self.path, self.path)
         self.assertEqual(2, done.status)
 
