@@ -7,6 +7,7 @@ import sys
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning import errors
+from nova_pinning.host import core_division
 from nova_pinning.host import host_loader
 from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
@@ -56,4 +57,8 @@ class ProviderConfig(base_command.FileCommand):
             output, provider_config.text(made, host.name))
         for note in made.notes:
             print(f'note: {note}', file=sys.stderr)
+        divided = core_division.of_host(host)
+        if divided:
+            print(f'warning: {divided}; {core_division.ADVICE}',
+                  file=sys.stderr)
         return base_command.OK

@@ -10,6 +10,7 @@ import rich.console
 
 from nova_pinning.cli import display
 from nova_pinning.cli import host_plan
+from nova_pinning.host import core_division
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile_writer
@@ -61,6 +62,9 @@ def _show(description: host_model.HostDescription,
         host_plan.show(description, console)
     _pairs('Hardware', host_summary.hardware_rows(description), console)
     _devices(description, console)
+    divided = core_division.of_host(description)
+    if divided:
+        printing.say(f'warning: {divided}; {core_division.ADVICE}', console)
     _pairs('Kernel', host_summary.kernel_rows(description.system), console)
 
 
@@ -96,6 +100,7 @@ def as_dict(description: host_model.HostDescription) -> dict[str, Any]:
             'l3_domains': len(set(
                 host_structure.l3_numbers(description).values())),
             'memory_mib': sum(node.memory_mib for node in nodes)},
+        'divided_cores': core_division.of_host(description),
         'cpus': {str(kind): str(figures.cpus_of(kind))
                  for kind in plan_drawing.KINDS if figures.cpus_of(kind)},
         'nodes': [{

@@ -13,6 +13,7 @@ from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
 from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
+from nova_pinning.host import core_division
 from nova_pinning.host import words
 from nova_pinning import model
 
@@ -40,6 +41,12 @@ class CellLayout:
             left_out = cell.dedicated_cpus - cores
             if left_out:
                 yield (f'{_are(left_out, f"of cell {cell.id}")} in no core')
+
+    @functools.cached_property
+    def divided_cores(self) -> tuple[str, ...]:
+        return tuple(f'cell {cell.id}: {text}' for cell in self._cells if (
+            text := core_division.text(
+                cell.cores, cell.dedicated_cpus, cell.shared_cpus)))
 
     @functools.cached_property
     def overlaps(self) -> tuple[str, ...]:

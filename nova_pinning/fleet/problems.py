@@ -20,6 +20,7 @@ from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.fleet import host_view
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import core_division
 from nova_pinning.host import words
 from nova_pinning import model
 from nova_pinning.placement import inventory
@@ -113,6 +114,13 @@ def unknown_cells(view: host_view.HostView) -> check_rule.Violations:
 def contradicted(view: host_view.HostView) -> check_rule.Violations:
     yield from map(view.violation, view.gap_texts(
         outcome.DoubtKind.CONTRADICTION))
+
+
+@check_rule.rule(
+    'F109', Severity.WARNING, 'cores divided between uses',
+    why=core_division.WHY, advice=core_division.ADVICE)
+def divided_cores(view: host_view.HostView) -> check_rule.Violations:
+    return map(view.violation, view.layout.divided_cores)
 
 
 UNLISTED_HOST = check_rule.Rule[host_view.HostView](

@@ -101,6 +101,7 @@ def preview_guest(
         remarks=(*_remarks(used_cpus, host, host_topology),
                  *(query.xml_remarks(queries[0], xml) if xml else ()),
                  *_unseen(flavor, xml or ''),
+                 *_emulators(request.topology, host),
                  *_everywhere(host, placement)))
 
 
@@ -222,6 +223,19 @@ def _unseen(flavor: flavor_model.Flavor, xml: str) -> Iterator[str]:
     if 'cbitpos' in xml:
         yield ('cbitpos and reducedPhysBits in the XML are those of the first '
                'EPYCs; nova asks libvirt on the host')
+
+
+def _emulators(topology: Any,
+               host: host_model.HostDescription) -> Iterator[str]:
+    """Emulator threads that are not where the flavor wants them.
+
+    :param topology: nova.objects.InstanceNUMATopology or None
+    """
+    if topology and topology.emulator_threads_policy == 'share' and (
+            not host.nova.shared_cpus):
+        yield (f'Host {host.name} has no cpu_shared_set: emulator threads are '
+               "on the guest's own CPUs, though emulator threads policy "
+               'share asks for others')
 
 
 def _everywhere(

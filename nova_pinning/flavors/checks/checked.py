@@ -275,6 +275,13 @@ class CheckedFlavor:
                 return errors.Location(IMAGE_SOURCE, key=key)
         return self.flavor.where
 
+    @property
+    def most_threads(self) -> int:
+        """Of any core of the hosts that it may go to; 0 without hosts."""
+        return max((size for host in self.candidates
+                    for cell in host.host.cells for size in cell.core_sizes),
+                   default=0)
+
     def violation(
         self, message: str, keys: tuple[str, ...] = (), advice: str = '',
         severity: check_rule.Severity | None = None,

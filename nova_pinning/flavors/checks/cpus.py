@@ -186,7 +186,9 @@ def topology_dropped(subject: checked.CheckedFlavor) -> check_rule.Violations:
         'with thread_policy: require'))
 def false_threads(subject: checked.CheckedFlavor) -> check_rule.Violations:
     threads, keys = _seen_threads(subject)
-    if threads < 2 or subject.thread_policy is ThreadPolicy.REQUIRE:
+    # Of hosts without threads P605 tells.
+    if threads < 2 or subject.thread_policy is ThreadPolicy.REQUIRE or (
+            subject.most_threads == 1):
         return
     severity = None
     if not subject.is_pinned:

@@ -10,6 +10,7 @@ from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import cpus
 from nova_pinning.flavors.checks import guest_topology
+from nova_pinning.host import core_division
 from nova_pinning.host import host_offer
 from nova_pinning import model
 
@@ -139,27 +140,39 @@ def no_shared_set(subject: checked.CheckedFlavor) -> check_rule.Violations:
 
 @check_rule.rule(
     'P605', Severity.WARNING, 'more threads a core than the hosts have',
-    why='thread policy require pins vCPUs to the sibling threads that there '
-        'are, so the guest takes vCPUs of different cores for siblings',
+    why="the guest's scheduler takes vCPUs on different cores for sibling "
+        'threads, and loads one of them last',
     advice='set hw:cpu_threads to the threads that the cores of the hosts '
            'have',
     in_catalogue='write cpu_topology: match-host')
 def threads_beyond_host(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
-    if not subject.hosts or not subject.is_pinned or (
-            subject.thread_policy is not model.ThreadPolicy.REQUIRE):
+    most = subject.most_threads
+    # Thread policy require has none such on hosts without threads; elsewhere
+    # others may be pinned to any threads, and P108 tells.
+    if not most or (most > 1) != (
+            subject.thread_policy is model.ThreadPolicy.REQUIRE):
         return
     got = guest_topology.seen(subject)
-    most = max((size for host in subject.candidates
-                for cell in host.host.cells for size in cell.core_sizes),
-               default=1)
-    # Hosts without threads take no such guest.
-    if got and 1 < most < got.threads:
+    if got and most < got.threads and (subject.is_pinned or most == 1):
         yield subject.violation(
             f'the guest sees {got.threads} threads a core, but the cores of '
             f'the hosts given have {most}',
             ('hw:cpu_threads', 'hw_cpu_threads'),
-            guest_topology.interleaved_advice(subject))
+            guest_topology.interleaved_advice(subject) or (
+                'set hw:cpu_threads=1 (cpu_topology of a catalogue: threads: '
+                '1)' if most == 1 else ''))
+
+
+@check_rule.rule(
+    'P607', Severity.WARNING, 'hosts with divided cores',
+    why=core_division.WHY, advice=core_division.ADVICE)
+def divided_cores(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    for host in subject.candidates if subject.is_pinned else ():
+        text = core_division.of_host(host.description)
+        if text:
+            yield subject.violation(f'{host.title}: {text}',
+                                    subject.policy_keys)
 
 
 @check_rule.rule(

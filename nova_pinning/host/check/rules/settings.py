@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """H1xx: nova.conf."""
 
+import dataclasses
 
 from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.host.check import facts
+from nova_pinning.host import core_division
 from nova_pinning.host import host_model
 
 #: What all of these are about.
@@ -47,10 +49,15 @@ def not_loadable(view: facts.CheckedHost) -> check_rule.Violations:
     advice=_INSTALL)
 def dedicated_set(view: facts.CheckedHost) -> check_rule.Violations:
     settings = _settings(view)
-    if settings:
-        yield from _set_problems(
+    if settings is None:
+        return
+    divided = core_division.of_host(
+        dataclasses.replace(view.facts.host, nova=settings))
+    for problem in _set_problems(
             '[compute] cpu_dedicated_set', settings.dedicated_cpus,
-            view.dedicated_cpus)
+            view.dedicated_cpus):
+        yield dataclasses.replace(problem, message='; '.join(
+            filter(None, (problem.message, divided))))
 
 
 @check_rule.rule(

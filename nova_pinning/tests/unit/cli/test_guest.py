@@ -112,6 +112,14 @@ class TestShow(cli_case.TestCase):
         self.assertIn('its vCPUs float over all CPUs of the host', told)
         self.assertIn('nothing keeps it off the CPUs of pinned guests', told)
 
+    def test_emulator_threads_without_shared_cpus(self):
+        shared = ['--cpu-dedicated-set', '4-7', '--cpu-shared-set', '3']
+        for more, expected in ([], True), (shared, False):
+            done = self._show('-f', 'fit', *more, flavor=(
+                'vcpus=2 ram=1GiB hw:cpu_policy=dedicated '
+                'hw:emulator_threads_policy=share'))
+            self.assertEqual(expected, 'no cpu_shared_set' in done.out)
+
     def test_another_release(self):
         flavor = ('vcpus=8 ram=16GiB hw:cpu_policy=dedicated '
                   'hw:sound_model=virtio')

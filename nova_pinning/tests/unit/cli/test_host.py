@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova-pinning host provider-config."""
 
+import json
 import os
 import pathlib
 
@@ -56,6 +57,19 @@ class TestProviderConfig(cli_case.TestCase):
             self.assertEqual(0, done.status)
             self.assertIn(f'- {trait}\n', done.out)
             self.assertIn('note: There is no trait for the L3', done.err)
+
+    def test_divided_cores(self):
+        """Also by host show."""
+        host = self.write('host.yaml', PLAIN.replace(
+            'nodes:', 'cpu: {threads_per_core: 2}\nnodes:'
+        ) + "nova: {dedicated_cpus: '1-2,3'}\n")
+        done = self._write(host=host)
+        shown = self.run_command('host', 'show', host, '-f', 'json')
+        self.assertEqual((0, 0), (done.status, shown.status))
+        text = '1 core divided between uses: of CPUs 0,2,'
+        self.assertIn(f'warning: {text}', done.err)
+        self.assertIn(text, json.loads(shown.out)['divided_cores'])
+        self.assertIn(text, self.run_command('host', 'show', host).out)
 
     def test_bad_class(self):
         path = str(self.dir / 'a.yaml')

@@ -53,6 +53,7 @@ _LIMIT = {'pinning:memory_bandwidth': '50',
 _BARE = check_samples.host()
 _EVEN = check_samples.host(cores=16)
 _CACHES = _dividing(*(node.cpus for node in _BARE.nodes))
+_ONE_THREAD = check_samples.host(cores=16, threads=1)
 _SMALL_CACHES = _dividing(*(
     cpuset.CpuSet(cpu for core in node.cores[first:first + 2] for cpu in core)
     for node in _BARE.nodes for first in range(0, len(node.cores), 2)))
@@ -161,11 +162,26 @@ CASES = {
          dedicated({'resources:VGPU': '1', 'resources:MEMORY_MB': '4194304'},
                    hosts=(_EVEN,), also=('P601',))]),
     'P605': (
-        [dedicated(_FOUR_THREADS, hosts=(check_samples.host(cores=16),))],
-        [dedicated(hosts=(check_samples.host(cores=16),)),
+        [dedicated(_FOUR_THREADS, hosts=(check_samples.host(cores=16),)),
+         # Requiring siblings fits none of them, so P108 has nothing to say.
+         dedicated({'hw:cpu_thread_policy': 'prefer'}, hosts=(_ONE_THREAD,)),
+         shared({'hw:cpu_threads': '2'}, hosts=(check_samples.host(
+             threads=1, dedicated=None, shared='0-31',
+             traits=('CUSTOM_A',)),))],
+        [dedicated({**FLAT, 'hw:cpu_thread_policy': 'prefer'},
+                   hosts=(_ONE_THREAD,)),
+         dedicated(hosts=(check_samples.host(cores=16),)),
          dedicated(_FOUR_THREADS, hosts=(
              check_samples.host(cores=16, threads=4),)),
          dedicated(_FOUR_THREADS)]),
+    'P607': (
+        [dedicated(hosts=(check_samples.host(cores=16, dedicated='0-30'),),
+                   also=('P602',))],
+        [dedicated(hosts=(check_samples.host(cores=16, dedicated='2-31'),),
+                   also=('P602',)),
+         shared(hosts=(check_samples.host(
+             cores=16, dedicated='0-30', shared='31-63',
+             traits=('CUSTOM_A',)),))]),
     'P610': (
         [dedicated(_ways('10'), hosts=(_CACHES,), also=('P601',)),
          dedicated(_ways('1'), hosts=(_BARE,), also=('P601',))],

@@ -208,7 +208,7 @@ class CheckTest(unit_base.TestCase):
     def test_host_cells_that_differ_are_told_up_to_three(self):
         host = check_samples.host(nodes=5, dedicated='0,36-37,72-74,108-111,'
                                   '144-148')
-        one, = check_samples.check(
+        one, _divided = check_samples.check(
             [check_samples.flavor(check_samples.DEDICATED)], [host])
         self.assertEqual(3, one.message.count('8 needed'))
         self.assertTrue(one.message.endswith('; and so on'), one.message)

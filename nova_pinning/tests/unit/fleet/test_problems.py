@@ -108,6 +108,16 @@ class TestFind(base.BaseTestCase):
         self._with_host(host_class=None)
         self._find('F106')
 
+    def test_divided_cores(self):
+        self.fleet = dataclasses.replace(self.fleet, guests=())
+        first = self.host.cells[0]
+        one = max(cpu for core in first.cores if len(core) > 1 for cpu in core)
+        own = cpuset.CpuSet([one])
+        self._with_cell(dedicated_cpus=first.dedicated_cpus - own,
+                        shared_cpus=first.shared_cpus | own)
+        found, = self._find('F109')
+        self.assertIn('1 core divided', found.message)
+
     def test_homeless(self):
         self.fleet = dataclasses.replace(
             self.fleet, hosts=self.fleet.hosts[1:])
