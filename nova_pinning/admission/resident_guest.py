@@ -31,6 +31,9 @@ class ResidentGuest:
     :param topology: what it asked for, None if it has no NUMA topology: its
         vCPUs then float over all shared CPUs of the host
     :param fit: where that lies; given exactly if topology is
+    :param asks_live_devices: whether all PCI devices that it was built to have
+        are to be ``live_migratable``; None if it has none, or some are of
+        ports, or it is not known
     :param is_movable: whether nova would migrate it now
     :param launched_at: when nova last built it: made it, resized it, rebuilt
         or unshelved it; a reboot does not count. ISO 8601, UTC; '' if not
@@ -60,6 +63,7 @@ class ResidentGuest:
     topology: written_forms.Topology | None = None
     fit: written_forms.Place | None = None
     devices: tuple[_PciUse, ...] = ()
+    asks_live_devices: bool | None = None
     is_movable: bool = True
     launched_at: terms.Time = ''
     vm_state: terms.Line = ''

@@ -2,8 +2,9 @@
 """Which guests nova would move where, room aside.
 
 Each rule has nova's function that it comes from. What a snapshot does not
-tell refuses nothing, but for availability zones: a guest of which it is not
-known in which zone it was asked for stays in that of its host.
+tell refuses nothing, but for devices, of which has to be known that they move
+live, and availability zones: a guest of which it is not known in which zone it
+was asked for stays in that of its host.
 """
 
 from collections.abc import Hashable
@@ -23,6 +24,7 @@ from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.fleet import cpu_models
+from nova_pinning.fleet import device_moves
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
@@ -60,6 +62,7 @@ class MigrationRules:
     :param crosses_zones: whether guests that were asked for in no zone may
         leave that of their host, as nova lets them
     :param assumes: doubts of which kinds refuse nothing
+    :param usual: what hosts run of which it is not known
     :ivar scheduler: the rules
     """
 
@@ -68,10 +71,13 @@ class MigrationRules:
         rules: scheduler_rules.SchedulerRules | None = None,
         crosses_zones: bool = False,
         assumes: frozenset[outcome.DoubtKind] = frozenset(),
+        usual: nova_release.NovaRelease | None = None,
     ) -> None:
         self.scheduler = rules or occupied.rules_of(fleet)
         self._crosses_zones = crosses_zones
         self._assumes = assumes
+        self._usual = usual
+        self._aliases = fleet.pci_aliases
         self._hosts = {host.name: host for host in fleet.hosts}
         self._classes = dict(_classes(fleet))
         self._oldest = _oldest_releases(fleet.hosts)
@@ -135,9 +141,10 @@ class MigrationRules:
         specs = self.extra_specs(guest)
         if not is_in_state_for_live(guest):
             return f'is {guest.vm_state}'
-        if guest.devices:
-            # LiveMigrationTask._check_can_migrate_pci
-            return 'has PCI devices'
+        found = self._first(device_moves.live_refusals(
+            guest, specs, self._aliases))
+        if found:
+            return found
         if has_vtpm(specs):
             # reject_legacy_vtpm_live_migration; before it there was
             # reject_vtpm_instances.
@@ -275,10 +282,20 @@ class MigrationRules:
                 < nova_release.of_name(source.nova_release)):
             return (f'runs nova {target.nova_release}, its own host '
                     f'{source.nova_release}')
+        found = self._first(device_moves.live_host_refusals(
+            guest, self.extra_specs(guest), source, target, self._usual))
+        if found:
+            return found
         if guest.cpu_model:
             # A model by name is one that the operator wants on all hosts.
             return ''
         return cpu_models.live_refusal(source.cpu_model, target.cpu_model)
+
+    def _first(self, found: Iterable[device_moves.Objection]) -> str:
+        """The first, but for doubts that are taken away."""
+        return next((one if isinstance(one, str) else one.text
+                     for one in found if isinstance(one, str)
+                     or one.kind not in self._assumes), '')
 
     # Server groups.
 
@@ -330,8 +347,8 @@ class MigrationRules:
         """All that refusals of hosts read of a guest, groups apart."""
         source = self.source(guest)
         return (guest.guest_class, guest.flavor, guest.project,
-                guest.vm_state, bool(guest.devices), bool(guest.cpu_model),
-                guest.availability_zone, source and (
+                guest.vm_state, device_moves.key(guest),
+                bool(guest.cpu_model), guest.availability_zone, source and (
                     source.nova_cell, source.cpu_model, source.nova_release,
                     source.hypervisor_version,
                     self.scheduler.zone_of(source)))

@@ -58,6 +58,9 @@ TESTED = tuple(release for release in RELEASES
 
 NEWEST = RELEASES[-1]
 
+#: The first that live-migrates guests with PCI devices of a flavor.
+MOVES_DEVICES = next(release for release in RELEASES if release.major == 31)
+
 #: The first that live-migrates guests with a TPM, if hw:tpm_secret_security is
 #: host, and no nova-compute of their cell is older
 #: (nova.compute.api.MIN_COMPUTE_VTPM_LIVE_MIGRATION).

@@ -56,16 +56,17 @@ class MoveRules(migration.MigrationRules):
         dirty_limit_mib: float | None = None,
     ) -> None:
         rules = occupied.rules_of(fleet)
+        usual = register.shipped().version(
+            settings.release, 'release') if settings.release else None
         super().__init__(
             fleet, dataclasses.replace(
                 rules, default_zone=settings.default_zone,
                 isolates=settings.isolates or rules.isolates),
-            settings.crosses_zones, settings.assumes)
+            settings.crosses_zones, settings.assumes,
+            usual.release if usual else None)
         self.settings = settings
         self._dirty_limit_mib = dirty_limit_mib
-        self._known = known_hits.KnownDefects(
-            register.shipped().version(settings.release, 'release')
-            if settings.release else None)
+        self._known = known_hits.KnownDefects(usual)
         self._taken_at = _time(fleet.taken_at)
         if self._taken_at is None and (settings.least_age_days is not None
                                        or settings.most_age_days is not None):
@@ -116,8 +117,6 @@ class MoveRules(migration.MigrationRules):
         tags = sorted(settings.fixed_tags.intersection(guest.tags))
         if tags:
             return f'has the tag {tags[0]}'
-        if guest.devices and not settings.moves_devices:
-            return 'has PCI devices'
         least, most = settings.least_age_days, settings.most_age_days
         if least is None and most is None:
             return ''
@@ -142,6 +141,8 @@ class MoveRules(migration.MigrationRules):
         """Why a guest does not move cold at all."""
         if not self.settings.allows_cold:
             return 'that is not allowed'
+        if guest.devices and not self.settings.moves_devices:
+            return 'has PCI devices'
         return super().cold_refusal(guest) or self._defect(
             guest, defect_model.Operation.COLD_MIGRATION)
 

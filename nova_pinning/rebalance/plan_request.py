@@ -44,8 +44,8 @@ class RuleSettings:
 
     :param allows_cold: whether guests that cannot move live are moved cold,
         which stops them meanwhile; without, they stay
-    :param moves_devices: whether guests with PCI devices are moved, which is
-        cold; without, they stay
+    :param moves_devices: whether guests with PCI devices are moved cold, too;
+        without, those stay that do not move live
     :param release: the nova, such as 2026.1, of hosts of which nothing tells
         it; '' if that is not known
     :param is_restarted: whether all guests were restarted since the last

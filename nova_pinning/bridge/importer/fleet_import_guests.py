@@ -33,6 +33,7 @@ from nova_pinning.bridge.importer import nova_database
 from nova_pinning.bridge import topology
 from nova_pinning import cpuset
 from nova_pinning.flavors import flavor_model
+from nova_pinning.fleet import device_moves
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import cache_resources
@@ -123,7 +124,7 @@ def _query() -> Any:
         _INSTANCE.image_ref, _INSTANCE.instance_type_id,
         _INSTANCE.launched_at, _INSTANCE.project_id,
         _EXTRA.numa_topology, _EXTRA.flavor, _EXTRA.migration_context,
-        _EXTRA.vcpu_model,
+        _EXTRA.vcpu_model, _EXTRA.pci_requests,
     ).outerjoin(_EXTRA, sa.and_(
         _EXTRA.instance_uuid == _INSTANCE.uuid, _EXTRA.deleted == 0,
     )).where(_INSTANCE.deleted == 0)
@@ -288,6 +289,7 @@ class GuestReader:
             metadata=self._wishes.metadata.get(row.uuid, {}),
             tags=tuple(sorted(self._wishes.tags.get(row.uuid, ()))),
             cpu_model=self._cpu_model(row),
+            asks_live_devices=_asks_live_devices(row.pci_requests),
             launched_at=(f'{row.launched_at:%Y-%m-%dT%H:%M:%SZ}'
                          if row.launched_at else ''), **more)
 
@@ -326,6 +328,14 @@ class GuestReader:
 
     def _note(self, row: Any, host: str, what: str) -> None:
         self._problems.append(f'server {row.uuid} on {host}: {what}')
+
+
+def _asks_live_devices(text: str | None) -> bool | None:
+    """What InstancePCIRequests say, None if they cannot be read."""
+    try:
+        return device_moves.asks_live_devices(jsonutils.loads(text or '[]'))
+    except _ODD:
+        return None
 
 
 def _latest(migrations: Sequence[Any]) -> dict[str, Any]:

@@ -367,6 +367,21 @@ class HostTestCase(TestCase):
         self.assertEqual((devices.PciUse(keys, 0, 1),),
                          imported.fleet.guests[0].devices)
 
+    @ddt.data(([], None), ([('gpu', 'true')], True),
+              ([('gpu', 'true'), ('old', None)], False),
+              ([('gpu', 'true'), (None, None)], None),
+              ([('old', None), (None, None)], False), ('odd', None))
+    @ddt.unpack
+    def test_devices_that_move_live(self, requests, expected):
+        self.nova.add_host('cmp-1')
+        self.nova.add_guest('a', 'cmp-1', extra={'pci_requests': json.dumps(
+            requests if requests == 'odd' else [
+                {'request_id': 'r1', 'count': 1, 'alias_name': alias,
+                 'spec': [{'vendor_id': '10de', 'live_migratable': asked}]}
+                for alias, asked in requests])})
+        guest, = self.import_().fleet.guests
+        self.assertIs(expected, guest.asks_live_devices)
+
     def test_devices_in_placement(self):
         """Each pool with the provider that counts it."""
         self.nova.add_host('cmp-1')

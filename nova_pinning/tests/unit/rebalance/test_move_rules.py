@@ -24,6 +24,10 @@ CPU = offered_host.HostCpuModel(
     features=frozenset({'pku', 'rdpid'}))
 DEVICES = (devices.PciUse(devices.device_keys('8086', '154c'), 0, 1),)
 
+ALIASES = {name: snapshot.PciAlias((devices.device_keys(
+    '10de', '20b5', **values),)) for name, values in (
+        ('gpu', {'live_migratable': 'true'}), ('old', {}))}
+
 
 def host(name, **values):
     return offered_host.OfferedHost(**{
@@ -48,6 +52,7 @@ class TestCase(base.BaseTestCase):
             hosts=(host('h0', **source or {}), self.target, *more_hosts),
             guests=(moved, *others), aggregates=tuple(aggregates),
             server_groups=tuple(groups), taken_at=taken_at,
+            pci_aliases=ALIASES,
             flavors=(flavor_model.Flavor(
                 name='f', vcpus=4, memory_mib=1024,
                 extra_specs=specs or {}),))
@@ -111,6 +116,72 @@ class GuestTestCase(TestCase):
         self.stays('has PCI devices', guest(devices=DEVICES),
                    settings={'moves_devices': False})
 
+    @ddt.data(
+        # The flavor's alias, what the guest was built with, the device.
+        ('gpu', None, 'true', ''), ('gpu', True, 'yes', ''),
+        ('other', True, 'true', ''),
+        ('gpu', False, 'true', 'was not built to have those'),
+        ('gpu', True, None, '10de:20b5 that are not marked live_migratable'),
+        ('gpu', None, 'false', 'that are not marked live_migratable'),
+        ('old', None, 'true', 'alias old, which does not ask for'),
+        ('gpu:1,old', None, 'true', 'alias old, which does not ask for'),
+        ('other', None, 'true', 'alias other, which is not known'),
+        (None, None, 'true', 'its flavor is not known to ask for'))
+    @ddt.unpack
+    def test_devices_that_move_live(self, alias, asks, marked, refusal):
+        moved = guest(asks_live_devices=asks, devices=(devices.PciUse(
+            devices.device_keys('10de', '20b5', **(
+                {'live_migratable': marked} if marked else {})), 0, 1),))
+        for settings in ({}, {'moves_devices': False}):
+            rules = self.rules(
+                moved, settings=settings,
+                specs={'pci_passthrough:alias': alias} if alias else {})
+            found = rules.cold_reason(self.guest, self.target)
+            self.assertIn(refusal, found)
+            self.assertEqual(bool(refusal), bool(found))
+        is_doubt = 'known' in refusal
+        self.assertIs(LIVE if is_doubt or not refusal else COLD,
+                      rules.hopeful.kind(self.guest, self.target))
+
+    def test_devices_that_the_api_does_not_tell(self):
+        """The flavor's alias is all that is known of them."""
+        for alias, kind in (('gpu', LIVE), ('old', COLD), ('other', COLD)):
+            self.moves(kind, guest(), specs={'pci_passthrough:alias': alias})
+
+    @ddt.data(({}, {}, '', LIVE), ({'nova_release': '2025.1'},
+                                   {'nova_release': '2025.1'}, '', LIVE),
+              ({'nova_release': '2024.2'}, {}, '', COLD),
+              ({}, {}, '2024.1', COLD),
+              ({'nova_release': '2025.1'}, {}, '2024.1', COLD))
+    @ddt.unpack
+    def test_releases_that_move_devices(self, source, target, usual, kind):
+        self.moves(kind, guest(), source=source, target=target,
+                   settings={'release': usual, 'is_restarted': True},
+                   specs={'pci_passthrough:alias': 'gpu:2'})
+
+    @ddt.data(
+        ('', 'CUSTOM_NVIDIA_11', 8001000, 9000000, ''),
+        ('_GPU', 'CUSTOM_NVIDIA_11', 8001000, 8001000, ''),
+        ('', 'CUSTOM_NVIDIA_11', 8000000, 9000000, 'that of h0 is older'),
+        ('', 'CUSTOM_NVIDIA_11', 8001000, None, 'that of h1 is not known'),
+        ('', 'CUSTOM_PINNING_DEDICATED', 8001000, 9000000,
+         'whose type its flavor does not tell'))
+    @ddt.unpack
+    def test_vgpus(self, suffix, trait, source, target, refusal):
+        rules = self.rules(
+            guest(), specs={f'resources{suffix}:VGPU': '1',
+                            f'trait{suffix}:{trait}': 'required'},
+            source={'hypervisor_version': source},
+            target={'hypervisor_version': target})
+        self.assertIn(refusal, rules.cold_reason(self.guest, self.target))
+        self.assertIs(COLD if refusal else LIVE,
+                      rules.kind(self.guest, self.target))
+        self.assertIs(COLD if 'older' in refusal else LIVE,
+                      rules.hopeful.kind(self.guest, self.target))
+
+    def test_vgpus_of_a_flavor_that_is_not_known(self):
+        self.moves(COLD, guest(flavor='x', resources={'VGPU': 1}))
+
     def test_tpm_secret_of_host(self):
         self.moves(LIVE, guest(), specs={
             'hw:tpm_version': '2.0', 'hw:tpm_secret_security': 'host'})
@@ -150,7 +221,8 @@ class GuestTestCase(TestCase):
             'accel:device_profile': 'fpga'})
 
     def test_paused_with_devices(self):
-        self.stays('cannot move live: has PCI devices; nor cold: is paused',
+        self.stays('cannot move live: has PCI devices 8086:154c that are not '
+                   'marked live_migratable; nor cold: is paused',
                    guest(vm_state='paused', devices=DEVICES))
 
     @ddt.data(('2026-01-21T12:00:00Z', 'is 10.0 days old, and 20 are'),
