@@ -31,6 +31,8 @@ from benchmarks import tables
 from minicloud import files
 from minicloud import hosts
 from minicloud import settings
+from nova_pinning.instance_bench.image import build
+from nova_pinning.instance_bench.workloads import workload_catalogue
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / 'tools'))
@@ -239,7 +241,7 @@ class Runner:
 
     :param scratch: pathlib.Path, where results are written
     :param cloud: a Cloud that is up
-    :param image: pathlib.Path, what 'bench image build' has made
+    :param image: pathlib.Path, the image of the benchmarks
     :param limit: by time.monotonic(), when all has to be done; None if
         there is no hurry
     """
@@ -273,7 +275,7 @@ class Runner:
             # What enters the host must not end before what it has started.
             return ['env', '--ignore-signal=INT', str(self.cloud.on_host),
                     GUEST_HOST, 'env', '--default-signal=INT', *command,
-                    '--image', str(self.image), '--accelerator', 'tcg']
+                    '--image', str(self.image)]
         if proof.platform == 'nova':
             on_host = shlex.quote(str(self.cloud.on_host))
             command += ['--hypervisor', f'{on_host} {{host}}']
@@ -378,11 +380,12 @@ def build_image(directory):
     """Make the image of guests and servers, if it is not there."""
     if (directory / 'manifest.json').exists():
         return
-    command = [str(PROGRAM), 'bench', 'image', 'build', '-o', str(directory),
-               '--size', str(DISK_GIB)]
-    for name in WORKLOADS:
-        command += ['--workload', name]
-    subprocess.run(command, check=True)
+    shipped = workload_catalogue.shipped()
+    wish = build.ImageSpec(
+        workloads=tuple(shipped[name] for name in WORKLOADS),
+        size_gib=DISK_GIB)
+    build.check(wish, directory)
+    build.build_image(wish, directory, print)
 
 
 def prove(proofs, runner, output, bring_up):

@@ -72,8 +72,8 @@ class Advise(display.Lister):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             _OPTION, required=True, metavar='NAME',
-            help='name of a workload, as nova-pinning bench list shows, or '
-                 'a class: '
+            help='name of a workload, as nova-pinning bench run --dry-run '
+                 'lists, or a class: '
                  f'{", ".join(bench_model.WorkloadClass)}')
         parser.add_argument(
             '--load',

@@ -1,53 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nova-pinning bench list: what there is to measure."""
+"""What nova-pinning bench run can measure."""
 
-import argparse
 from collections.abc import Iterable
 from collections.abc import Mapping
+import json
 from typing import Any
 
 import rich.console
 
-from nova_pinning.cli import bench_run
-from nova_pinning.cli import display
+from nova_pinning.cli import base_command
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import schedule
-from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
 
-_COLUMNS = ('kind', 'name', 'class', 'cases', 'skipped', 'seconds', 'about')
 
+def show(prepared: Iterable[experiment_file.Prepared],
+         known: Iterable[bench_model.Workload], output_format: str) -> None:
+    """Print the experiments that ship, and workloads.
 
-class ListBench(display.Lister):
-    """List experiments and workloads.
+    With how many cases of each experiment can be measured on this host, and
+    about how long that takes.
 
-    Shows for each experiment how many of its cases can be measured on this
-    host, and about how long that takes.
-
-    Examples::
-
-      nova-pinning bench list
-      nova-pinning bench list --plan plan.yaml --short
+    :param output_format: table or json
     """
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        bench_run.add_choices(parser)
-
-    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
-        experiments = [
-            _experiment(bench_run.prepare(name, parsed_args))
-            for name in experiment_file.shipped()]
-        workloads = [
-            _workload(workload) for workload in workload_catalogue.load(
-                parsed_args.workloads).values()]
-        return display.Answer(
-            typed_table.of_keys(_COLUMNS, [
-                *({'kind': 'experiment', **row} for row in experiments),
-                *({'kind': 'workload', **row} for row in workloads)]),
-            lambda console: _show(experiments, workloads, console),
-            lambda: {'experiments': experiments, 'workloads': workloads})
+    experiments = list(map(_experiment, prepared))
+    workloads = list(map(_workload, known))
+    if output_format == 'json':
+        print(json.dumps({'experiments': experiments, 'workloads': workloads},
+                         indent=2))
+    else:
+        _show(experiments, workloads, base_command.console())
 
 
 def _show(experiments: Iterable[Mapping[str, Any]],

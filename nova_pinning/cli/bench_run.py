@@ -19,6 +19,8 @@ from typing import Any
 import rich.console
 
 from nova_pinning.cli import base_command
+from nova_pinning.cli import bench_image
+from nova_pinning.cli import bench_list
 from nova_pinning.cli import bench_progress
 from nova_pinning.cli import common_options
 from nova_pinning import errors
@@ -61,13 +63,21 @@ class RunBench(base_command.FileCommand):
     there, and is of the same experiment, what it lacks is measured: so a run
     that was interrupted is resumed by the same command, and cases that failed
     are tried again. Cases that this host is too small for are left out;
-    --dry-run lists them with the reason.
+    --dry-run lists them with the reason, and without EXPERIMENT all
+    experiments and workloads that ship.
 
     What was started is ended, whatever happens, and what was changed is put
     back. Ends in status 1 if a case could not be measured.
 
+    Guests and servers boot an image. If there is none in the directory of
+    --image, it is built of Debian packages by mmdebstrap, which takes root: a
+    kernel, the QEMU guest agent, and what workloads need. Root can log in on
+    its serial console without a password. Do not put such a guest where
+    others reach its console.
+
     Examples::
 
+      nova-pinning bench run --dry-run
       nova-pinning bench run smp-mutex --dry-run
       nova-pinning bench run cpu-priority --platform cn --short
       nova-pinning bench run platform-overhead --plan plan.yaml \\
@@ -77,9 +87,9 @@ class RunBench(base_command.FileCommand):
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('experiment', metavar='EXPERIMENT',
-                            help='a name that nova-pinning bench list shows, '
-                            'or a file')
+        parser.add_argument('experiment', metavar='EXPERIMENT', nargs='?',
+                            help='a name, or a file; --dry-run lists the '
+                            'names')
         parser.add_argument('-o', '--output', metavar='FILE',
                             type=common_options.file_path,
                             help='results are added to this file; the name '
@@ -101,6 +111,8 @@ class RunBench(base_command.FileCommand):
         add_settings(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
+        if parsed_args.experiment is None:
+            return _list_all(parsed_args)
         prepared = prepare(parsed_args.experiment, parsed_args)
         is_chosen = _chosen(prepared.experiment, parsed_args.only)
         path = parsed_args.output or f'{prepared.experiment.name}.jsonl'
@@ -111,6 +123,10 @@ class RunBench(base_command.FileCommand):
         try:
             with _interruptible(), results_file.ResultsWriter(
                     path, prepared.planned) as writer:
+                if parsed_args.image:
+                    bench_image.build_missing(
+                        parsed_args.image, workload_catalogue.load(
+                            parsed_args.workloads).values())
                 units = schedule.units(writer.before, is_chosen)
                 summary = _run(prepared, units, writer, parsed_args)
         except KeyboardInterrupt:
@@ -185,6 +201,23 @@ def prepare(name: str,
                     ('rounds', parsed_args.rounds),
                     ('window_seconds', parsed_args.window))
                 if value is not None}))
+
+
+def _list_all(parsed_args: argparse.Namespace) -> int:
+    """List what there is to measure.
+
+    :raises errors.InputError: if it was to be measured
+    """
+    names = experiment_file.shipped()
+    if not parsed_args.dry_run:
+        raise errors.InputError(
+            'is missing', errors.Location('EXPERIMENT'),
+            f'{common_options.known(list(names))}; --dry-run tells of all')
+    bench_list.show(
+        [prepare(name, parsed_args) for name in names],
+        workload_catalogue.load(parsed_args.workloads).values(),
+        parsed_args.format)
+    return base_command.OK
 
 
 def _chosen(experiment: bench_model.Experiment,
@@ -413,37 +446,26 @@ def _show(experiment: bench_model.Experiment, summary: run.RunTotals,
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """Add an option for each of the settings of platforms."""
     usual = settings.PlatformSettings()
-    guests = parser.add_argument_group('guests (vm, vmcn)')
-    guests.add_argument('--connect', metavar='URI', default=usual.connect,
-                        help="libvirt's URI (default: %(default)s)")
+    guests = parser.add_argument_group('guests (vm, vmcn) and servers')
     guests.add_argument('--image', metavar='DIR', default='',
-                        help='what nova-pinning bench image build made')
-    guests.add_argument('--accelerator', choices=('kvm', 'tcg'), default='',
-                        help='if not given, KVM where a guest boots with it')
+                        help='the directory of the image; it is built there '
+                        'if there is none')
     cloud = parser.add_argument_group('servers of a cloud (nova)')
-    cloud.add_argument('--cloud', metavar='NAME', default='',
-                       help='in clouds.yaml; OS_CLOUD and the like by '
-                       'default')
     cloud.add_argument('--server-image', metavar='IMAGE',
                        default=usual.server_image,
                        help='that servers boot (default: %(default)s)')
     cloud.add_argument('--hypervisor', metavar='COMMAND', default='',
                        help="put before virsh to reach a compute host's "
                        "libvirt, {host} being the host's name: 'ssh {host}'")
-    inside = parser.add_argument_group('guests and servers')
-    inside.add_argument('--boot-seconds', metavar='SECONDS',
-                        type=common_options.number(1, _MAX_SECONDS),
-                        default=int(usual.boot_seconds),
-                        help='after which an instance that does not answer '
-                        'has failed (default: %(default)s)')
 
 
 def read_settings(
         parsed_args: argparse.Namespace) -> settings.PlatformSettings:
     """What the options of add_settings say."""
-    names = (field.name for field in dataclasses.fields(
-        settings.PlatformSettings))
+    usual = settings.PlatformSettings()
     return dataclasses.replace(
-        settings.PlatformSettings(**{
-            name: getattr(parsed_args, name) for name in names}),
-        boot_seconds=float(parsed_args.boot_seconds))
+        usual, plan=parsed_args.plan, image=parsed_args.image,
+        server_image=parsed_args.server_image,
+        hypervisor=parsed_args.hypervisor,
+        # As virsh has it.
+        connect=os.environ.get('LIBVIRT_DEFAULT_URI') or usual.connect)

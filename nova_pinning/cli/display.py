@@ -60,7 +60,7 @@ class Answer:
 def fields(document: Mapping[str, Any],
            page: Callable[[rich.console.Console], None],
            record: Mapping[str, Any] | None = None,
-           **texts: Callable[[], str]) -> Answer:
+           texts: Mapping[str, Callable[[], str]] | None = None) -> Answer:
     """What a show command has to say.
 
     :param record: what has its fields, if that is not the document; of a
@@ -69,7 +69,7 @@ def fields(document: Mapping[str, Any],
     """
     flat = dict(_flat(document if record is None else record))
     return Answer(typed_table.of_keys(flat, (flat,)), page, lambda: document,
-                  texts)
+                  texts or {})
 
 
 def _flat(record: Mapping[str, Any],

@@ -146,7 +146,7 @@ class ShowGuest(display.ShowOne):
         return display.fields(
             shown.as_dict(),
             lambda console: shown.print(parsed_args.formatter, console),
-            svg=lambda: svg_drawing.render(shown.drawn()))
+            texts={'svg': lambda: svg_drawing.render(shown.drawn())})
 
 
 class _Shown:

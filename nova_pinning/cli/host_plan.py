@@ -50,7 +50,7 @@ class PlanHost(base_command.FileCommand):
 
       nova-pinning host plan host.yaml --for 8:70,16:30 > plan.yaml
       nova-pinning host plan host.yaml --host-cpus 4 --shared-cpus 4 \\
-          --output plan.yaml --svg plan.svg
+          --output plan.yaml
       nova-pinning host plan host.yaml --class both --choice 2
       nova-pinning host plan host.yaml --pci-alias nvme=144d:a80a
     """

@@ -8,12 +8,14 @@ from typing import Any
 
 import rich.console
 
+from nova_pinning.cli import base_command
 from nova_pinning.cli import display
 from nova_pinning.cli import host_plan
 from nova_pinning.host import core_division
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile_writer
+from nova_pinning.host import provider_config
 from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import host_summary
 from nova_pinning.presentation import plan_drawing
@@ -31,6 +33,11 @@ class ShowHostFile(display.ShowOne):
     devices, and how its kernel runs. Of a plan also what it sells, why the
     CPUs were chosen as they are, and what is doubtful.
 
+    The format provider-config is the file by which its nova-compute tells
+    Placement of the traits that hosts are kept apart by, CPUs that share an L3
+    cache, and those of the host file. It goes to /etc/nova/provider_config on
+    the host, under a name that ends in .yaml; then restart nova-compute.
+
     Examples::
 
       nova-pinning host discover > host.yaml
@@ -38,9 +45,10 @@ class ShowHostFile(display.ShowOne):
       nova-pinning host plan host.yaml --for 8:70,16:30 > plan.yaml
       nova-pinning host show plan.yaml -f svg > plan.svg
       nova-pinning host show plan.yaml --format json
+      nova-pinning host show host.yaml -f provider-config > pinning.yaml
       nova-pinning host show plan.yaml -f value -c cpus_dedicated
     """
-    pages, texts = ('drawing',), ('svg',)
+    pages, texts = ('drawing',), ('svg', 'provider-config')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -52,7 +60,20 @@ class ShowHostFile(display.ShowOne):
         description = host_loader.load(parsed_args.host)
         return display.fields(
             as_dict(description), lambda console: _show(description, console),
-            svg=lambda: svg_drawing.render(plan_drawing.draw(description)))
+            texts={
+                'svg': lambda: svg_drawing.render(
+                    plan_drawing.draw(description)),
+                'provider-config': lambda: _provider_config(description)})
+
+
+def _provider_config(description: host_model.HostDescription) -> str:
+    """provider.yaml, with what was left out of it on the error output."""
+    made = provider_config.make(description)
+    base_command.tell('note', made.notes)
+    divided = core_division.of_host(description)
+    if divided:
+        base_command.tell('warning', [f'{divided}; {core_division.ADVICE}'])
+    return provider_config.text(made, description.name)
 
 
 def _show(description: host_model.HostDescription,

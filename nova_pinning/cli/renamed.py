@@ -15,10 +15,15 @@ _BAD_USAGE = 2
 #: The old name of an option, an option of the commands that had it, and what
 #: to write now, or a sentence.
 _OPTIONS: Sequence[tuple[str, str, str]] = (
+    ('--accelerator', '--server-image', 'KVM is taken where a guest boots'),
+    ('--boot-seconds', '--server-image', 'an instance has 300 seconds'),
     ('--claims', '--nova-claim', '--nova-claim'),
     ('--baseline', '--ignore', '--ignore FILE'),
     ('--class', '--per-class', '--per-class'),
+    ('--cloud', '--server-image', 'write OS_CLOUD=NAME before the command'),
     ('--commands', '--diff', '--format commands'),
+    ('--connect', '--server-image',
+     'write LIBVIRT_DEFAULT_URI=URI before the command'),
     ('--dedicated-cpus', '--cpu-dedicated-set', '--cpu-dedicated-set'),
     ('--host', '--host-file', '--host-file'),
     ('--drawing', '--fleet-after', '--format drawing'),
@@ -56,7 +61,12 @@ _OPTIONS: Sequence[tuple[str, str, str]] = (
 
 #: The old name of a command, and what to write now.
 _COMMANDS: Mapping[str, str] = {
+    'nova-pinning bench image build':
+        'nova-pinning bench run EXPERIMENT --image DIR, which builds it',
+    'nova-pinning bench list': 'nova-pinning bench run --dry-run',
     'nova-pinning flavor diff': 'nova-pinning flavor show NEW --diff OLD',
+    'nova-pinning host provider-config':
+        'nova-pinning host show HOST --format provider-config > FILE',
     'nova-pinning rebalance defragment':
         'nova-pinning rebalance plan FLEET --for SIZES',
     'nova-pinning rebalance drain':

@@ -125,7 +125,7 @@ def text(made: ProviderFile, host: str) -> str:
     entry = made.entry
     head = [
         f'Traits of compute host {host}, for its nova-compute.',
-        'Written by: nova-pinning host provider-config',
+        'Written by: nova-pinning host show --format provider-config',
         f'Belongs into: {DIRECTORY}/, under a name that ends in {SUFFIX}.',
         'nova-compute reads it when it starts, and takes no trait away that',
         'is no longer in it: that needs "openstack pinning host set" as well.',
@@ -154,7 +154,8 @@ def _host_class(
     description: host_model.HostDescription,
 ) -> hostclass.HostClass:
     """The class that a host file shows."""
-    advice = 'say which with --class dedicated or --class shared'
+    advice = ('say which with its traits: '
+              + ' or '.join(placement_traits.TRAIT_OF.values()))
     try:
         host_class = placement_traits.host_class(
             (), placement_traits.classes_of(description.traits),

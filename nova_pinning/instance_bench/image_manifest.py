@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What 'bench image build' leaves in a directory, and who reads it."""
+"""What the build of an image leaves in a directory, and who reads it."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -25,7 +25,7 @@ KERNEL_ARGUMENTS = 'console=ttyS0 panic=-1 quiet'
 #: What a guest takes as its address, with the length of the prefix.
 ADDRESS_ARGUMENT = 'pinning_bench.address'
 
-_ADVICE = 'make one with: nova-pinning bench image build -o {}'
+_ADVICE = 'bench run --image {} builds one where there is none'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

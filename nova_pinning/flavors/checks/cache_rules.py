@@ -67,8 +67,8 @@ def no_bandwidth(subject: checked.CheckedFlavor) -> check_rule.Violations:
     why='the scheduler sends guests to hosts that have no ways or groups '
         'left, or none at all, where they run without',
     advice='have Placement count them: with provider.yaml as "nova-pinning '
-           'host provider-config" writes it, and the extra specs that the '
-           'message names',
+           'host show -f provider-config" writes it, and the extra specs that '
+           'the message names',
     in_catalogue='write l3_ways and memory_bandwidth, of which these are '
                  'made')
 def not_counted(subject: checked.CheckedFlavor) -> check_rule.Violations:

@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import os
 import pathlib
+import platform
 import shlex
 import shutil
 import signal
@@ -29,6 +30,8 @@ TOOLS = {
     'qemu-img': 'qemu-utils', 'grub-mkimage': 'grub-common',
     'unshare': 'util-linux', 'apt-config': 'apt'}
 _APT_SOURCES = pathlib.Path('/etc/apt')
+# Where this host is no Debian.
+_SUITE = 'bookworm'
 _MOST_SAID = 20
 _END_SECONDS = 20.0
 # mmdebstrap's word for a step that begins.
@@ -38,20 +41,22 @@ _STEP = 'I: '
 Tell = Callable[[str], None]
 
 
+def _suite() -> str:
+    """This host's own of Debian, which programs built here go with."""
+    with contextlib.suppress(OSError):
+        told = platform.freedesktop_os_release()
+        if told['ID'] == 'debian':
+            return told.get('VERSION_CODENAME') or _SUITE
+    return _SUITE
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ImageSpec:
-    """What kind of image is wanted.
-
-    :param sources: a file of apt's sources, '' for those of this host that
-        have the suite
-    :param cache: directory that keeps packages for the next time, '' for none
-    """
+    """What kind of image is wanted."""
 
     workloads: tuple[bench_model.Workload, ...]
-    suite: str = 'bookworm'
+    suite: str = dataclasses.field(default_factory=_suite)
     size_gib: int = 8
-    sources: str = ''
-    cache: str = ''
 
 
 def check(spec: ImageSpec, output: pathlib.Path) -> None:
@@ -165,33 +170,23 @@ def _debian(spec: ImageSpec, root: pathlib.Path, work: pathlib.Path,
     dump = subprocess.run(['apt-config', 'dump'], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, check=False)
     conf.write_text(image_root.apt_options(dump.stdout))
-    cache = pathlib.Path(spec.cache).absolute() if spec.cache else None
-    if cache:
-        cache.mkdir(parents=True, exist_ok=True)
     tell(f'getting Debian {spec.suite}')
     # The initial file system is made here.
     run(image_root.command(
-        suite=spec.suite, sources=_sources(spec), target=root,
-        packages=image_root.packages(spec.workloads), apt_conf=conf,
-        cache=cache), tell, {'INITRD': 'No', 'LC_ALL': 'C'})
+        suite=spec.suite, sources=_sources(spec.suite), target=root,
+        packages=image_root.packages(spec.workloads), apt_conf=conf),
+        tell, {'INITRD': 'No', 'LC_ALL': 'C'})
 
 
-def _sources(spec: ImageSpec) -> list[str]:
+def _sources(suite: str) -> list[str]:
     """Files that say where packages come from; none leaves it to mmdebstrap.
-
-    :raises errors.InputError: if the one that was named is not there
     """
-    if spec.sources:
-        if not os.path.isfile(spec.sources):
-            raise errors.InputError('there is no such file', errors.Location(
-                f'--sources {spec.sources}'))
-        return [os.path.abspath(spec.sources)]
     files = [_APT_SOURCES / 'sources.list',
              *_APT_SOURCES.glob('sources.list.d/*.list'),
              *_APT_SOURCES.glob('sources.list.d/*.sources')]
     return image_root.sources(
         {path: path.read_text(errors='replace') for path in files
-         if path.is_file()}, spec.suite)
+         if path.is_file()}, suite)
 
 
 def _fill(spec: ImageSpec, root: pathlib.Path) -> image_manifest.Manifest:

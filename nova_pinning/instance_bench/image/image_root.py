@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from importlib import resources
 import pathlib
 import re
-import shlex
 
 from nova_pinning.instance_bench import bench_model
 
@@ -60,8 +59,7 @@ def sources(files: Mapping[pathlib.Path, str], suite: str) -> list[str]:
 
 
 def command(*, suite: str, sources: Sequence[str], target: pathlib.Path,
-            packages: Sequence[str], apt_conf: pathlib.Path,
-            cache: pathlib.Path | None) -> list[str]:
+            packages: Sequence[str], apt_conf: pathlib.Path) -> list[str]:
     """The command line that makes a root file system.
 
     In a namespace for mounts of its own: what it mounts goes with it, however
@@ -69,27 +67,15 @@ def command(*, suite: str, sources: Sequence[str], target: pathlib.Path,
 
     :param sources: files of apt's sources
     :param target: directory to make
-    :param cache: of packages, for the next time
     """
-    line = ['unshare', '--mount', 'mmdebstrap', '--mode=root',
+    return ['unshare', '--mount', 'mmdebstrap', '--mode=root',
             '--variant=minbase', '--format=directory',
             f'--aptopt={apt_conf}',
             '--aptopt=Apt::Install-Recommends "false"',
             '--dpkgopt=force-unsafe-io',
             *(f'--dpkgopt=path-exclude={path}' for path in _UNWANTED),
-            f'--include={",".join(packages)}']
-    if cache:
-        line += list(_caching(shlex.quote(str(cache))))
-    return [*line, suite, str(target), *sources]
-
-
-def _caching(cache: str) -> Iterator[str]:
-    archives = '"$1"/var/cache/apt/archives'
-    yield '--skip=download/empty'
-    yield (f'--setup-hook=mkdir -p {archives}; find {cache} -name "*.deb" '
-           f'-exec cp -t {archives} {{}} +')
-    yield (f'--customize-hook=find {archives} -name "*.deb" '
-           f'-exec cp -nt {cache} {{}} +')
+            f'--include={",".join(packages)}',
+            suite, str(target), *sources]
 
 
 def place_own(root: pathlib.Path) -> None:

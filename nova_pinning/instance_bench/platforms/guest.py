@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests under libvirt, booted from the image of 'bench image build'.
+"""Guests under libvirt, booted from the image of 'bench run --image'.
 
 Their kernel is booted directly and their disk is an overlay, so that nothing
 of one guest is left for the next. Its shape is that of a guest which the
@@ -152,7 +152,7 @@ class GuestPlatform(holder.Holder):
         if not self._how.image:
             raise errors.InputError(
                 'guests need an image', errors.Location('--image'),
-                'make one with: nova-pinning bench image build')
+                'name a directory; it is built there if there is none')
         image = image_manifest.read(self._image)
         _check_requests(requests, image, self._how)
         self._packages = self._packages.union(*(
@@ -163,7 +163,7 @@ class GuestPlatform(holder.Holder):
             raise errors.InputError(
                 f'guests need the libvirt of this host, with control groups, '
                 f'and {self._how.connect} is another',
-                errors.Location('--connect'), 'give qemu:///system')
+                errors.Location('LIBVIRT_DEFAULT_URI'), 'unset it')
         try:
             self._libvirt.version()
         except bench_errors.InstanceError as error:
@@ -293,12 +293,10 @@ def _check_requests(
     lacking = sorted({request.workload.name for request in requests
                       if not _has(image, request.workload)})
     if lacking:
-        every = sorted({*image.workloads, *lacking})
         raise errors.InputError(
             f'the image lacks what is needed for {", ".join(lacking)}',
             errors.Location(f'--image {how.image}'),
-            'make another with: nova-pinning bench image build '
-            + ' '.join(f'--workload {name}' for name in every))
+            'name a directory that is not there yet, for one with all')
 
 
 def _has(image: image_manifest.Manifest,

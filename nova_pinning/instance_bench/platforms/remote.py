@@ -18,7 +18,7 @@ from nova_pinning.instance_bench.platforms import process
 
 #: Empty when an instance starts; commands run there.
 WORK = '/var/tmp/nova-pinning-bench'
-#: Where 'bench image build' puts the programs of this project.
+#: Where the image has the programs of this project.
 PROGRAMS = '/usr/local/lib/nova-pinning-bench'
 #: What of an output is kept: its end, since the last match counts. libvirt
 #: passes on no longer answer of an agent than 4 MiB, in base64.

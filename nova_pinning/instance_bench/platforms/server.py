@@ -122,7 +122,7 @@ class ServerPlatform:
         if image is None:
             yield errors.InputError(
                 f'the cloud has no image {name!r}',
-                advice=f'upload what "nova-pinning bench image build" made: '
+                advice=f'upload what "nova-pinning bench run --image" built: '
                        f'openstack image create --disk-format qcow2 '
                        f'--container-format bare --file disk.qcow2 '
                        f'--property hw_qemu_guest_agent=yes {name}')
@@ -145,7 +145,7 @@ class ServerPlatform:
             yield errors.InputError(
                 'where threads of servers run is read from the kernel of '
                 f'their hosts, to which {self._how.connect} does not lead',
-                errors.Location('--connect'),
+                errors.Location('LIBVIRT_DEFAULT_URI'),
                 "leave it out, and give --hypervisor 'ssh {host}'")
         command = hypervisor.of_host(self._how, 'HOST').virsh[0]
         if shutil.which(command) is None:

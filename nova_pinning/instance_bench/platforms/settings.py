@@ -10,7 +10,7 @@ class PlatformSettings:
 
     :param connect: libvirt's URI, for guests
     :param plan: of this host, which nova-pinning agent goes by; '' for none
-    :param image: directory that 'bench image build' made, for guests
+    :param image: directory of the image, for guests
     :param accelerator: 'kvm' or 'tcg'; '' finds out by booting
     :param cloud: name in clouds.yaml; '' for the environment's
     :param server_image: name or ID of the image that servers boot

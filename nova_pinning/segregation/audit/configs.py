@@ -100,8 +100,8 @@ def not_applied(view: audited.AuditedCloud) -> check_rule.Violations:
     'provider.yaml that contradicts what marks the host',
     why='nova-compute gives the provider the trait of the file again with '
         'every report, within minutes, whatever is set through the API',
-    advice='write the file anew (nova-pinning host provider-config) and '
-           'restart nova-compute; then set the class')
+    advice='write the file anew (nova-pinning host show -f provider-config) '
+           'and restart nova-compute; then set the class')
 def contradicts(view: audited.AuditedCloud) -> check_rule.Violations:
     for host, entry in _declared(view):
         told = _contradiction(host, entry)
@@ -135,7 +135,7 @@ def _told(host: segregation_model.MarkedHost, other: str | None) -> str:
     'S603', check_rule.Severity.ERROR, 'provider.yaml with both classes',
     why='nova-compute gives the host both traits, and it is neither one nor '
         'the other',
-    advice='write the file anew (nova-pinning host provider-config)')
+    advice='write the file anew (nova-pinning host show -f provider-config)')
 def both_classes(view: audited.AuditedCloud) -> check_rule.Violations:
     for host, entry in _declared(view):
         if len(placement_traits.classes_of(entry.traits)) > 1:

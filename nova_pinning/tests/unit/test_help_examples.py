@@ -24,8 +24,6 @@ _ELSEWHERE = {
     'openstack pinning': 'asks a cloud',
     'nova-pinning agent': 'changes the machine',
     'nova-pinning exporter': 'serves until it is ended',
-    'nova-pinning bench image build': 'installs packages into a disk',
-    'nova-pinning bench list --plan': 'takes a plan of the machine',
     'nova-pinning bench run': 'takes CPUs of the machine for minutes',
     'nova-pinning explain fleet.json.zst --server': "reads nova's database",
     'nova-pinning explain --record': 'reads what nova-scheduler has written',

@@ -82,7 +82,7 @@ class Libvirt(fixtures.Fixture):
 @unittest.skipUnless(
     IMAGE and os.geteuid() == 0 and all(map(shutil.which, TOOLS)),
     'needs root, QEMU, libvirtd, and $NOVA_PINNING_BENCH_IMAGE: a directory '
-    'that nova-pinning bench image build made')
+    'that nova-pinning bench run --image built')
 class GuestTestCase(testtools.TestCase):
 
     def request(self):

@@ -11,6 +11,7 @@ import ddt
 import fixtures
 import yaml
 
+from nova_pinning.cli import bench_image
 from nova_pinning.cli import bench_progress
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
@@ -341,13 +342,33 @@ class TestRun(TestCase):
         self.assertEqual((), results_file.read(self.output).measurements)
 
     def test_settings(self):
-        self.run_bench('--connect', 'test:///default', '--accelerator', 'tcg',
-                       '--boot-seconds', '9', '--hypervisor', 'ssh {host}')
+        self.useFixture(fixtures.EnvironmentVariable(
+            'LIBVIRT_DEFAULT_URI', 'test:///default'))
+        self.run_bench('--hypervisor', 'ssh {host}')
         found = self.settings[0]
-        self.assertEqual(
-            ('test:///default', 'tcg', 9.0, 'ssh {host}'),
-            (found.connect, found.accelerator, found.boot_seconds,
-             found.hypervisor))
+        self.assertEqual(('test:///default', 'ssh {host}'),
+                         (found.connect, found.hypervisor))
+
+    def test_image_is_built_where_there_is_none(self):
+        built = []
+        self.useFixture(fixtures.MockPatchObject(
+            bench_image.build, 'check', lambda wish, output: None))
+
+        def build(wish, output, tell):
+            built.append((output.name, {one.name for one in wish.workloads}))
+            output.mkdir()
+            (output / 'manifest.json').write_text('{}')
+            raise errors.InputError('no room')
+
+        self.useFixture(fixtures.MockPatchObject(
+            bench_image.build, 'build_image', build))
+        image = self.dir / 'image'
+        done = self.run_bench('--image', str(image))
+        self.assertEqual((2, 'error: no room\n'), (done.status, done.err))
+        self.run_bench('--image', str(image))
+        (name, workloads), = built
+        self.assertEqual('image', name)
+        self.assertLessEqual(set(workload_catalogue.shipped()), workloads)
 
     def test_short_and_platform(self):
         done = self.run_bench('--short', '--platform', 'vm', '--platform',
@@ -385,8 +406,14 @@ class TestRun(TestCase):
 
 class TestList(TestCase):
 
+    def test_no_experiment(self):
+        done = self.run_command('bench', 'run')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('EXPERIMENT: is missing', done.err)
+        self.assertIn('--dry-run', done.err)
+
     def test_table(self):
-        done = self.run_command('bench', 'list')
+        done = self.run_command('bench', 'run', '--dry-run')
         self.assertEqual((0, ''), (done.status, done.err))
         for name in (*experiment_file.shipped(),
                      *workload_catalogue.shipped()):
@@ -394,7 +421,7 @@ class TestList(TestCase):
 
     def test_json(self):
         found = json.loads(self.run_command(
-            'bench', 'list', '--format', 'json').out)
+            'bench', 'run', '--dry-run', '--format', 'json').out)
         self.assertEqual(list(experiment_file.shipped()),
                          [one['name'] for one in found['experiments']])
         overhead = next(one for one in found['experiments']
@@ -406,7 +433,8 @@ class TestList(TestCase):
     def test_short_takes_less(self):
         def seconds(*argv):
             found = json.loads(self.run_command(
-                'bench', 'list', '--format', 'json', *argv).out)
+                'bench', 'run', '--dry-run', '--format', 'json',
+                *argv).out)
             return [one['seconds'] for one in found['experiments']]
 
         for short, long in zip(seconds('--short'), seconds()):

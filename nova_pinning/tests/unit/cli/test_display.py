@@ -31,7 +31,6 @@ _DEDICATED = 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
 #: Commands with a column; {} is made by the tests.
 _LISTS = (
     ('advise --workload web --host-file {host}', 'topic'),
-    ('bench list', 'name'),
     ('capacity {fleet}', 'fits'),
     ('capacity {fleet} --per-host', 'host'),
     ('explain {fleet} --flavor dedicated-2', 'layer'),

@@ -2,6 +2,7 @@
 """nova-pinning host show."""
 
 import json
+import pathlib
 import re
 from xml.etree import ElementTree
 
@@ -10,6 +11,9 @@ import fixtures
 
 from nova_pinning.host import host_loader
 from nova_pinning.host import hostfile_writer
+from nova_pinning.host import provider_config
+from nova_pinning.model import hostclass
+from nova_pinning.placement import placement_traits
 from nova_pinning.presentation import plan_drawing
 from nova_pinning.presentation import svg_drawing
 from nova_pinning.tests.unit.cli import cli_case
@@ -118,3 +122,51 @@ class TestShowHost(cli_case.TestCase):
             done = self._show('-f', 'svg', host=host)
             self.assertEqual((2, ''), (done.status, done.out))
             self.assertIn('error: ', done.err)
+
+
+@ddt.ddt
+class TestProviderConfig(cli_case.TestCase):
+
+    _PLAIN = """
+version: 1
+name: plain
+nodes: [{id: 0, cpus: 0-3, memory: 4GiB}]
+traits: [%s]
+"""
+
+    def _write(self, host):
+        return self.run_command('host', 'show', host, '-f', 'provider-config')
+
+    @ddt.data(
+        *sorted(path.name for path in (cli_case.ETC / 'hosts').iterdir()))
+    def test_shipped_hosts(self, name):
+        path = cli_case.ETC / 'hosts' / name
+        done = self._write(str(path))
+        self.assertEqual((0, ''), (done.status, done.err))
+        [entry] = provider_config.read(
+            pathlib.Path(self.write('pinning.yaml', done.out)))
+        self.assertEqual(host_loader.load(path).traits, entry.traits)
+
+    def test_class(self):
+        done = self._write(self.write('plain.yaml', self._PLAIN % ''))
+        self.assertEqual((2, ''), (done.status, done.out))
+        for trait in placement_traits.TRAIT_OF.values():
+            self.assertIn(trait, done.err)
+            told = self._write(self.write('told.yaml', self._PLAIN % trait))
+            self.assertEqual(0, told.status)
+            self.assertIn(f'- {trait}\n', told.out)
+            self.assertIn('note: There is no trait for the L3', told.err)
+
+    def test_divided_cores(self):
+        """In each form of what is shown."""
+        trait = placement_traits.TRAIT_OF[hostclass.HostClass.DEDICATED]
+        host = self.write('host.yaml', (self._PLAIN % trait).replace(
+            'nodes:', 'cpu: {threads_per_core: 2}\nnodes:'
+        ) + "nova: {dedicated_cpus: '1-2,3'}\n")
+        done = self._write(host)
+        shown = self.run_command('host', 'show', host, '-f', 'json')
+        self.assertEqual((0, 0), (done.status, shown.status))
+        text = '1 core divided between uses: of CPUs 0,2,'
+        self.assertIn(f'warning: {text}', done.err)
+        self.assertIn(text, json.loads(shown.out)['divided_cores'])
+        self.assertIn(text, self.run_command('host', 'show', host).out)

@@ -73,7 +73,7 @@ class TestMake(oslotest.BaseTestCase):
         error = self.assertRaises(errors.InputError, self.make,
                                   host_samples.host(**values))
         self.assertIn(word, str(error))
-        self.assertIn('--class dedicated', error.advice)
+        self.assertIn(placement_traits.DEDICATED, error.advice)
 
     def test_class_that_is_given(self):
         host = host_samples.host(

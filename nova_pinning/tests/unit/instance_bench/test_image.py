@@ -47,7 +47,7 @@ class ManifestTestCase(testtools.TestCase):
         (self.home / 'manifest.json').write_text(text)
         error = self.assertRaises(
             errors.InputError, image_manifest.read, self.home)
-        self.assertIn('bench image build', error.advice)
+        self.assertIn('bench run --image', error.advice)
 
     def test_absent(self):
         self.assertRaises(errors.InputError, image_manifest.read, self.home)

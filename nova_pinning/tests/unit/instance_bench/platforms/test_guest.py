@@ -131,7 +131,7 @@ class CheckTestCase(testtools.TestCase):
     def test_lacking(self):
         error = self.assertRaises(
             errors.InputError, self.check, request('mutex-up'))
-        self.assertIn('--workload mutex-up --workload stream', error.advice)
+        self.assertIn('lacks what is needed for mutex-up', error.message)
 
     def test_not_root(self):
         self.user.return_value = 1000
