@@ -16,7 +16,9 @@ from typing import NoReturn
 from nova_pinning import errors
 
 _EXTRAS = {
+    'hcl2': 'terraform',
     'jinja2': 'bench',
+    'lark': 'terraform',
     'matplotlib': 'plots',
     'prometheus_client': 'metrics',
     'tornado': 'exporter',

@@ -41,7 +41,8 @@ class ShowFlavors(display.Lister):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('catalogue', metavar='CATALOGUE',
-                            help='catalogue file (YAML or JSON)')
+                            help='catalogue, or another file of flavors: '
+                            'see flavor convert')
         parser.add_argument('names', metavar='NAME', nargs='*',
                             help='flavors or families to show; all if none '
                                  'is named')

@@ -104,7 +104,8 @@ class CheckCatalogue(base_command.FileCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('catalogue', metavar='CATALOGUE',
-                            help='catalogue file (YAML or JSON)')
+                            help='catalogue, or another file of flavors: '
+                            'see flavor convert')
         add_options(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

@@ -18,9 +18,11 @@ from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import foreign
 from nova_pinning.flavors import host_separation
 from nova_pinning.flavors import names
 from nova_pinning.flavors import shape
+from nova_pinning.flavors import terraform
 from nova_pinning.flavors import translate
 from nova_pinning.model import nova_release
 
@@ -43,7 +45,8 @@ _PROPERTIES = {
 class Catalogue:
     """What a catalogue file says.
 
-    :param name: what its flavors carry as ``pinning:catalogue``
+    :param name: what its flavors carry as ``pinning:catalogue``; '' of a
+        file of another kind that has flavors
     :param flavors: family by family, in the order of the file
     :param release: of nova that the cloud runs, None if the file does not say
     :param separation: what keeps the classes apart, as far as the file says
@@ -58,25 +61,58 @@ class Catalogue:
 
 
 def load(path: str | os.PathLike[str]) -> Catalogue:
-    """Read a catalogue file and make its flavors.
+    """Read a catalogue, or flavors in the file of another tool.
 
     :raises errors.InputError: with all that is wrong, up to
         schema.MAX_ERRORS at once (errors.InputErrors)
     """
-    return parse(source.read(path), os.fspath(path))
+    name = os.fspath(path)
+    text = source.read(path)
+    if terraform.is_terraform(name):
+        document = terraform.parse(text, name)
+    else:
+        document = source.parse(text, name)
+    flavors = foreign.flavors(document)
+    if flavors:
+        return Catalogue('', flavors, source=name)
+    # A file with a version is one of ours, if perhaps not of this kind.
+    if isinstance(document.value, dict) and not (
+            document.value.keys().isdisjoint(('families', 'version'))):
+        return _made(document)
+    raise errors.InputError(
+        'has no flavors in any form that is known', errors.Location(name),
+        f'known are {"; ".join(foreign.KINDS)}')
+
+
+def load_own(path: str | os.PathLike[str]) -> Catalogue:
+    """Read a catalogue, which alone says which of a cloud's flavors it owns.
+
+    :raises errors.InputError: as :func:`load` does, also for other files
+    """
+    sold = load(path)
+    if not sold.name:
+        raise errors.InputError(
+            'has flavors, but is no catalogue', errors.Location(sold.source),
+            f'make one: nova-pinning flavor convert {sold.source} --name NAME')
+    return sold
 
 
 def parse(text: str, source_name: str) -> Catalogue:
-    """The same from text.
+    """A catalogue from text.
 
     :param source_name: what errors call it
+    :raises errors.InputError: as :func:`load` does, also of another kind
     """
-    document = source.parse(text, source_name)
+    return _made(source.parse(text, source_name))
+
+
+def _made(document: source.YamlDocument) -> Catalogue:
     _refuse_huge(document)
     schema.validate(document, schema.shipped(__package__, 'catalogue-1.json'))
     return Catalogue(document.value['name'], _flavors(document),
                      _release(document), host_separation.Separation(
-                         **document.value.get('separation', {})), source_name)
+                         **document.value.get('separation', {})),
+                     document.source)
 
 
 def _release(document: source.YamlDocument) -> nova_release.NovaRelease | None:

@@ -115,7 +115,7 @@ class ApplyFlavors(base.CloudCommand):
             and finding.severity is check_rule.Severity.ERROR}
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        sold = catalogue.load(parsed_args.catalogue)
+        sold = catalogue.load_own(parsed_args.catalogue)
         differing = self._differing(sold, parsed_args)
         changes = self._plan(differing, sold)
         if parsed_args.format == 'text':
