@@ -5,6 +5,7 @@ import dataclasses
 import glob
 import io
 import itertools
+import json
 import os
 import pathlib
 import shlex
@@ -69,6 +70,8 @@ class TestExamples(cli_case.TestCase):
         self._fleets()
         for name in ('flavors.yaml', 'old.yaml'):
             shutil.copy(cli_case.CATALOGUE, name)
+        pathlib.Path('north.json').write_text(json.dumps([
+            {'Name': 'f', 'RAM': 1, 'VCPUs': 1, 'Disk': 0, 'Properties': {}}]))
         pathlib.Path('host.yaml').write_text(
             pathlib.Path(cli_case.HOST).read_text() + _DEVICE)
         for line in ('host plan host.yaml -o plan.yaml',

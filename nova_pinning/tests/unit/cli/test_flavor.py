@@ -67,6 +67,40 @@ class TestShow(cli_case.TestCase):
 
 
 @ddt.ddt
+class TestConvert(cli_case.TestCase):
+
+    @ddt.data(('terraform', 'flavors.tf'), ('ansible', 'flavors.yaml'))
+    @ddt.unpack
+    def test_there_and_back(self, form, name):
+        """A catalogue can be had again of what another tool is given."""
+        text = self.run_command('flavor', 'convert', cli_case.CATALOGUE,
+                                '--format', form).out
+        done = self.run_command('flavor', 'convert', self.write(name, text),
+                                '--name', 'north')
+        again = catalogue.load_own(self.write('again.yaml', done.out))
+        self.assertEqual('north', again.name)
+        ours = ('pinning:catalogue', 'pinning:family')
+        self.assertEqual(*([
+            (flavor.name, flavor.vcpus, flavor.memory_mib, {
+                key: value for key, value in flavor.extra_specs.items()
+                if key not in ours})
+            for flavor in sorted(flavors, key=lambda flavor: flavor.name)]
+            for flavors in (catalogue.load(cli_case.CATALOGUE).flavors,
+                            again.flavors)))
+
+    def test_some(self):
+        done = self.run_command('flavor', 'convert', cli_case.CATALOGUE,
+                                'shared.large', '--format', 'list')
+        self.assertEqual(1, done.out.count('vcpus:'))
+
+    def test_a_name_that_the_other_tool_has_no_place_for(self):
+        done = self.run_command('flavor', 'convert', cli_case.CATALOGUE,
+                                '--format', 'heat', '--name', 'x')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('--name: does not go with --format heat', done.err)
+
+
+@ddt.ddt
 class TestDiff(cli_case.TestCase):
 
     def setUp(self):
