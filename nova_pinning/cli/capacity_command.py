@@ -19,9 +19,9 @@ from nova_pinning.capacity import stranded
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display
-from nova_pinning.cli import enabled_filters
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
+from nova_pinning.cli import nova_options
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.fleet import occupied
@@ -48,8 +48,8 @@ class CapacityAnswer(fleets.FleetAnswer):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         self.add_fleet(parser, required=False)
         guest_options.add_flavors(parser)
-        guest_options.add_order(parser)
-        enabled_filters.add_option(parser)
+        common_options.add_image_properties(parser)
+        nova_options.add_option(parser)
         common_options.add_assume(parser)
         parser.add_argument('--per-host', action='store_true',
                             help='each host too, or in rows instead')
@@ -72,8 +72,8 @@ class CapacityAnswer(fleets.FleetAnswer):
     def _run(self, parsed_args: argparse.Namespace) -> display.Answer:
         fleet = self.load_fleet(parsed_args)
         admission = judge.AdmissionJudge(dataclasses.replace(
-            occupied.rules_of(fleet), enabled_filters=enabled_filters.names(
-                parsed_args, fleet)),
+            occupied.rules_of(fleet),
+            enabled_filters=nova_options.enabled_filters(fleet)),
             assumes=common_options.assumed(parsed_args))
         if not fleet.hosts:
             raise errors.InputError('has no hosts', fleet.where)
@@ -135,15 +135,15 @@ class ShowCapacity(base_command.FileCommand, CapacityAnswer):
     The format prometheus is for the textfile collector; svg is a bar chart,
     which needs nova-pinning[plots].
 
-    Without --flavor and --catalogue, the flavors are those of the snapshot.
+    Without --flavor, the flavors are those of the snapshot.
 
     Examples::
 
       nova-pinning capacity fleet.json.zst
       nova-pinning capacity fleet.json.zst --per-class --mix
       nova-pinning capacity fleet.json.zst --mix 8:70,16:30
-      nova-pinning capacity fleet.json.zst --catalogue flavors.yaml \\
-          --pci-alias nvme=144d:a80a -f svg > capacity.svg
+      nova-pinning capacity fleet.json.zst --flavor flavors.yaml \\
+          --config-file nova.conf -f svg > capacity.svg
       nova-pinning capacity fleet.json.zst --per-host --format csv \\
           --flavor 'vcpus=8 ram=32GiB hw:cpu_policy=dedicated'
       nova-pinning capacity fleet.json.zst -f value -c flavor -c fits

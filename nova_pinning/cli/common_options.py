@@ -7,7 +7,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 import contextlib
-import functools
 import math
 import os
 import sys
@@ -26,14 +25,6 @@ if typing.TYPE_CHECKING:
     from nova_pinning.upgrade import known_hits
 
 _T = TypeVar('_T')
-_NOVA_API = {
-    '--config-file': (
-        'nova.conf as nova-api is given it; may be given several times '
-        '(default: those that nova reads by default)'),
-    '--config-dir': (
-        'a directory of such files, whose names end in .conf, as nova-api is '
-        'given it; may be given several times'),
-}
 
 
 def add_format(parser: argparse._ActionsContainer, default: str,
@@ -240,15 +231,6 @@ def pairs(items: Iterable[str], where: errors.Location,
     return given
 
 
-def add_isolated(parser: argparse._ActionsContainer) -> None:
-    """Add --isolated-aggregates."""
-    parser.add_argument(
-        '--isolated-aggregates', action='store_true',
-        help='have aggregates with trait:NAME=required take only guests that '
-             'require the trait, as under [scheduler] '
-             'enable_isolated_aggregate_filtering')
-
-
 def add_assume(
     parser: argparse._ActionsContainer,
     kinds: Iterable[outcome.DoubtKind] = tuple(outcome.DoubtKind),
@@ -282,22 +264,24 @@ def add_host_files(parser: argparse.ArgumentParser, what: str) -> None:
 
 def add_nova_conf(parser: argparse.ArgumentParser,
                   about: str = '') -> None:
-    """Add --config-file and --config-dir, as nova's own programs have them.
+    """Add --config-file, as nova's own programs have it.
 
-    :param about: for the help of both, '' for those of nova-api
+    It takes a directory too, which they call --config-dir.
+
+    :param about: for the help, '' for nova-api's
     """
-    for option, what in (('--config-file', 'FILE'), ('--config-dir', 'DIR')):
-        parser.add_argument(
-            option, metavar=what, action='append', default=[],
-            # Together, since their order counts.
-            dest='nova_arguments', type=functools.partial(_pair, option),
-            help=about or _NOVA_API[option])
+    parser.add_argument(
+        '--config-file', metavar='FILE', action='append', default=[],
+        dest='nova_arguments', type=_nova_argument, help=about or (
+            'nova.conf as nova-api is given it, or a directory of such files; '
+            'may be given several times (default: those that nova reads by '
+            'default)'))
 
 
 def nova_arguments(parsed_args: argparse.Namespace) -> list[str]:
-    """What they say, as nova's own programs would be told."""
+    """What it says, as nova's own programs would be told."""
     return [word for pair in parsed_args.nova_arguments for word in pair]
 
 
-def _pair(option: str, value: str) -> tuple[str, str]:
-    return option, value
+def _nova_argument(path: str) -> tuple[str, str]:
+    return ('--config-dir' if os.path.isdir(path) else '--config-file', path)

@@ -17,9 +17,9 @@ from nova_pinning.bridge.offline import standalone
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display
-from nova_pinning.cli import enabled_filters
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
+from nova_pinning.cli import nova_options
 from nova_pinning.cli import refusals
 from nova_pinning import errors
 from nova_pinning.explain import explanation
@@ -49,9 +49,8 @@ class ExplanationAnswer(fleets.FleetAnswer):
         what.add_argument(
             '--request-id', metavar='REQ',
             help='the same by the request that made the server: req-...')
-        common_options.add_nova_conf(parser)
         refusals.add_option(parser)
-        guest_options.add_order(parser)
+        common_options.add_image_properties(parser)
         parser.add_argument(
             '--host', action='append', default=[], metavar='HOST',
             help='only this host, layer by layer and cell by cell; may be '
@@ -63,8 +62,11 @@ class ExplanationAnswer(fleets.FleetAnswer):
             '--project', metavar='ID',
             help='whose guest it is, for aggregates that are for certain '
                  'projects only (filter_tenant_id)')
-        common_options.add_isolated(parser)
-        enabled_filters.add_option(parser)
+        common_options.add_nova_conf(
+            parser, 'nova.conf, or a directory of such files: what it sets of '
+            'nova-scheduler outweighs the snapshot; for --server and '
+            '--request-id as nova-api is given it (default for these: those '
+            'that nova reads by default); may be given several times')
         common_options.add_assume(parser)
         parser.add_argument('--per-host', action='store_true',
                             help='print a line for each host as well')
@@ -85,14 +87,11 @@ class ExplanationAnswer(fleets.FleetAnswer):
             return self._remembered(parsed_args)
         known = common_options.defects(parsed_args)
         fleet = self.load_fleet(parsed_args)
-        filters = enabled_filters.names(parsed_args, fleet)
+        filters = nova_options.enabled_filters(fleet)
         names = fleets.named_hosts(parsed_args.host, fleet)
-        aliases = guest_options.pci_aliases(parsed_args, fleet)
         request = _explained_request(parsed_args, fleet)
-        rules = occupied.rules_of(fleet)
         rules = dataclasses.replace(
-            rules, enabled_filters=filters,
-            isolates=parsed_args.isolated_aggregates or rules.isolates)
+            occupied.rules_of(fleet), enabled_filters=filters)
         wishes = _wishes(request, rules)
         # Loads nova, so not before all else is known to be good.
         standalone.prepare()
@@ -105,7 +104,7 @@ class ExplanationAnswer(fleets.FleetAnswer):
             common_options.assumed(parsed_args))
 
         read = functools.partial(
-            guest_options.guest_request_for, aliases=aliases)
+            guest_options.guest_request_for, aliases=fleet.pci_aliases)
         with (flavor_request.batch(rules.pci_in_placement),
               fleets.progress('explaining') as tell):
             explained = explanation.explain_guest(

@@ -19,7 +19,8 @@ from nova_pinning import errors
 from nova_pinning import extras
 from nova_pinning import signals
 
-_ABOUT = ('where [pinning_exporter] stands; may be given several times '
+_ABOUT = ('where [pinning_exporter] stands, a file or a directory of files; '
+          'may be given several times '
           '(default: /etc/nova-pinning/exporter.conf and the others that '
           'oslo.config looks for)')
 #: How often it is looked whether it is to end.
@@ -97,7 +98,8 @@ class Exporter(base_command.FileCommand):
 
 def _unit(parsed_args: argparse.Namespace, settings: Any) -> str:
     return unit_file.text('exporter', [
-        *parsed_args.nova_arguments,
+        *(('--config-file', path)
+          for _option, path in parsed_args.nova_arguments),
         *([('--snapshot', parsed_args.snapshot)]
           if parsed_args.snapshot else [])], filter(None, [
               *settings.nova_conf, settings.snapshot, settings.host_files]))

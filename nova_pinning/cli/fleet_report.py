@@ -12,6 +12,7 @@ from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
+from nova_pinning.cli import nova_options
 from nova_pinning.cli import rebalance_output
 from nova_pinning import errors
 from nova_pinning.fleet import document
@@ -33,13 +34,13 @@ class ReportFleet(base_command.FileCommand):
     flavors and for any size. With a plan of moves, that before and after.
     What has sold out, and what does next, is printed as well.
 
-    Without --flavor and --catalogue, the flavors are those of the snapshot.
+    Without --flavor, the flavors are those of the snapshot.
 
     Examples::
 
       nova-pinning fleet report fleet.json.zst -o page.html
       nova-pinning fleet report fleet.json.zst -o page.html \\
-          --catalogue flavors.yaml --pci-alias nvme=144d:a80a
+          --flavor flavors.yaml --config-file nova.conf
       nova-pinning fleet report fleet.json.zst -o page.html \\
           --move-plan plan.json
       nova-pinning fleet report today.json.zst -o page.html \\
@@ -52,7 +53,8 @@ class ReportFleet(base_command.FileCommand):
                             help='replace this file with the page; - for '
                             'the standard output')
         guest_options.add_flavors(parser)
-        guest_options.add_order(parser)
+        common_options.add_image_properties(parser)
+        nova_options.add_option(parser)
         parser.add_argument(
             '--move-plan', metavar='PLAN',
             help='show this plan of moves too, of rebalance plan, '
@@ -96,10 +98,10 @@ def _document(parsed_args: argparse.Namespace) -> dict[str, Any]:
         if not snapshot_then.taken_at:
             raise errors.InputError('does not say when it was taken',
                                     errors.Location(path))
-    aliases = guest_options.pci_aliases(parsed_args, fleet)
     requests = _requests(parsed_args, fleet)
 
-    read = functools.partial(guest_options.guest_request_for, aliases=aliases)
+    read = functools.partial(guest_options.guest_request_for,
+                             aliases=fleet.pci_aliases)
     from nova_pinning.bridge.offline import flavor_request
     from nova_pinning.capacity import capacity
     from nova_pinning.presentation.fleet_page import page_data
@@ -123,8 +125,7 @@ def _requests(
     parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
 ) -> tuple[guest_request.GuestRequest, ...]:
     """One guest of each flavor; none if nobody names any."""
-    is_named = parsed_args.flavor or parsed_args.catalogue is not None
-    if is_named or fleet.flavors:
+    if parsed_args.flavor or fleet.flavors:
         with fleets.progress('asking nova what the flavors are'):
             return guest_options.guest_requests(parsed_args, fleet)
     from nova_pinning.bridge.offline import standalone

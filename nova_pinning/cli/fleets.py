@@ -23,6 +23,7 @@ from nova_pinning.checks import check_rule
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import display
+from nova_pinning.cli import nova_options
 from nova_pinning.cli import progress_bars
 from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
@@ -59,14 +60,16 @@ def load(parsed_args: argparse.Namespace,
          warn: bool = True) -> snapshot.Fleet:
     """Read FLEET, and say on the error output what is odd about it.
 
+    With what --config-file sets, where a command has that.
+
     :param warn: whether to say it
-    :raises errors.InputError: if it cannot be read
+    :raises errors.InputError: if either cannot be read
     """
     with progress('reading the snapshot'), without_collector():
         fleet = document.read(parsed_args.fleet)
         findings = problems.find(fleet) if warn else ()
     warn_of(findings, parsed_args.fleet)
-    return fleet
+    return nova_options.with_options(parsed_args, fleet)
 
 
 def status(hosts: Iterable[offered_host.OfferedHost]) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guests that a command is asked about: flavors, image, PCI aliases."""
+"""The guests that a command is asked about: flavors and their image."""
 
 import argparse
 from collections.abc import Iterator
@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import itertools
-import re
+import os
 import sys
 
-from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.bridge.offline import standalone
 from nova_pinning.cli import common_options
@@ -28,9 +27,6 @@ _FLAVOR_HELP = (
     "'key=value key=value ...' with vcpus, ram (MiB, or with a unit), disk "
     'and extra specs')
 _OPTION = '--flavor'
-_ALIAS = re.compile(
-    '([^=:]+)=([0-9a-fA-F]{4}):([0-9a-fA-F]{4})'
-    '(?::(legacy|preferred|required|socket))?')
 
 
 def add_flavor(parser: argparse._ActionsContainer,
@@ -41,40 +37,30 @@ def add_flavor(parser: argparse._ActionsContainer,
 
 
 def add_flavors(parser: argparse._ActionsContainer) -> None:
-    """Add --flavor, which may be given several times, and --catalogue."""
+    """Add --flavor, which may be given several times."""
     parser.add_argument(_OPTION, action='append', default=[],
                         metavar='FLAVOR',
-                        help=f'{_FLAVOR_HELP}; may be given several times')
-    parser.add_argument('--catalogue', metavar='FILE',
-                        help='all flavors of a catalogue')
-
-
-def add_order(parser: argparse.ArgumentParser) -> None:
-    """Add what else nova needs to know: --image-property, --pci-alias."""
-    common_options.add_image_properties(parser)
-    parser.add_argument(
-        '--pci-alias', action='append', default=[],
-        metavar='NAME=DEVICES',
-        help='what a PCI alias stands for, VENDOR:PRODUCT[:POLICY], if the '
-             'snapshot does not say; may be given several times, also for '
-             'one name')
+                        help=f'{_FLAVOR_HELP}; a catalogue without a name is '
+                             'all of its flavors; may be given several times')
 
 
 def requested_flavors(
     parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
 ) -> tuple[flavor_model.Flavor, ...]:
-    """What --flavor and --catalogue name, or all flavors of the snapshot.
+    """What --flavor names, or all flavors of the snapshot.
 
     :raises errors.InputError: for what there is not, or if there are none
     """
     named = parsed_args.flavor
-    if isinstance(named, str):
-        named = [named]
+    is_one = isinstance(named, str)
     source = fleet.where.source or 'the snapshot'
-    flavors = [select.named_flavor(text, fleet.flavors, source)
-               for text in named or ()]
-    if getattr(parsed_args, 'catalogue', None) is not None:
-        flavors += catalogue.load(parsed_args.catalogue).flavors
+    own = {flavor.name for flavor in fleet.flavors}
+    flavors: list[flavor_model.Flavor] = []
+    for text in [named] if is_one else named or ():
+        if not is_one and text not in own and os.path.isfile(text):
+            flavors += catalogue.load(text).flavors
+        else:
+            flavors.append(select.named_flavor(text, fleet.flavors, source))
     if not flavors:
         flavors = list(fleet.flavors)
     if not flavors:
@@ -118,35 +104,6 @@ def _shape(flavor: flavor_model.Flavor) -> str:
             + flavor.extra_specs.get('hw:cpu_policy', 'shared'))
 
 
-def pci_aliases(
-    parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
-) -> dict[str, snapshot.PciAlias]:
-    """The snapshot's PCI aliases and what --pci-alias says, which counts more.
-
-    :raises errors.InputError: for an odd one
-    """
-    given: dict[str, snapshot.PciAlias] = {}
-    where = errors.Location('--pci-alias')
-    for text in parsed_args.pci_alias:
-        match = _ALIAS.fullmatch(text)
-        if match is None:
-            raise errors.InputError(
-                f'{text!r} is not a PCI alias', where,
-                'write it like gpu=10de:20b5 or gpu=10de:20b5:required')
-        name, vendor, product, policy = match.groups()
-        spec = devices.device_keys(vendor.lower(), product.lower(), '')
-        before = given.get(name)
-        if before is None:
-            given[name] = snapshot.PciAlias((spec,), policy or 'legacy')
-        elif policy and policy != before.policy:
-            raise errors.InputError(
-                f'{name} has the policies {before.policy} and {policy}',
-                where, 'one alias has one policy')
-        else:
-            given[name] = before._replace(specs=(*before.specs, spec))
-    return {**fleet.pci_aliases, **given}
-
-
 def guest_requests(
     parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
 ) -> tuple[guest_request.GuestRequest, ...]:
@@ -162,17 +119,16 @@ def guest_requests(
     """
     named = requested_flavors(parsed_args, fleet)
     image: Mapping[str, str] = common_options.image_properties(parsed_args)
-    aliases = pci_aliases(parsed_args, fleet)
     standalone.prepare()
     from nova_pinning.bridge.offline import flavor_request
-    is_named = bool(parsed_args.flavor) or parsed_args.catalogue is not None
     requests = []
     with flavor_request.batch(fleet.rules.pci_in_placement):
         for flavor in named:
             try:
-                requests.append(guest_request_for(flavor, image, aliases))
+                requests.append(guest_request_for(
+                    flavor, image, fleet.pci_aliases))
             except errors.InputError as error:
-                if is_named:
+                if parsed_args.flavor:
                     raise
                 print(spelling.printable(f'warning: left out: {error}'),
                       file=sys.stderr)
@@ -195,7 +151,7 @@ def requests_by_name(
     """
     return requests_of(named, fleet,
                        common_options.image_properties(parsed_args),
-                       pci_aliases(parsed_args, fleet))
+                       fleet.pci_aliases)
 
 
 def requests_of(
@@ -216,7 +172,7 @@ def requests_of(
     standalone.prepare()
     from nova_pinning.bridge.offline import flavor_request
     with flavor_request.batch(fleet.rules.pci_in_placement):
-        return {name: guest_request_for(flavor, image, aliases)
+        return {name: guest_request_for(flavor, image, fleet.pci_aliases)
                 for name, flavor in flavors.items()}
 
 
@@ -237,8 +193,11 @@ def guest_request_for(
         advice = error.advice
         unknown = sorted(order.pci_aliases(flavor) - set(aliases))
         if unknown and 'PCI alias' in error.message:
-            advice = 'say what it stands for: ' + ' '.join(
-                f'--pci-alias {name}=VENDOR:PRODUCT' for name in unknown)
+            advice = ('give a nova.conf with --config-file in which [pci] has '
+                      + ' and '.join(
+                          f'alias = {{"name": "{name}", "vendor_id": '
+                          '"VENDOR", "product_id": "PRODUCT"}'
+                          for name in unknown))
         raise errors.InputError(
             select.without_made_up_name(error), error.where,
             advice) from error

@@ -58,8 +58,9 @@ class CheckHost(base_command.FileCommand):
                             help='check only the guests of these QEMU '
                             'processes; may be given several times')
         common_options.add_nova_conf(
-            parser, 'what nova-compute is given under this name; without '
-            'either, what the running one was given, or else its defaults')
+            parser, 'what nova-compute is given under this name, or a '
+            'directory of such files; may be given several times; without, '
+            'what the running one was given, or else its defaults')
         parser.add_argument('--watch', metavar='SECONDS',
                             type=common_options.number(1, _MAX_SECONDS),
                             help='watch what runs on dedicated and poll '

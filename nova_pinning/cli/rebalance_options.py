@@ -13,6 +13,7 @@ from nova_pinning.admission import guest_request
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
+from nova_pinning.cli import nova_options
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
@@ -41,14 +42,14 @@ _seconds = common_options.told(lambda text: spec.hours(text) * 3600)
 
 
 def add_sizes(parser: argparse.ArgumentParser) -> None:
-    """Add --for, and what nova needs to know to make guests of flavors."""
+    """Add --for, and the image of guests."""
     parser.add_argument(
         _FOR, dest='sizes', metavar='SIZES',
         help='guests to make room for: vCPUs of pinned guests in '
              'one NUMA cell, or flavors of the snapshot, separated by commas '
              'and with their weights if there are several, such as 16 or '
              '16:3,8:1')
-    guest_options.add_order(parser)
+    common_options.add_image_properties(parser)
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
@@ -82,21 +83,17 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         '--live-only', action='store_true',
         help='guests that nova cannot move live stay; without it they are '
              'moved cold, which stops them for the time')
-    add_cloud(group)
+    add_cloud(parser)
 
 
-def add_cloud(parser: argparse._ActionsContainer) -> None:
+def add_cloud(parser: argparse.ArgumentParser) -> None:
     """Add what is not in a snapshot of the cloud's own rules."""
     parser.add_argument(
         '--release', metavar='RELEASE', default='',
         help='the nova, such as 2026.1 or 33.0.2, of hosts of which the '
              'snapshot does not tell it; its known bugs keep guests from '
              'being moved')
-    parser.add_argument(
-        '--default-zone', metavar='ZONE', default='nova',
-        help='availability zone of hosts that no aggregate puts in one '
-             '([DEFAULT] default_availability_zone; default: nova)')
-    common_options.add_isolated(parser)
+    nova_options.add_option(parser)
     common_options.add_assume(parser)
     parser.add_argument(
         '--cross-zones', action='store_true',
@@ -125,14 +122,6 @@ def add_cost(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         '--local-disks', action='store_true',
         help="disks are the hosts' own, and are copied too")
-    group.add_argument(
-        '--post-copy', action='store_true',
-        help='nova may switch a guest over before all its memory is there '
-             '([libvirt] live_migration_permit_post_copy)')
-    group.add_argument(
-        '--auto-converge', action='store_true',
-        help='a guest that writes faster than is copied is slowed down '
-             '([libvirt] live_migration_permit_auto_converge)')
 
 
 def add_solver(parser: argparse.ArgumentParser) -> None:
@@ -154,6 +143,7 @@ def request_of(
         is not known, ages that no guest has, and a bandwidth that is none
     """
     moves, is_share = parsed_args.moves or (None, False)
+    conf = nova_options.read(parsed_args)
     return plan_request.PlanRequest(
         goal=goal, moves=None if is_share else moves,
         share_percent=moves if is_share else None,
@@ -166,8 +156,10 @@ def request_of(
             parallel=parsed_args.parallel,
             window_seconds=parsed_args.maintenance_window,
             shared_storage=not parsed_args.local_disks,
-            post_copy=parsed_args.post_copy,
-            auto_converge=parsed_args.auto_converge),
+            post_copy=(conf is not None and
+                       conf.libvirt.live_migration_permit_post_copy),
+            auto_converge=(conf is not None and
+                           conf.libvirt.live_migration_permit_auto_converge)),
         seconds=parsed_args.seconds)
 
 
@@ -246,9 +238,15 @@ def rule_settings(
         least_age_days=least, most_age_days=most,
         crosses_zones=parsed_args.cross_zones,
         is_restarted=parsed_args.restarted,
-        default_zone=parsed_args.default_zone,
-        isolates=parsed_args.isolated_aggregates,
         assumes=common_options.assumed(parsed_args))
+
+
+def of_fleet(settings: plan_request.RuleSettings,
+             fleet: snapshot.Fleet) -> plan_request.RuleSettings:
+    """Settings with what the fleet tells of nova-scheduler's options."""
+    return dataclasses.replace(
+        settings, default_zone=fleet.rules.default_zone,
+        isolates=fleet.rules.isolates)
 
 
 def _bandwidth_mib(text: str) -> float:

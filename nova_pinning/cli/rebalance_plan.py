@@ -2,6 +2,7 @@
 """nova-pinning rebalance plan: moves that make room, or empty hosts."""
 
 import argparse
+import dataclasses
 
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -47,6 +48,9 @@ class PlanAnswer(fleets.FleetAnswer):
         fleet = self.load_fleet(parsed_args)
         if parsed_args.request is None:
             rebalance_options.check_names(request, fleet)
+            request = dataclasses.replace(
+                request, rules=rebalance_options.of_fleet(
+                    request.rules, fleet))
         answer, self.status = rebalance_output.planned(
             parsed_args, _with_sizes(parsed_args, request, fleet), fleet)
         return answer

@@ -79,6 +79,8 @@ class ShowPlan(display.Lister):
         from nova_pinning.rebalance import plan_check
 
         given = rebalance_options.rule_settings(parsed_args)
+        fleet = fleets.load(parsed_args, warn=False)
+        given = rebalance_options.of_fleet(given, fleet)
         sizes: Sequence[slot_size.SlotSize] = ()
         rules, excluded, dirty_limit_mib = given, frozenset[str](), None
         if plan.request is None:
@@ -92,7 +94,6 @@ class ShowPlan(display.Lister):
             dirty_limit_mib = request.cost.dirty_limit_mib
             if isinstance(request.goal, plan_request.MakeRoom):
                 sizes = request.goal.sizes
-        fleet = fleets.load(parsed_args, warn=False)
         with fleets.progress('making the moves'), fleets.without_collector():
             checked = plan_check.check_plan(
                 plan, fleet, move_rules.MoveRules(

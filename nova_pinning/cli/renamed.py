@@ -12,16 +12,27 @@ import sys
 # As argparse ends.
 _BAD_USAGE = 2
 
+_NOVA_CONF = '--config-file NOVA.CONF, which says it'
 #: The old name of an option, an option of the commands that had it, and what
 #: to write now, or a sentence.
 _OPTIONS: Sequence[tuple[str, str, str]] = (
+    ('--auto-converge', '--maintenance-window', _NOVA_CONF),
+    ('--default-zone', '--assume', _NOVA_CONF),
+    ('--filters', '--assume', _NOVA_CONF),
+    ('--isolated-aggregates', '--assume', _NOVA_CONF),
+    ('--pci-alias', '--image-property', _NOVA_CONF),
+    ('--post-copy', '--maintenance-window', _NOVA_CONF),
+    ('--processes', '--seeds', 'write taskset -c CPUS before the command'),
     ('--accelerator', '--server-image', 'KVM is taken where a guest boots'),
     ('--boot-seconds', '--server-image', 'an instance has 300 seconds'),
     ('--claims', '--nova-claim', '--nova-claim'),
     ('--baseline', '--ignore', '--ignore FILE'),
+    ('--catalogue', '--earlier', '--flavor CATALOGUE'),
+    ('--catalogue', '--per-class', '--flavor CATALOGUE'),
     ('--class', '--per-class', '--per-class'),
     ('--cloud', '--server-image', 'write OS_CLOUD=NAME before the command'),
     ('--commands', '--diff', '--format commands'),
+    ('--config-dir', '--config-file', '--config-file DIR'),
     ('--connect', '--server-image',
      'write LIBVIRT_DEFAULT_URI=URI before the command'),
     ('--dedicated-cpus', '--cpu-dedicated-set', '--cpu-dedicated-set'),

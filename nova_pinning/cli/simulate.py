@@ -12,9 +12,9 @@ from nova_pinning.admission import gaps
 from nova_pinning.admission import outcome
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
-from nova_pinning.cli import enabled_filters
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
+from nova_pinning.cli import nova_options
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning.presentation import chart_svg
@@ -117,11 +117,7 @@ class Simulate(base_command.FileCommand):
         parser.add_argument(
             '--stop-at-limit', action='store_true',
             help='end each run when its refusals reach the limit')
-        parser.add_argument(
-            '--processes', type=common_options.number(1, 4096),
-            default=_cpus(), metavar='N',
-            help='runs at a time (default: one a CPU, here %(default)s)')
-        enabled_filters.add_option(parser)
+        nova_options.add_option(parser)
         # Guests are put on cells and devices that there are.
         common_options.add_assume(parser, [
             kind for kind in outcome.DoubtKind
@@ -129,7 +125,7 @@ class Simulate(base_command.FileCommand):
         parser.add_argument('--svg', metavar='FILE',
                             type=common_options.file_path,
                             help='draw CPUs sold over time in this file')
-        guest_options.add_order(parser)
+        common_options.add_image_properties(parser)
         common_options.add_format(parser, 'table', 'json', 'csv',
                                   note='; csv has the fleet over time')
 
@@ -147,7 +143,8 @@ class Simulate(base_command.FileCommand):
 
             try:
                 results = compare.perform(
-                    study, processes=parsed_args.processes, tell=arrived)
+                    study, processes=_cpus(),
+                    tell=arrived)
             except KeyboardInterrupt:
                 print('interrupted', file=sys.stderr)
                 return _INTERRUPTED
@@ -218,11 +215,10 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
     fleet = fleets.load(parsed_args)
     if not fleet.hosts:
         raise errors.InputError('has no hosts', fleet.where)
-    filters = enabled_filters.names(parsed_args, fleet)
+    filters = nova_options.enabled_filters(fleet)
     chosen = [
         dataclasses.replace(configuration, enabled_filters=filters)
-        if parsed_args.filters is not None or
-        configuration.enabled_filters is None else configuration
+        if configuration.enabled_filters is None else configuration
         for configuration in chosen]
     return compare.Study(
         fleet=fleet, source=arrivals.source(

@@ -13,6 +13,7 @@ from nova_pinning.cli import capacity_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import explain
 from nova_pinning.cli import fleets
+from nova_pinning.cli import nova_options
 from nova_pinning.cli import rebalance_plan
 from nova_pinning.document import packed
 from nova_pinning import errors
@@ -55,7 +56,7 @@ class LiveFleet(fleet_import.CloudFleetReader, fleets.FleetAnswer):
             fleet, notes = self.read_fleet(parsed_args.host_files)
             base_command.tell('warning', notes)
         fleets.warn_of(problems.find(fleet))
-        return fleet
+        return nova_options.with_options(parsed_args, fleet)
 
     def _of_exporter(self, url: str) -> snapshot.Fleet:
         shown = _without_password(_parsed(url))

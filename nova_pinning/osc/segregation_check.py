@@ -51,7 +51,8 @@ class CheckSegregation(base.CloudCommand):
                             f'{audited.EMULATOR_CPUS} if any flavor has '
                             'hw:emulator_threads_policy=share, else 0)')
         common_options.add_nova_conf(
-            parser, 'what nova-scheduler is given under this name, which '
+            parser, 'what nova-scheduler is given under this name, or a '
+            'directory of such files, which '
             'tells the order of NUMA cells that it expects of hosts, and '
             'which filters it runs; may be given several times; without, '
             'only aggregates tell of the former, and nothing of the latter')

@@ -7,6 +7,7 @@ import json
 
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import resident_guest
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.document import encoder
 from nova_pinning.fleet import snapshot
 
@@ -19,8 +20,8 @@ def of_fleet(fleet: snapshot.Fleet) -> str:
     That is all they tell of hosts and guests, wherever it stands in the
     file, without what no move depends on: the names of guests and server
     groups, the age of guests, why a host is disabled, flavors, aggregates and
-    groups that nothing is in, which filters nova-scheduler has, and of the
-    snapshot itself from where and when it is.
+    groups that nothing is in, what nova.conf says, which commands may be told
+    otherwise, and of the snapshot itself from where and when it is.
 
     :returns: ``sha256:`` and 64 hexadecimal digits
     :raises codec.MisfitError: if something of it is out of its range
@@ -57,7 +58,8 @@ def _canonical(fleet: snapshot.Fleet) -> snapshot.Fleet:
             dataclasses.replace(group, name='') for group in sorted(
                 fleet.server_groups, key=lambda group: group.id)
             if group.id in groups),
-        enabled_filters=(), taken_at='', source='')
+        enabled_filters=(), rules=scheduler_rules.SchedulerRules(),
+        pci_aliases={}, taken_at='', source='')
 
 
 def _host(host: offered_host.OfferedHost) -> offered_host.OfferedHost:

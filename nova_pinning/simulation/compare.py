@@ -101,8 +101,8 @@ def perform(
     except process.BrokenProcessPool:
         raise errors.InputError(
             'a process of the simulation was killed', None,
-            'it may have had too little memory: give --processes a smaller '
-            'number') from None
+            'it may have had too little memory: allow it fewer CPUs, as with '
+            'taskset -c 0,1 before the command') from None
     except BaseException:
         # Nobody wants any more what the others would come to.
         for child in set(multiprocessing.active_children()) - others:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nova.conf says of nova-scheduler, for a snapshot."""
 
+from collections.abc import Mapping
+import dataclasses
+
 from nova import exception
 from nova.pci import request as pci_request
 from oslo_config import cfg
@@ -10,6 +13,20 @@ from nova_pinning.bridge.offline import nova_conf_reader
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 
+#: Where nova.conf has each of the rules: the option, and its group.
+_OPTIONS: Mapping[str, tuple[str, str | None]] = {
+    'default_zone': ('default_availability_zone', None),
+    'isolates': ('enable_isolated_aggregate_filtering', 'scheduler'),
+    'limits_tenants': ('limit_tenants_to_placement_aggregate', 'scheduler'),
+    'requires_tenant_aggregate': (
+        'placement_aggregate_required_for_tenants', 'scheduler'),
+    'pci_in_placement': ('pci_in_placement', 'filter_scheduler'),
+    'max_instances_per_host': ('max_instances_per_host', 'filter_scheduler'),
+    'image_separator': (
+        'aggregate_image_properties_isolation_separator', 'filter_scheduler'),
+    'image_namespace': (
+        'aggregate_image_properties_isolation_namespace', 'filter_scheduler')}
+
 
 def enabled_filters(conf: cfg.ConfigOpts) -> tuple[str, ...]:
     """[filter_scheduler] enabled_filters.
@@ -17,10 +34,36 @@ def enabled_filters(conf: cfg.ConfigOpts) -> tuple[str, ...]:
     :returns: () if it is not there: the file may be another service's than
         nova-scheduler's, so what nova enables by default tells nothing
     """
-    found = conf.get_location('enabled_filters', 'filter_scheduler')
-    if found is None or not found.location.is_user_controlled:
+    if not _is_set(conf, 'enabled_filters', 'filter_scheduler'):
         return ()
     return tuple(filter(None, conf.filter_scheduler.enabled_filters))
+
+
+def _is_set(conf: cfg.ConfigOpts, name: str, group: str | None) -> bool:
+    """Whether a file sets an option."""
+    found = conf.get_location(name, group)
+    return found is not None and found.location.is_user_controlled
+
+
+def overridden(fleet: snapshot.Fleet, conf: cfg.ConfigOpts) -> snapshot.Fleet:
+    """A fleet with the options that nova.conf sets; others stay.
+
+    :raises errors.InputError: if nova refuses [pci] alias
+    """
+    told = rules(conf)
+    changed = {
+        field: getattr(told, field)
+        for field, (name, group) in _OPTIONS.items()
+        if _is_set(conf, name, group)}
+    if told.isolates_hosts is not None:
+        changed['isolates_hosts'] = told.isolates_hosts
+    return dataclasses.replace(
+        fleet, rules=dataclasses.replace(fleet.rules, **changed),
+        enabled_filters=enabled_filters(conf) or fleet.enabled_filters,
+        pci_aliases={**fleet.pci_aliases, **pci_aliases(conf)},
+        packs_cells=conf.compute.packing_host_numa_cells_allocation_strategy
+        if _is_set(conf, 'packing_host_numa_cells_allocation_strategy',
+                   'compute') else fleet.packs_cells)
 
 
 def pci_aliases(

@@ -99,12 +99,13 @@ def load_conf(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
     from nova.conf import base
     from nova.conf import compute
     from nova.conf import database
+    from nova.conf import libvirt
     from nova.conf import pci
     from nova.conf import scheduler
     from nova.conf import service
     conf = cfg.ConfigOpts()
-    for module in (availability_zone, base, compute, database, pci, scheduler,
-                   service):
+    for module in (availability_zone, base, compute, database, libvirt, pci,
+                   scheduler, service):
         module.register_opts(conf)
     # Oslo.messaging's; cell mappings are filled in from it.
     conf.register_opt(cfg.StrOpt('transport_url', secret=True))

@@ -87,6 +87,9 @@ class TestExamples(cli_case.TestCase):
                             'self-test.jsonl')
         pathlib.Path('arrivals.csv').write_text(
             'time,id,flavor,lifetime\n0,1,enterprise.4xlarge,3600\n')
+        pathlib.Path('nova.conf').write_text(
+            '[pci]\nalias = {"name": "nvme", "vendor_id": "144d", '
+            '"product_id": "a80a"}\n')
         pathlib.Path('etc/nova/nova.conf').write_text('[filter_scheduler]\n')
 
     def _fleets(self):

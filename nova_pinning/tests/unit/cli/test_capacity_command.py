@@ -120,19 +120,21 @@ class TestShowCapacity(cli_case.TestCase):
                                 fleet=fleet)['flavors']
             return found['fits']
 
-        conf = self.dir / 'nova.conf'
-        conf.write_text('[filter_scheduler]\nenabled_filters = '
-                        'ComputeFilter, HostClassFilter, '
-                        'PinnedTopologyFilter\n')
+        def conf(filters):
+            return '--config-file', self.write(
+                f'{filters}.conf',
+                f'[filter_scheduler]\nenabled_filters = {filters}\n')
+
         self.assertEqual(0, fits())
-        self.assertEqual(0, fits('--filters', str(conf)))
-        self.assertTrue(fits('--filters', 'ComputeFilter,NUMATopologyFilter'))
+        self.assertEqual(0, fits(*conf(
+            'ComputeFilter,HostClassFilter,PinnedTopologyFilter')))
+        self.assertTrue(fits(*conf('ComputeFilter,NUMATopologyFilter')))
         self.assertTrue(fits(fleet=dataclasses.replace(
             shared, enabled_filters=('NUMATopologyFilter',))))
-        for text, message in (
-                ('Nonsense', 'neither PinnedTopologyFilter nor'),
-                (str(self.dir / 'none.conf'), 'none.conf')):
-            done = self._run('--filters', text)
+        for argv, message in (
+                (conf('Nonsense'), 'neither PinnedTopologyFilter nor'),
+                (('--config-file', 'none.conf'), 'none.conf')):
+            done = self._run(*argv)
             self.assertEqual(2, done.status)
             self.assertIn(message, done.err)
 
@@ -298,10 +300,12 @@ class TestShowCapacity(cli_case.TestCase):
                   'pci_passthrough:alias=gpu:1')
         done = self._run('--flavor', flavor)
         self.assertEqual((2, ''), (done.status, done.out))
-        self.assertIn('--pci-alias gpu=VENDOR:PRODUCT', done.err)
+        self.assertIn('alias = {"name": "gpu", "vendor_id"', done.err)
         self.assertNotIn('flavor flavor', done.err)
-        self.assertEqual(0, self._run('--flavor', flavor, '--pci-alias',
-                                      'gpu=10de:20b5').status)
+        self.assertEqual(0, self._run(
+            '--flavor', flavor, '--config-file', self.write(
+                'nova.conf', '[pci]\nalias = {"name": "gpu", "vendor_id": '
+                '"10de", "product_id": "20b5"}\n')).status)
 
     def test_names_that_a_spreadsheet_would_run(self):
         flavor = dataclasses.replace(self.fleet.flavors[0], name='=1+1')

@@ -164,7 +164,9 @@ class TestExplain(cli_case.TestCase):
                             'filter_tenant_id': 'acme'}),),
             hosts=tuple(dataclasses.replace(host, aggregates=('a',))
                         for host in self.fleet.hosts))
-        for argv in (('--isolated-aggregates',), ('--project', 'other')):
+        isolates = self.write('nova.conf', (
+            '[scheduler]\nenable_isolated_aggregate_filtering = true\n'))
+        for argv in (('--config-file', isolates), ('--project', 'other')):
             status, found = self._explain_json(
                 '--flavor', 'dedicated-2', *argv, fleet=fleet)
             self.assertEqual((1, 0), (status, found['hosts_fitting']))
@@ -225,14 +227,16 @@ class TestExplain(cli_case.TestCase):
                      'Note: it asks a lot', 'Note: the hosts are those of',
                      'is in the snapshot, on host'):
             self.assertIn(text, ' '.join(done.out.split()))
+        path = self.write('nova.conf', '')
         _status, found = self._explain_json(
-            '--request-id', 'req-1', '--config-dir', 'd', '--config-file',
-            'f')
+            '--request-id', 'req-1', '--config-file', str(self.dir),
+            '--config-file', path)
         self.assertEqual(5, len(found['remarks']))
         self.assertEqual([
             {'server': 'uuid', 'request_id': None, 'arguments': []},
             {'server': None, 'request_id': 'req-1', 'arguments': [
-                '--config-dir', 'd', '--config-file', 'f']}], asked)
+                '--config-dir', str(self.dir), '--config-file', path]}],
+            asked)
         self.assertIsNone(found['refusal'])
 
 

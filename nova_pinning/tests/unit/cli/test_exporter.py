@@ -81,10 +81,12 @@ class ExporterTestCase(cli_case.TestCase):
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn(said, done.err)
 
-    def test_a_directory_for_a_file(self):
-        done = self.run_command('exporter', '--config-file', str(self.dir))
-        self.assertEqual((2, ''), (done.status, done.out))
-        self.assertIn(str(self.dir), done.err)
+    def test_a_directory_of_files(self):
+        self.write('a.conf', '[pinning_exporter]\ncloud = north\n')
+        done = self.run_command('exporter', '--print-unit', '--config-file',
+                                str(self.dir))
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertIn(f'--config-file {self.dir}', done.out)
 
     def test_defaults(self):
         """Nobody but this machine is served unless somebody says so."""

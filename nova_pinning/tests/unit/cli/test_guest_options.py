@@ -5,6 +5,7 @@ import argparse
 import ddt
 
 from nova_pinning.admission import devices
+from nova_pinning.cli import common_options
 from nova_pinning.cli import guest_options
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
@@ -23,7 +24,7 @@ _DEDICATED = 'vcpus=2 ram=2GiB hw:cpu_policy=dedicated'
 def _parsed(*argv):
     parser = argparse.ArgumentParser()
     guest_options.add_flavors(parser)
-    guest_options.add_order(parser)
+    common_options.add_image_properties(parser)
     return parser.parse_args(argv)
 
 
@@ -44,7 +45,7 @@ class TestFlavors(cli_case.TestCase):
             '--flavor', 'large', '--flavor', _DEDICATED))
 
     def test_catalogue(self):
-        found = self._names('--flavor', 'small', '--catalogue',
+        found = self._names('--flavor', 'small', '--flavor',
                             cli_case.CATALOGUE)
         self.assertEqual(23, len(found))
         self.assertEqual('small', found[0])
@@ -82,41 +83,6 @@ class TestFlavors(cli_case.TestCase):
             fleet=snapshot.Fleet(hosts=()))
         self.assertIn('the snapshot has no flavor', str(error))
         self.assertIn('vcpus=8', str(error))
-
-
-@ddt.ddt
-class TestAliases(cli_case.TestCase):
-
-    def _aliases(self, *texts):
-        return guest_options.pci_aliases(_parsed(*(
-            part for text in texts for part in ('--pci-alias', text))),
-            _FLEET)
-
-    def test_added(self):
-        found = self._aliases('nic=8086:154C:required', 'nic=8086:1889')
-        self.assertEqual(snapshot.PciAlias((
-            devices.device_keys('8086', '154c', ''),
-            devices.device_keys('8086', '1889', '')), 'required'),
-            found['nic'])
-        self.assertEqual(_FLEET.pci_aliases['gpu'], found['gpu'])
-
-    def test_replaced(self):
-        found = self._aliases('gpu=10de:20b5')
-        self.assertEqual(
-            snapshot.PciAlias((devices.device_keys('10de', '20b5', ''),)),
-            found['gpu'])
-
-    @ddt.data('gpu', 'gpu=10de', 'gpu=10de:20b5:near', '=10de:20b5',
-              'gpu=10dg:20b5')
-    def test_odd(self, text):
-        error = self.assertRaises(errors.InputError, self._aliases, text)
-        self.assertIn('gpu=10de:20b5', error.advice)
-
-    def test_two_policies(self):
-        error = self.assertRaises(
-            errors.InputError, self._aliases, 'a=1111:2222:required',
-            'a=1111:3333:socket')
-        self.assertIn('required and socket', str(error))
 
 
 class TestWanted(cli_case.TestCase):

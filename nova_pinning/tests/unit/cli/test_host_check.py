@@ -165,17 +165,18 @@ class TestNovaConf(_TestCase):
                       'taken\n', self._check().out)
 
     def test_named(self):
-        self._check('--config-file', 'a', '--config-dir', 'd',
+        path = str(self.dir)
+        self._check('--config-file', 'a', '--config-file', path,
                     '--config-file', 'b')
-        source, _devices = self.load.call_args.args
-        self.assertEqual(('--config-file', 'a', '--config-dir', 'd',
+        source, *_rest = self.load.call_args.args
+        self.assertEqual(('--config-file', 'a', '--config-dir', path,
                           '--config-file', 'b'), source.arguments)
         self.assertEqual(('/', os.getcwd()),
                          (str(source.root), source.directory))
 
     def test_not_named(self):
         self._check('--root', str(self.dir))
-        source, _devices = self.load.call_args.args
+        source, *_rest = self.load.call_args.args
         self.assertEqual(((), self.dir), (source.arguments, source.root))
 
     def test_differs(self):

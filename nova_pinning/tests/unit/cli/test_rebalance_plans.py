@@ -29,6 +29,17 @@ _EXAMPLE = str(_DOC / 'rebalance-fleet.json')
 _HELD = outcome.Doubt(outcome.DoubtKind.HELD, 'more may be held')
 
 
+_NOVA_CONF = """
+[DEFAULT]
+default_availability_zone = z
+[scheduler]
+enable_isolated_aggregate_filtering = true
+[libvirt]
+live_migration_permit_post_copy = true
+live_migration_permit_auto_converge = true
+"""
+
+
 class _PlanCase(cli_case.TestCase):
 
     def setUp(self):
@@ -152,11 +163,10 @@ class TestDefragment(_PlanCase):
         argv = ('--for', '16:2,8', '--moves', '12.5%', '--memory', '2TiB',
                 '--fixed', 'db-1', '--exclude', 'cmp-6', '--tag', 'a',
                 '--tag', 'b c', '--min-age', '90m', '--max-age', '4000d',
-                '--live-only', '--release', '2026.1', '--default-zone', 'z',
-                '--isolated-aggregates', '--cross-zones', '--restarted',
-                '--bandwidth', '10Gbit', '--local-disks', '--post-copy',
-                '--auto-converge', '--image-property', 'a=b', '--pci-alias',
-                'nic=8086:1572')
+                '--live-only', '--release', '2026.1', '--cross-zones',
+                '--restarted', '--bandwidth', '10Gbit', '--local-disks',
+                '--image-property', 'a=b', '--config-file', self.write(
+                    'nova.conf', _NOVA_CONF))
         plan = self._defragment(*argv)
         self.assertEqual(plan_request.PlanRequest(
             goal=plan.request.goal, share_percent=12.5,

@@ -82,8 +82,10 @@ class TestSimulate(_TestCase):
         self.assertEqual([None, own], self._filters())
         self.assertEqual([without, own], self._filters(
             enabled_filters=without))
-        self.assertEqual([without, without], self._filters(
-            '--filters', *without))
+        self.assertEqual([without, own], self._filters(
+            '--config-file', self.write('other.conf', (
+                '[filter_scheduler]\nenabled_filters = '
+                'NUMATopologyFilter\n'))))
 
     def test_table(self):
         done = self.simulate(
