@@ -7,7 +7,6 @@ import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
-import re
 
 import rich.console
 
@@ -22,7 +21,9 @@ from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
 from nova_pinning.cli import nova_options
+from nova_pinning.document import packed
 from nova_pinning.document import quantities
+from nova_pinning.document import size_mix
 from nova_pinning import errors
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
@@ -34,7 +35,6 @@ from nova_pinning.presentation import typed_table
 from nova_pinning import units
 
 _PRESENT = 'present'
-_ITEM = re.compile(r'(.+):([0-9]{1,6})')
 #: Why nothing fits where not even the totals promise anything.
 _NOTHING_FREE = 'none are free'
 _BAR_CELLS = 8
@@ -57,10 +57,10 @@ class CapacityAnswer(fleets.FleetAnswer):
                             help='each class of hosts too, or in rows instead')
         parser.add_argument(
             '--mix', nargs='?', const=_PRESENT, metavar='SIZES',
-            help='say how many guests of a mix fit as well; flavors or sizes '
-                 'in vCPUs with their shares, such as 8:70,16:30; if none is '
-                 'given, in the proportions of the guests that the fleet has '
-                 'now')
+            help='say how many guests of a mix fit as well: flavors, or '
+                 'vCPUs[xCELLS], with weights, such as 8:70,32x2:30; if none '
+                 'is given, in the proportions of the guests that the fleet '
+                 'has now')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         if parsed_args.formatter == 'svg':
@@ -111,8 +111,10 @@ def _tell_apart(parsed_args: argparse.Namespace) -> None:
     :raises errors.InputError: if there is none
     """
     mix = parsed_args.mix
-    if parsed_args.fleet is None and mix not in (None, _PRESENT) and not any(
-            map(_ITEM.fullmatch, mix.split(','))):
+    if parsed_args.fleet is None and mix not in (None, _PRESENT) and (
+            mix == packed.STANDARD or not any(
+                share.vcpus or share.has_weight for share
+                in size_mix.parse(mix, errors.Location('--mix')))):
         parsed_args.fleet, parsed_args.mix = mix, _PRESENT
     if parsed_args.fleet is None:
         raise errors.InputError(
@@ -171,19 +173,15 @@ def mix_weights(
                 'the fleet has no guests of these flavors', where,
                 'say what the mix is, such as 8:70,16:30')
         return shares
+    given = size_mix.parse(text, where)
     shares = {}
-    for item in text.split(','):
-        match = _ITEM.fullmatch(item.strip())
-        if match is None or not int(match[2]):
-            raise errors.InputError(
-                f'{item.strip()!r} is not a flavor or size with its share',
-                where, 'write a mix like 8:70,16:30')
-        name = match[1]
+    for share, weight in zip(given, size_mix.whole_weights(given)):
+        name = share.what
         if name not in names:
             # The usual one, where several have as many vCPUs.
             of_size = sorted(
                 (request.name for request in requests
-                 if name == str(request.vcpus)),
+                 if _is_of_size(request, share)),
                 key=lambda candidate: (-present.get(candidate, 0), candidate))
             if not of_size:
                 raise errors.InputError(
@@ -192,8 +190,16 @@ def mix_weights(
             name = of_size[0]
         if name in shares:
             raise errors.InputError(f'{name} is in it twice', where)
-        shares[name] = int(match[2])
+        shares[name] = weight
     return shares
+
+
+def _is_of_size(request: guest_request.GuestRequest,
+                share: size_mix.SizeShare) -> bool:
+    """Whether a guest has so many vCPUs, and cells where that is said."""
+    cells = len(request.topology.cells) if request.topology else 1
+    return (request.vcpus == share.vcpus
+            and share.cells in (0, cells))
 
 
 def show(capacity: capacity.FleetCapacity, console: rich.console.Console,

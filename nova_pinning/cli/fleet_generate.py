@@ -62,9 +62,9 @@ class GenerateFleet(base_command.FileCommand):
                             'and of the memory of shared hosts '
                             '(default: 80%%); less if no more fits')
         parser.add_argument('--mix', metavar='SIZES', default='',
-                            help='sizes of dedicated guests with weights, '
-                            'VCPUS[xCELLS][:WEIGHT] each, such as 4:50,8:30,'
-                            '32x2:20; otherwise those of the shape')
+                            help='dedicated guests: vCPUs[xCELLS], with '
+                            'weights, such as 4:50,8:30,32x2:20; otherwise '
+                            'those of the shape')
         parser.add_argument('--shared', metavar='PERCENT',
                             type=share, default=0.0,
                             help='how many of the hosts are for shared '

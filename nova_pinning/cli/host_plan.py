@@ -70,8 +70,8 @@ class PlanHost(base_command.FileCommand):
             help='dedicated, shared or both; dedicated by default')
         parser.add_argument(
             '--for', dest='sizes', metavar='SIZES',
-            help='guests to plan for: vCPUs[xCELLS][:WEIGHT], separated by '
-                 'commas, such as 8:70,16:30 or 48x2; without CELLS they have '
+            help='guests to plan for: vCPUs[xCELLS], with weights if need '
+                 'be, such as 8:70,16:30 or 48x2; without CELLS they have '
                  'as few NUMA cells as they need; if not given, 4, 8 and 16 '
                  'vCPUs, as they fit')
         _add_cpu_options(parser)

@@ -3,7 +3,6 @@
 
 import argparse
 from collections.abc import Sequence
-import dataclasses
 from typing import Any
 
 from nova_pinning.cli import common_options

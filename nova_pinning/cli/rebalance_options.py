@@ -15,6 +15,7 @@ from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
 from nova_pinning.cli import nova_options
 from nova_pinning.document import quantities
+from nova_pinning.document import size_mix
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import plan_request
@@ -22,10 +23,7 @@ from nova_pinning.rebalance import slot_size
 from nova_pinning.simulation import spec
 
 _MOST_MOVES = 1_000_000
-_MOST_VCPUS = 65536
 _FOR = '--for'
-# A number of vCPUs, or the name of a flavor, and a weight.
-_SIZE = re.compile(r'(.+?)(?::([0-9]{1,6}(?:\.[0-9]{1,6})?))?')
 
 
 def _share(text: str) -> tuple[float, bool]:
@@ -46,9 +44,8 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         _FOR, dest='sizes', metavar='SIZES',
         help='guests to make room for: vCPUs of pinned guests in '
-             'one NUMA cell, or flavors of the snapshot, separated by commas '
-             'and with their weights if there are several, such as 16 or '
-             '16:3,8:1')
+             'one NUMA cell, or flavors of the snapshot, with weights if need '
+             'be, such as 16 or 16:3,8:1')
     common_options.add_image_properties(parser)
 
 
@@ -271,29 +268,18 @@ def sizes(
     :raises errors.InputError: for what is not a size, nor a flavor
     """
     where = errors.Location(_FOR)
-    # A flavor that is written out may have commas of its own.
-    items = [text] if '=' in text else text.split(',')
     found: list[slot_size.SlotSize] = []
-    for item in items:
-        match = _SIZE.fullmatch(item.strip())
-        if match is None:
+    for share in size_mix.parse(text, where):
+        weight = float(share.weight)
+        if share.cells > 1:
             raise errors.InputError(
-                f'{item.strip()!r} is not a size', where,
-                'write it like 16 or 16:3,8:1')
-        name, weight = match[1], float(match[2] or 1)
-        if not weight:
-            raise errors.InputError(f'{name} has no weight', where)
-        if any(size.name == name for size in found):
-            raise errors.InputError(f'{name} is in it twice', where)
-        if name.isascii() and name.isdigit():
-            if not 0 < int(name) <= _MOST_VCPUS:
-                raise errors.InputError(
-                    f'{name} is not a number of vCPUs from 1 to '
-                    f'{_MOST_VCPUS}', where)
+                f'{share.what} has several NUMA cells', where,
+                'name a flavor that has, of the snapshot or written out')
+        if share.vcpus:
             found.append(slot_size.dedicated_slot(
-                int(name), weight=weight, guests=fleet.guests))
+                share.vcpus, weight=weight, guests=fleet.guests))
         else:
-            request = requests_of({name: where})[name]
+            request = requests_of({share.what: where})[share.what]
             found.append(slot_size.SlotSize(
                 request=request, name=request.name, weight=weight))
     return found

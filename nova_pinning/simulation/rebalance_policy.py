@@ -13,6 +13,7 @@
 import contextlib
 import dataclasses
 
+from nova_pinning.document import size_mix
 from nova_pinning import errors
 from nova_pinning.simulation import spec
 
@@ -71,10 +72,13 @@ def _moves(text: str) -> tuple[int | None, float | None]:
 
 
 def _sizes(text: str) -> tuple[tuple[int, float], ...]:
-    return tuple(
-        (int(share.what), share.weight) for share in spec.shares(
-            text, lambda what: False,
-            'a number of vCPUs, or one with its weight'))
+    shares = size_mix.parse(text, _WHERE, takes_flavors=False)
+    for share in shares:
+        if share.cells > 1:
+            raise errors.InputError(
+                f'room is made for guests of one NUMA cell, and {share.what} '
+                'has more', _WHERE)
+    return tuple((share.vcpus, float(share.weight)) for share in shares)
 
 
 _ITEMS: spec.Items = {

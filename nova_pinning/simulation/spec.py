@@ -3,10 +3,10 @@
 
 ``key=value`` items, separated by blanks:
 
-* ``mix=8:70,16:30``: vCPUs, or the name of a flavor, each with how often it
-  is asked for (1 if left out);
+* ``mix=8:70,32x2:30``: sizes and flavors, each with how often it is asked
+  for, as :mod:`nova_pinning.document.size_mix` has it;
 * ``memory=4096``: MiB a vCPU, of guests that are told by their vCPUs;
-* ``cells=1``: NUMA nodes of them;
+* ``cells=1``: NUMA cells of those of which the mix does not say;
 * ``class=dedicated``, or shared: theirs;
 * ``lifetime=24h``: mean, in s, m, h or d; ``forever`` for guests that stay;
 * ``distribution=exponential``, or log-normal: of lifetimes;
@@ -18,17 +18,16 @@
 """
 
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import functools
 import math
 import re
 from typing import Any
-from typing import NamedTuple
 from typing import NoReturn
 
 from nova_pinning.admission import guest_request
+from nova_pinning.document import size_mix
 from nova_pinning import errors
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
@@ -41,17 +40,6 @@ _WHERE = errors.Location('--arrivals')
 _UNITS = {'s': 1 / 3600, 'm': 1 / 60, 'h': 1.0, 'd': 24.0}
 _NUMBER = r'[0-9]+(?:\.[0-9]+)?'
 _MOST_ARRIVALS = 100_000_000
-_MOST_VCPUS = 100_000
-
-
-class Share(NamedTuple):
-    """How often something is asked for.
-
-    :param what: vCPUs, or the name of a flavor
-    """
-
-    what: str
-    weight: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +51,7 @@ class ArrivalSpec:
     :param load: first and last, as shares of the dedicated CPUs
     """
 
-    mix: tuple[Share, ...]
+    mix: tuple[size_mix.SizeShare, ...]
     memory_mib: int = 4096
     cells: int = 1
     guest_class: hostclass.HostClass = hostclass.HostClass.DEDICATED
@@ -77,8 +65,7 @@ class ArrivalSpec:
     @property
     def flavors(self) -> Mapping[str, errors.Location]:
         """The names of flavors in the mix, with where that stands."""
-        return {share.what: _WHERE for share in self.mix
-                if not share.what.isdecimal()}
+        return {share.what: _WHERE for share in self.mix if not share.vcpus}
 
     def source(self, flavors: Mapping[str, guest_request.GuestRequest],
                dedicated_cpus: int) -> arrival_process.PoissonArrivals:
@@ -89,8 +76,8 @@ class ArrivalSpec:
         :raises errors.InputError: if the load is to be that of a fleet without
         """
         mix = tuple(
-            (flavors.get(share.what) or self._plain(int(share.what)),
-             share.weight)
+            (self._plain(share) if share.vcpus else flavors[share.what],
+             float(share.weight))
             for share in self.mix)
         lifetimes = self.distribution
         if self.lifetime_hours is None:
@@ -103,12 +90,14 @@ class ArrivalSpec:
             lifetimes=lifetimes, lifetime_hours=self.lifetime_hours or 1.0,
             sigma=self.sigma)
 
-    def _plain(self, vcpus: int) -> guest_request.GuestRequest:
-        if vcpus % self.cells:
-            _refuse(f'{vcpus} vCPUs cannot be spread evenly over '
-                    f'{self.cells} cells')
+    def _plain(self,
+               share: size_mix.SizeShare) -> guest_request.GuestRequest:
+        vcpus, cells = share.vcpus, share.cells or self.cells
+        if vcpus % cells:
+            _refuse(f'{vcpus} vCPUs cannot be shared out to {cells} equal '
+                    'cells')
         return guests.plain(vcpus, vcpus * self.memory_mib, self.guest_class,
-                            self.cells)
+                            cells)
 
     def _rate(
         self, mix: tuple[tuple[guest_request.GuestRequest, float], ...],
@@ -168,27 +157,6 @@ def items(text: str, known: Items, where: errors.Location,
     return found
 
 
-def shares(text: str, is_name: Callable[[str], bool],
-           meaning: str) -> Iterator[Share]:
-    """``what:weight`` items, separated by commas; the weight may be left out.
-
-    :param is_name: whether something is what is asked for, if it is no number
-    :param meaning: what it is to be
-    :raises ValueError: for one that is none, or comes twice
-    """
-    seen = set()
-    for item in text.split(','):
-        what, colon, weight = item.rpartition(':')
-        what = what if colon else item
-        if not (whole(what, _MOST_VCPUS) if what.isdecimal()
-                else is_name(what)):
-            raise ValueError(f'{item!r} is not {meaning}')
-        if what in seen:
-            raise ValueError(f'{what} appears twice')
-        seen.add(what)
-        yield Share(what, positive(weight) if colon else 1.0)
-
-
 def positive(text: str) -> float:
     """A number above 0.
 
@@ -239,8 +207,8 @@ def _refuse(message: str, advice: str = '') -> NoReturn:
     raise errors.InputError(message, _WHERE, advice)
 
 
-def _mix(text: str) -> tuple[Share, ...]:
-    return tuple(shares(text, bool, 'a size or flavor with its weight'))
+def _mix(text: str) -> tuple[size_mix.SizeShare, ...]:
+    return size_mix.parse(text, _WHERE)
 
 
 def _lifetime(text: str) -> float | None:

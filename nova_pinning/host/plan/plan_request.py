@@ -3,9 +3,9 @@
 
 import dataclasses
 import math
-import re
 
 from nova_pinning.document import quantities
+from nova_pinning.document import size_mix
 from nova_pinning import errors
 from nova_pinning.host import hardware
 from nova_pinning.host import host_model
@@ -38,7 +38,6 @@ _LEAST_PAGES = 16
 _USUAL_VCPUS = (4, 8, 16)
 #: What nova has where its allocation ratio is not set.
 _SHARED_RATIO = 4.0
-_SIZE = re.compile(r'(\d{1,5})(?:x(\d{1,4}))?(?::(\d{1,6}))?', re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,33 +77,14 @@ class PlanOptions:
 def parse_sizes(
     text: str, where: errors.Location,
 ) -> tuple[plan_model.GuestSize, ...]:
-    """Sizes as people write them: ``8:70,16:30``, ``48x2``.
+    """The sizes of a mix as people write it.
 
-    :returns: VCPUS[xCELLS][:WEIGHT] each
     :raises errors.InputError: if that is not what the text has
     """
-    sizes: list[plan_model.GuestSize] = []
-    for item in text.split(','):
-        match = _SIZE.fullmatch(item.strip())
-        if not match:
-            raise errors.InputError(
-                f'{item!r} is not a size of guests', where,
-                'write vCPUs, with NUMA cells and a weight if need be: 8, '
-                '8:70 or 48x2:30')
-        vcpus, cells, weight = (int(group) if group else None
-                                for group in match.groups())
-        if not vcpus or cells == 0 or weight == 0:
-            raise errors.InputError(f'there is a 0 in {item!r}', where,
-                                    'leave the size out')
-        if cells and vcpus % cells:
-            raise errors.InputError(
-                f'{vcpus} vCPUs cannot be shared out to {cells} equal cells',
-                where)
-        if any((vcpus, cells or 0) == (size.vcpus, size.cells)
-               for size in sizes):
-            raise errors.InputError(f'{item.strip()!r} appears twice', where)
-        sizes.append(plan_model.GuestSize(vcpus, weight or 1, cells or 0))
-    return tuple(sizes)
+    shares = size_mix.parse(text, where, takes_flavors=False)
+    return tuple(
+        plan_model.GuestSize(share.vcpus, weight, share.cells)
+        for share, weight in zip(shares, size_mix.whole_weights(shares)))
 
 
 def parse_page_size(text: str, where: errors.Location) -> int:

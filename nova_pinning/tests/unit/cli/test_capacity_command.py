@@ -239,7 +239,7 @@ class TestShowCapacity(cli_case.TestCase):
             'hw:cpu_policy=dedicated')
         self.assertEqual({'large', 'two'}, set(found['left_out_of_mixes']))
 
-    @ddt.data(('8', 'is not a flavor'), ('8:0', 'is not a flavor'),
+    @ddt.data(('8:x', 'is not a size'), ('8:0', 'has no weight'),
               ('7:1', 'is called 7'), ('none:1', 'is called none'),
               ('4:1,dedicated-4:1', 'in it twice'))
     @ddt.unpack

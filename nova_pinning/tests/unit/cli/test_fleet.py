@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
+import argparse
 import dataclasses
 import io
 import json
@@ -275,7 +276,7 @@ class TestHelpers(_FleetTestCase):
     def test_load(self):
         err = io.StringIO()
         with mock.patch.object(sys, 'stderr', err):
-            fleet = fleets.load(mock.Mock(fleet=self.odd_fleet()))
+            fleet = fleets.load(argparse.Namespace(fleet=self.odd_fleet()))
         self.assertIn('warning: F303', err.getvalue())
         self.assertEqual('copy', fleet.guests[-1].uuid)
 

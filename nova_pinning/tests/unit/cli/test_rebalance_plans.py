@@ -235,7 +235,8 @@ class TestDefragment(_PlanCase):
         ('16,16', '16 is in it twice'),
         ('16,,8', 'is not a size'),
         ('pinned.3', "no flavor called 'pinned.3'"),
-        ('99999', '99999 is not a number of vCPUs'))
+        ('999999', '999999 is not a number of vCPUs'),
+        ('32x2', '32x2 has several NUMA cells'))
     @ddt.unpack
     def test_bad_sizes(self, sizes, text):
         done = self._run('plan', _EXAMPLE, '--for', sizes)

@@ -278,11 +278,12 @@ class TestPolicy(testtools.TestCase):
         ('every=6h moves=1.5', "moves '1.5' is neither"),
         ('every=6h moves=3 moves=4', 'moves is given twice'),
         ('every=6h moves=3 until=4', "'until=4' is not one of"),
-        ('every=6h moves=3 for=', "for '' is not"),
-        ('every=6h moves=3 for=0', "for '0' is not"),
-        ('every=6h moves=3 for=8:0', "for '0' is not"),
-        ('every=6h moves=3 for=8:', "for '' is not"),
-        ('every=6h moves=3 for=8,8:2', 'for 8 appears twice'),
+        ('every=6h moves=3 for=', "'' is not a size"),
+        ('every=6h moves=3 for=0', '0 is not a number of vCPUs'),
+        ('every=6h moves=3 for=8:0', '8 has no weight'),
+        ('every=6h moves=3 for=8:', "'8:' is not a size"),
+        ('every=6h moves=3 for=32x2', '32x2 has more'),
+        ('every=6h moves=3 for=8,8:2', '8 is in it twice'),
     )
     @ddt.unpack
     def test_bad(self, text, message):

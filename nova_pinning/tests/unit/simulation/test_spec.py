@@ -42,6 +42,12 @@ class TestSpec(testtools.TestCase):
         self.assertIs(small, load.mix[0][0])
         self.assertIs(hostclass.HostClass.SHARED, load.mix[1][0].guest_class)
 
+    def test_cells(self):
+        load = spec.parse('mix=8,32x2 memory=1024 rate=1').source({}, 0)
+        self.assertEqual([guests.plain(8, 8192),
+                          guests.plain(32, 32768, cells=2)],
+                         [request for request, _weight in load.mix])
+
     @ddt.data('aggregate:a:2,b', 'x')
     def test_flavor_names(self, mix):
         found = spec.parse(f'mix={mix} rate=1')
@@ -66,11 +72,11 @@ class TestSpec(testtools.TestCase):
         ('mix=8 rate=1 rate=2', 'rate is given twice'),
         ('mix=8 speed=1', "'speed=1' is not one of"),
         ('mix=8 rate', "'rate' is not one of"),
-        ('mix=8:x rate=1', "mix 'x' is not a number above 0"),
-        ('mix=8:0 rate=1', "mix '0' is not a number above 0"),
+        ('mix=8:x rate=1', "'8:x' is not a size"),
+        ('mix=8:0 rate=1', '8 has no weight'),
         ('mix=:3 rate=1', "':3' is not a size"),
-        ('mix=8,8 rate=1', '8 appears twice'),
-        ('mix=0 rate=1', "mix '0' is not a whole number from 1"),
+        ('mix=8,8 rate=1', '8 is in it twice'),
+        ('mix=0 rate=1', '0 is not a number of vCPUs'),
         ('mix=8 rate=nan', "rate 'nan'"),
         ('mix=8 rate=0', "rate '0'"),
         ('mix=8 load=0', "load '0'"),
@@ -90,7 +96,7 @@ class TestSpec(testtools.TestCase):
 
     @ddt.data(
         ('mix=8 load=1', 0, 'the fleet has none'),
-        ('mix=9 cells=2 rate=1', 8, '9 vCPUs cannot be spread evenly'),
+        ('mix=9 cells=2 rate=1', 8, '9 vCPUs cannot be shared out'),
     )
     @ddt.unpack
     def test_bad_for_fleet(self, text, cpus, message):
