@@ -312,16 +312,21 @@ class BlockBuilder:
     ) -> Iterator[tuple[_Resource, float]]:
         """The least that Placement asks of all providers for a guest.
 
-        Any of the queries will do.
+        Any of the queries will do to which the host has an answer: where it
+        has VCPUs beside PCPUs, a pinned guest may be counted with either.
         """
         counted = self._counted(request)
-        asked = [query.resources for query in request.queries]
+        host = self._occupancy.host
+        asked = [query.resources for query in request.queries
+                 if host.gaps or all(
+                     name in host.offers for name, amount
+                     in query.resources.items() if amount)]
         for name, amount in counted.items():
             if not amount:
                 continue
             for resources in asked:
                 # A flavor may ask for less than nova counts else.
-                amount = min(amount, resources.get(name, amount))
+                amount = min(amount, resources.get(name, 0))
             if amount and self._is_counted(name, request.topology):
                 yield ('placement', name), amount
         for name in asked[0] if asked else ():
