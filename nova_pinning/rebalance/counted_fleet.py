@@ -7,6 +7,7 @@ that lie alike on a host are one number for it.
 
 from collections.abc import Hashable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import dataclasses
 from typing import NamedTuple
 
@@ -81,6 +82,12 @@ class CountedFleet:
         """Of the guests that may move."""
         return self._kinds.kinds
 
+    def kind(
+        self, guest: resident_guest.ResidentGuest,
+    ) -> guest_kinds.GuestKind:
+        """The kind of a guest, on the host that it was first on."""
+        return self._kinds.of(guest)
+
     def allows(self, kind: guest_kinds.GuestKind,
                host: offered_host.OfferedHost,
                is_hopeful: bool = False) -> bool:
@@ -122,16 +129,20 @@ class CountedFleet:
             if reason:
                 self.refusals[guest.uuid] = reason
                 continue
-            key = (self._kinds.of(guest).number, _uses(guest, cells),
+            key = (self.kind(guest).number, uses(guest, cells),
                    tuple(sorted(guest.resources.items())), guest.allocations)
             alike.setdefault(key, []).append(guest)
-        for (number, uses, *_held), guests in alike.items():
-            yield GuestGroup(self.kinds[number], occupancy.host.name, uses,
+        for (number, used, *_held), guests in alike.items():
+            yield GuestGroup(self.kinds[number], occupancy.host.name, used,
                              tuple(guests))
 
 
-def _uses(guest: resident_guest.ResidentGuest,
-          cells: dict[int, model.HostCell]) -> tuple[CellUse, ...]:
+def uses(guest: resident_guest.ResidentGuest,
+         cells: Mapping[int, model.HostCell]) -> tuple[CellUse, ...]:
+    """What a guest takes of the cells of its host.
+
+    :param cells: by id
+    """
     if guest.topology is None or guest.fit is None:
         return ()
     return tuple(

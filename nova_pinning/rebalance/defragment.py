@@ -145,7 +145,9 @@ class _Defragmentation:
         :returns: the bound, as :meth:`_prove` does; inf if none is known
         """
         search = self._search
-        bound = math.inf
+        bound = self._look_at_all()
+        if math.isfinite(bound) or bound == -math.inf:
+            return bound
         is_large = len(self._givers) > search.settings.exact_hosts
         with futures.ThreadPoolExecutor(1) as executor:
             proof = None
@@ -167,6 +169,23 @@ class _Defragmentation:
                 if not self._is_reached(bound):
                     bound = min(bound, self._order())
         return bound
+
+    def _look_at_all(self) -> float:
+        """Look at all plans, where there are few.
+
+        :returns: the bound, as :meth:`_prove` does; inf if none is known
+        """
+        search, least = self._search, self._least
+        done, is_proof = search.best_of_all(
+            search.value_of_host, math.inf if least is None else least)
+        if done is not None:
+            self._offer(done)
+        if not is_proof:
+            return math.inf
+        if least is None:
+            return self._value
+        return (-math.inf if self._value < least
+                else -float(len(self._best.moves)))
 
     def _is_reached(self, bound: float) -> bool:
         """Whether no plan can be better."""
@@ -376,6 +395,8 @@ class _Defragmentation:
             if limits.moves is None and limits.memory_mib is None:
                 return 'no further move gains anything'
             return 'nothing more can be gained within the limits'
+        if self._search.seconds:
+            return 'no better plan was found'
         return 'no better plan was found in the time'
 
     def _plan(self, bound: float, is_optimal: bool,

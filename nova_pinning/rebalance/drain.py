@@ -72,9 +72,18 @@ class _Drain:
     def plan(self) -> plan_model.RebalancePlan:
         search = self._search
         stuck = self._bound_to_stay(False)
+        if stuck and self._bound_to_stay(True):
+            return self._stuck(stuck, True)
+        if not stuck:
+            self._check_room_in_limits()
+        done, is_proof = search.best_of_all(self._emptiness, 0.0)
         if stuck:
-            return self._stuck(stuck, bool(self._bound_to_stay(True)))
-        self._check_room_in_limits()
+            return self._stuck(stuck, is_proof)
+        if done is not None and self._is_drained(done):
+            return self._made(
+                done, is_proof or len(done.moves) == len(self._guests))
+        if is_proof:
+            return self._impossible()
         done = self._simply()
         if done is not None:
             return self._made(done, True)
@@ -82,8 +91,7 @@ class _Drain:
         program, solution = search.solved(
             lambda program: program.fewest_moves(search.seconds))
         if solution.bound == -math.inf:
-            return self._stuck(self._without_room(
-                ', whichever guests are moved'), True)
+            return self._impossible()
         self._tell(0.7)
         if solution.is_known:
             done, _bound = search.ordered(
@@ -93,6 +101,11 @@ class _Drain:
             return self._stuck(self._without_room(''), False)
         return self._made(
             done, len(done.moves) <= math.ceil(-solution.bound - _TOLERANCE))
+
+    def _emptiness(self, occupancy: host_occupancy.HostOccupancy) -> float:
+        """Less for hosts that are to be emptied, and have more guests."""
+        return -float(occupancy.host.name in self._search.closed
+                      and len(occupancy.guests))
 
     def _bound_to_stay(
             self, is_hopeful: bool) -> list[plan_model.StuckGuest]:
@@ -203,9 +216,10 @@ class _Drain:
                 continue
             verdict = search.start.verdict(guest, name)
             if isinstance(verdict, model.Fit):
-                return (f'{name} has room for it, but there is not enough '
-                        f'for all that have to leave, whichever others are '
-                        f'moved')
+                return (f'{name} has room for it, but '
+                        + ('there is not enough for all that have to leave'
+                           if extent else 'no way was found for all that '
+                           'have to leave') + extent)
             free = max((cell.free_count for cell in occupancy.engine.cells),
                        default=0)
             if best is None or free > best[0]:
@@ -213,6 +227,14 @@ class _Drain:
         if best is None:
             return 'it may go to no other host'
         return f'no host has room for it{extent}; {best[1]}: {best[2]}'
+
+    def _impossible(self) -> plan_model.RebalancePlan:
+        """What to say if it is proved that there is no room."""
+        limits = self._search.limits
+        extent = ', whichever guests are moved'
+        if limits.moves is not None or limits.memory_mib is not None:
+            extent += ' within the limits'
+        return self._stuck(self._without_room(extent), True)
 
     def _stuck(self, stuck: Sequence[plan_model.StuckGuest],
                is_proved: bool) -> plan_model.RebalancePlan:

@@ -12,6 +12,7 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import counted_fleet
+from nova_pinning.rebalance import every_plan
 from nova_pinning.rebalance import integer_program
 from nova_pinning.rebalance import move_order
 from nova_pinning.rebalance import move_rules
@@ -81,6 +82,26 @@ class PlanSearch:
             states.grow([kind for kind in self.counted.kinds
                          if not kind.group])
         return states
+
+    def best_of_all(
+        self, worth: move_order.ValueOfHost, enough: float = math.inf,
+    ) -> tuple[replay.MoveReplay | None, bool]:
+        """The best of all plans, where there are few.
+
+        :param worth: of each host; what is looked for is most of it in all
+        :param enough: more is worth nothing
+        :returns: None if there are too many, and whether it is proved that
+            there is none better
+        """
+        if not self.settings.tries_all:
+            return None, False
+        plans = every_plan.EveryPlan(
+            self.counted, self.start, self.goal, worth, self.limits,
+            self.closed)
+        if not plans.is_small:
+            return None, False
+        done = plans.best(enough)
+        return done, done is not None and plans.is_proof
 
     def giving(
         self, givers: Iterable[str], emptied: frozenset[str] = frozenset(),
@@ -215,7 +236,7 @@ class PlanSearch:
         if most is None:
             most = 2 * len(self.fleet.guests)
         return move_order.MoveOrder(
-            self.start, self._value_of_host, most, self.limits.memory_mib,
+            self.start, self.value_of_host, most, self.limits.memory_mib,
             self.closed, self.settings.seed, lambda: not self.seconds)
 
     def _in_order(
@@ -230,9 +251,10 @@ class PlanSearch:
                 break
         return None
 
-    def _value_of_host(
+    def value_of_host(
         self, occupancy: host_occupancy.HostOccupancy,
     ) -> float:
+        """What the room on a host is worth."""
         return self.goal.value(self.goal.on_host(occupancy))
 
     def moves(

@@ -70,9 +70,15 @@ class MoveReplay:
                                                self._hosts_of_guests))
         if reason:
             return reason
-        place = self._judge.room(
-            self._rules.request(guest), occupancy)
+        place = self.room(guest, occupancy)
         return place if isinstance(place, model.Fit) else str(place)
+
+    def room(
+        self, guest: resident_guest.ResidentGuest,
+        occupancy: host_occupancy.HostOccupancy,
+    ) -> model.Fit | model.Refusal:
+        """The CPUs that a guest gets on a host, whatever rules say."""
+        return self._judge.room(self._rules.request(guest), occupancy)
 
     def move(self, guest: resident_guest.ResidentGuest, target: str,
              target_fit: model.Fit) -> resident_guest.ResidentGuest:
@@ -82,7 +88,7 @@ class MoveReplay:
         :returns: the guest as it is then
         """
         source = guest.host
-        moved = self._moved(guest, target, target_fit)
+        moved = self.moved(guest, self.occupancies[target], target_fit)
         self.moves.append(plan_model.PlannedMove(
             guest=guest.uuid, name=guest.name, source=source, target=target,
             kind=self._rules.kind(guest, self.occupancies[target].host),
@@ -105,13 +111,14 @@ class MoveReplay:
     ) -> host_occupancy.HostOccupancy:
         """A host as it would be with a guest from another one."""
         return self.occupancies[target].adding(
-            self._moved(guest, target, target_fit))
+            self.moved(guest, self.occupancies[target], target_fit))
 
-    def _moved(self, guest: resident_guest.ResidentGuest, target: str,
-               target_fit: model.Fit) -> resident_guest.ResidentGuest:
-        """The guest with what it uses of the host that it has come to."""
+    def moved(self, guest: resident_guest.ResidentGuest,
+              occupancy: host_occupancy.HostOccupancy,
+              target_fit: model.Fit) -> resident_guest.ResidentGuest:
+        """The guest with what it uses of a host that it has come to."""
         there = judge.placed_on(
-            self._rules.request(guest), self.occupancies[target], target_fit)
+            self._rules.request(guest), occupancy, target_fit)
         return dataclasses.replace(
             guest, host=there.host, fit=there.fit, devices=there.devices,
             resources=there.resources, allocations=there.allocations)

@@ -44,6 +44,12 @@ class SlotGoal:
         return tuple([counter.count(host).certain
                       for counter in self._counters])
 
+    def is_certain(self, occupancy: host_occupancy.HostOccupancy) -> bool:
+        """Whether it is known how many further guests fit on a host."""
+        host = self._numbering.host(occupancy)
+        return all(found.certain == found.fits for found in (
+            counter.count(host) for counter in self._counters))
+
     def total(
         self, occupancies: Iterable[host_occupancy.HostOccupancy],
     ) -> Slots:

@@ -32,6 +32,8 @@ class SolverSettings:
     :param proves: whether to look for a proof that no plan is better, and
         for better plans in which hosts both give and take guests; without,
         a plan is found in a third of the time and mostly no worse
+    :param tries_all: whether all plans of a fleet are looked at that is
+        small enough, instead of having integer programs solved
     :param seed: of the choice of parts
     :param ask_nova: nova's own claim
         (``bridge.offline.fleet_claim.predict_claim``), for guests whose claim
@@ -42,5 +44,6 @@ class SolverSettings:
     most_nodes: int | None = None
     exact_hosts: int = 400
     proves: bool = True
+    tries_all: bool = True
     seed: int = 0
     ask_nova: fit.AskNova | None = None

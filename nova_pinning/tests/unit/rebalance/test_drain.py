@@ -22,10 +22,10 @@ from nova_pinning.tests.unit import unit_base
 _PATIENT = solver_settings.SolverSettings(seconds=1000)
 
 
-def plan_of(fleet, *hosts, moves=None, **limits):
+def plan_of(fleet, *hosts, moves=None, settings=_PATIENT, **limits):
     return drain.plan_drain(
         fleet, hosts, move_rules.MoveLimits(moves=moves, **limits),
-        settings=_PATIENT)
+        settings=settings)
 
 
 @ddt.ddt
@@ -81,7 +81,18 @@ class TestDrain(test_defragment._Case):
         plan = plan_of(fleet, 'host0')
         self.assertEqual(1, len(plan.stuck))
         self.assertIn('host1 has room for it, but there is not enough for '
-                      'all', plan.stuck[0].reason)
+                      'all that have to leave, whichever guests are moved',
+                      plan.stuck[0].reason)
+        self.assertTrue(plan.is_optimal)
+
+    def test_no_way_found(self):
+        """What is not proved is not said to be so."""
+        fleet = small_fleets.doubted(self._fleet(
+            (0, [0], 2), (0, [0], 2), (1, [0], 2), sizes=(4, 4, 4)), 'host2')
+        plan = plan_of(fleet, 'host0')
+        self.assertEqual('host1 has room for it, but no way was found for '
+                         'all that have to leave', plan.stuck[0].reason)
+        self.assertFalse(plan.is_optimal)
 
     def test_too_large_for_all_others(self):
         plan = plan_of(self._fleet((0, [0], 4), sizes=(4, 3)), 'host0')
@@ -117,7 +128,7 @@ class TestDrain(test_defragment._Case):
             if occupancy.host.name == 'host0')).best(3)
         hypothesis.assume(at_best is not None)
         doubted = small_fleets.doubted(fleet, name)
-        plan = plan_of(doubted, 'host0')
+        plan = plan_of(doubted, 'host0', settings=test_defragment.PROGRAMS)
         self.assertNotIn(name, [move.target for move in plan.moves])
         if plan.is_optimal and plan.stuck:
             self.assertEqual(0, at_best[0])
@@ -209,7 +220,7 @@ class TestDrain(test_defragment._Case):
             not occupancy.guests for occupancy in occupancies
             if occupancy.host.name == 'host0')).best(3)
         hypothesis.assume(best is not None)
-        plan = plan_of(fleet, 'host0')
+        plan = plan_of(fleet, 'host0', settings=test_defragment.PROGRAMS)
         if plan.stuck:
             self.assertEqual((), plan.moves)
             if plan.is_optimal:
