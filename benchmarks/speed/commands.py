@@ -42,6 +42,7 @@ class Command:
     :param limit_s: the bar, wall-clock time from start to end; None for a
         command that only shows what there is to compare with
     :param arguments: of the program; BIG stands for the big catalogue's file,
+        HOST for a host file of 2,048 CPUs,
         FLEET for a snapshot of 5,000 hosts with about 50,000 guests,
         SMALL_FLEET for one of 1,000 hosts with about 8,500
     :param statuses: exit statuses that do not mean failure
@@ -88,6 +89,9 @@ COMMANDS = (
     Command('guest-show', 'guest show', 4,
             (*_PROGRAM, 'guest', 'show', '--flavor',
              f'{_CATALOGUE}:enterprise.2xlarge', '--host-file', _HOST)),
+    Command('host-plan', 'host plan --class both, 2,048 CPUs', 5,
+            (*_PROGRAM, 'host', 'plan', 'HOST', '--class', 'both'),
+            is_long=True),
     Command('flavor-check', 'flavor check, 1,000 flavors', 10,
             (*_PROGRAM, 'flavor', 'check', 'BIG'), statuses=(0, 1),
             is_long=True),
@@ -111,6 +115,16 @@ def big_catalogue() -> str:
     return shipped[:start] + series + shipped[end:]
 
 
+def big_host() -> str:
+    """A host of 16 nodes with 64 cores each, of two threads."""
+    nodes = ''.join(
+        f'  - {{id: {node}, cpus: "{64 * node}-{64 * node + 63},'
+        f'{1024 + 64 * node}-{1087 + 64 * node}", memory: 512GiB}}\n'
+        for node in range(16))
+    return ('version: 1\nname: big\n'
+            f'cpu: {{threads_per_core: 2, cores_per_l3: 8}}\nnodes:\n{nodes}')
+
+
 @contextlib.contextmanager
 def _files(commands: Iterable[Command]) -> Iterator[dict[str, str]]:
     """The files that commands need, by the words that stand for them."""
@@ -121,6 +135,10 @@ def _files(commands: Iterable[Command]) -> Iterator[dict[str, str]]:
             path = pathlib.Path(directory, 'flavors.yaml')
             path.write_text(big_catalogue())
             paths['BIG'] = str(path)
+        if 'HOST' in words:
+            path = pathlib.Path(directory, 'host.yaml')
+            path.write_text(big_host())
+            paths['HOST'] = str(path)
         for word, hosts in _FLEETS.items():
             if word in words:
                 paths[word] = str(pathlib.Path(

@@ -33,9 +33,13 @@ class CoreGroup:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CacheDomain:
-    """A node's part of an L3 domain, all of it if nothing is known."""
+    """A node's part of an L3 domain, all of it if nothing is known.
+
+    :param reaches_beyond: whether other nodes have parts of it, too
+    """
 
     groups: tuple[CoreGroup, ...]
+    reaches_beyond: bool = False
 
     @property
     def cpu_count(self) -> int:
@@ -50,6 +54,8 @@ class AllocatableNode:
         are in use
     :param idle_devices: the others that serve the host
     :param sells: whether pinned guests can have memory here
+    :param wide_domain: the L3 domain that has all its CPUs and some of other
+        nodes (sub-NUMA clustering), none if there is no such
     """
 
     id: int
@@ -57,6 +63,8 @@ class AllocatableNode:
     busy_devices: int
     idle_devices: int
     sells: bool
+    socket: int = 0
+    wide_domain: cpuset.CpuSet = cpuset.CpuSet()
 
     @property
     def cpu_count(self) -> int:
@@ -109,17 +117,24 @@ def allocatable_nodes(
     return tuple(
         AllocatableNode(
             id=node.id,
-            domains=tuple(_domains(node, description.core_kinds, slow)),
+            domains=tuple(_domains(
+                node, description.core_kinds, slow, bool(wide))),
             busy_devices=devices[node.id, True],
             idle_devices=devices[node.id, False],
-            sells=node.memory_mib > 0 and node.id not in full)
-        for node in description.nodes if node.cores)
+            sells=node.memory_mib > 0 and node.id not in full,
+            socket=node.socket,
+            wide_domain=wide)
+        for node in description.nodes if node.cores
+        for wide in (next((domain for domain in node.l3_domains
+                           if len(domain) > len(node.cpus)
+                           and not node.cpus - domain), cpuset.CpuSet()),))
 
 
 def _domains(
     node: host_model.NumaNode,
     kinds: Iterable[hardware.CoreKind],
     slow: cpuset.CpuSet,
+    reaches_beyond: bool,
 ) -> Iterable[CacheDomain]:
     domain_of = {cpu: index for index, domain in enumerate(node.l3_domains)
                  for cpu in domain}
@@ -133,4 +148,4 @@ def _domains(
     for groups in by_domain.values():
         yield CacheDomain(tuple(
             CoreGroup(threads, cores[0][0] in slow, tuple(cores))
-            for (_kind, threads), cores in groups.items()))
+            for (_kind, threads), cores in groups.items()), reaches_beyond)

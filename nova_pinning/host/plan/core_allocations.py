@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations of cores of one node, each of the least cost.
 
-What a way costs is a :class:`Cost`, the lower the better. An L3 domain that
-reaches over several nodes counts as one in each.
+What a way costs is a :class:`Cost`, the lower the better.
 """
 
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import operator
+import functools
+import itertools
 from typing import NamedTuple
+
 
 from nova_pinning.host.plan import allocatable_cores
 from nova_pinning.host import plan_model
@@ -21,7 +24,8 @@ Taken = tuple[int, int, int]
 class Cost(NamedTuple):
     """What speaks against a way, in figures that count one after the other.
 
-    They are summed up over the host.
+    They are summed up over the host, each as one number, see
+    :meth:`CostScale.number`.
 
     :param far_cpus: where shared CPUs are for emulator threads: dedicated
         CPUs of nodes that have no shared ones
@@ -30,12 +34,15 @@ class Cost(NamedTuple):
     :param idle_devices: the same of devices of which no use is known
     :param l3_host: CPUs of guests that share an L3 domain with CPUs for the
         host or for polling
-    :param l3_shared: dedicated CPUs that do so with shared CPUs
+    :param l3_shared: dedicated CPUs that do so with shared CPUs; of an L3
+        domain that reaches over several nodes all CPUs count for both, but
+        those that take it
+    :param sockets: that have CPUs for the host
     :param fast_cpus: CPUs for the host on cores that are not of the slowest
         kind
     :param ids: at last, so that there is always one answer: the lowest CPUs
         for the host, CPU 0 if that can be, for polling, and the lowest shared
-        ones; see :class:`IdOrder`
+        ones; see :meth:`CostScale.ids`
     """
 
     far_cpus: int = 0
@@ -43,19 +50,24 @@ class Cost(NamedTuple):
     idle_devices: int = 0
     l3_host: int = 0
     l3_shared: int = 0
+    sockets: int = 0
     fast_cpus: int = 0
     ids: int = 0
 
-    def plus(self, other: 'Cost') -> 'Cost':
-        # In the innermost loops; Cost._make takes half as long again.
-        return tuple.__new__(Cost, map(operator.add, self, other))
-
-
-NOTHING = Cost()
 
 #: Ways by the CPUs they take for the host, for polling, and as shared ones.
 #: Each is what it costs, and what it takes of each group of the node.
-_Allocations = Mapping[Taken, tuple[Cost, tuple[Taken, ...]]]
+_Allocations = Mapping[Taken, tuple[int, tuple[Taken, ...]]]
+_Ways = dict[Taken, tuple[int, tuple[Taken, ...]]]
+
+#: For any figure of a cost but the ids, summed up over a host.
+_FIGURE_BITS = 32
+_NONE: _Allocations = {(0, 0, 0): (0, ())}
+#: Domains of a node that are alike, from which on next to none is divided.
+_MANY_DOMAINS = 6
+#: Limits are rounded up to these, so that searches for a few CPUs more can
+#: have the same allocations.
+_HOST_STEP, _SHARED_STEP = 8, 64
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,16 +90,18 @@ class CoreAllocation:
 
     :param shared_cpus: 0 where all that others leave is shared
     :param taken: for each group of each domain, in order
+    :param uses: CPUs for the host and for polling together, and shared ones
     """
 
     host_cpus: int
     shared_cpus: int
-    cost: Cost
+    cost: int
     taken: tuple[Taken, ...]
+    uses: tuple[int, int]
 
 
-class IdOrder:
-    """Tells choices of CPUs apart that are alike but for their ids.
+class CostScale:
+    """Makes numbers of costs, which are quick to add up and to compare.
 
     :param cpus: all that are online, ascending
     """
@@ -97,58 +111,188 @@ class IdOrder:
         self._bit_of = {cpu: 1 << (self._bits - 1 - index)
                         for index, cpu in enumerate(cpus)}
 
-    def ids(self, *uses: Sequence[allocatable_cores.Core]) -> int:
-        """The lower the CPUs of the first use, the lower; then the second's.
-
-        Numbers can be summed up over cores.
-        """
+    def number(self, cost: Cost) -> int:
+        """Costs are as their numbers are, and so are their sums."""
+        *figures, ids = cost
         number = 0
-        for cores in uses:
-            number <<= self._bits
-            number -= sum(self._bit_of[cpu] for core in cores for cpu in core)
-        return number
+        for figure in figures:
+            number = (number << _FIGURE_BITS) + figure
+        return self.number_of(number) + ids
+
+    def number_of(self, figures: int) -> int:
+        """The number of a cost of which all but the ids is given."""
+        return figures << 3 * self._bits
+
+    def figures(self, number: int) -> int:
+        """What a number has beside the ids, which are 0 or less."""
+        return -(-number >> 3 * self._bits)
+
+    def marks(self, cores: Iterable[allocatable_cores.Core]) -> list[int]:
+        """The CPUs of the first cores, of none up to all, a number each."""
+        return list(itertools.accumulate((
+            sum(self._bit_of[cpu] for cpu in core) for core in cores),
+            initial=0))
+
+    def ids(self, groups: Iterable[tuple[Sequence[int], Taken]]) -> int:
+        """The lower the CPUs for the host, the lower; then others'.
+
+        They tell choices apart that are alike but for their ids, and can be
+        summed up over cores.
+
+        :param groups: the marks of the cores of each, and what is taken
+        """
+        uses = [0, 0, 0]
+        for marks, taken in groups:
+            first = 0
+            for use, count in enumerate(taken):
+                uses[use] += marks[first + count] - marks[first]
+                first += count
+        return -((uses[0] << self._bits) + uses[1] << self._bits) - uses[2]
+
+    def ranked(
+        self, domains: Iterable[allocatable_cores.CacheDomain],
+    ) -> tuple[allocatable_cores.CacheDomain, ...]:
+        """The same domains with the ranks of CPUs for their ids."""
+        rank = {cpu: rank for rank, cpu in enumerate(self._bit_of)}
+        return tuple(dataclasses.replace(domain, groups=tuple(
+            dataclasses.replace(group, cores=tuple(
+                tuple(rank[cpu] for cpu in core) for core in group.cores))
+            for group in domain.groups)) for domain in domains)
 
 
-def allocations(node: allocatable_cores.AllocatableNode,
-                purpose: plan_model.Purpose, limits: AllocationLimits,
-                order: IdOrder) -> tuple[CoreAllocation, ...]:
-    """The allocation of least cost for each number of CPUs of a node."""
-    by_counts: _Allocations = {(0, 0, 0): (NOTHING, ())}
-    for domain in node.domains:
-        by_counts = _combined(
-            by_counts, _domain_allocations(domain, purpose, limits, order),
-            limits)
+def allocations(
+    nodes: Iterable[allocatable_cores.AllocatableNode],
+    purpose: plan_model.Purpose, host_cpus: int, poll_cpus: Mapping[int, int],
+    shared_cpus: int | None, scale: CostScale,
+) -> list[tuple[CoreAllocation, ...]]:
+    """The allocation of least cost for each number of CPUs, of each node.
+
+    :param host_cpus: at most, as shared_cpus; None to share all that others
+        leave
+    :param poll_cpus: exactly, by node
+    """
+    return [
+        tuple(_of_node(node, purpose, AllocationLimits(
+            host_cpus, poll_cpus.get(node.id, 0), shared_cpus), scale))
+        for node in nodes]
+
+
+def scale_of(
+        domains: Iterable[allocatable_cores.CacheDomain]) -> CostScale:
+    """The scale for all CPUs of these domains."""
+    return CostScale(sorted(
+        cpu for domain in domains for group in domain.groups
+        for core in group.cores for cpu in core))
+
+
+def _of_node(
+    node: allocatable_cores.AllocatableNode, purpose: plan_model.Purpose,
+    limits: AllocationLimits, scale: CostScale,
+) -> Iterator[CoreAllocation]:
+    own = scale_of(node.domains)
+    found = _by_counts(own.ranked(node.domains), purpose, AllocationLimits(
+        -(-limits.host_cpus // _HOST_STEP) * _HOST_STEP, limits.poll_cpus,
+        limits.shared_cpus
+        and -(-limits.shared_cpus // _SHARED_STEP) * _SHARED_STEP))
+    marks = [scale.marks(group.cores) for domain in node.domains
+             for group in domain.groups]
+    cpus = node.cpu_count
     wants_shared = limits.shared_cpus != 0
-    result = []
-    for (host, poll, shared), (cost, taken) in sorted(by_counts.items()):
-        if poll != limits.poll_cpus:
+    for (host, poll, shared), (cost, taken) in sorted(found.items()):
+        if poll != limits.poll_cpus or host > limits.host_cpus or (
+                limits.shared_cpus is not None
+                and shared > limits.shared_cpus):
             continue
-        left = node.cpu_count - host - poll - shared
         is_far = (purpose is plan_model.Purpose.DEDICATED and wants_shared
                   and not shared)
-        cost = cost.plus(Cost(
-            left if is_far else 0, 0 if host else node.busy_devices,
-            0 if host else node.idle_devices))
-        if limits.shared_cpus is None:
-            shared = 0
-        result.append(CoreAllocation(host, shared, cost, taken))
-    return tuple(result)
+        yield CoreAllocation(
+            host, 0 if limits.shared_cpus is None else shared,
+            scale.number(Cost(
+                cpus - host - poll - shared if is_far else 0,
+                0 if host else node.busy_devices,
+                0 if host else node.idle_devices,
+                ids=scale.ids(zip(marks, taken)))) + scale.number_of(
+                    own.figures(cost)),
+            taken, (host + poll, shared))
+
+
+@functools.lru_cache(maxsize=64)
+def _by_counts(
+    domains: tuple[allocatable_cores.CacheDomain, ...],
+    purpose: plan_model.Purpose, limits: AllocationLimits,
+) -> _Allocations:
+    """As far as domains tell; nodes are alike, and asked for several times.
+
+    :param domains: of a node, with the ranks of its CPUs for their ids
+    """
+    scale = scale_of(domains)
+    parts = [_domain_allocations(domain, purpose, limits, scale)
+             for domain in domains]
+    are_alike = len({tuple((group.threads, len(group.cores))
+                           for group in domain.groups)
+                     for domain in domains}) == 1
+    if len(parts) >= _MANY_DOMAINS and are_alike and not limits.poll_cpus and (
+            len(domains[0].groups) == 1):
+        return _few_divided(parts, domains[0].cpu_count, purpose, limits)
+    return functools.reduce(
+        functools.partial(_combined, limits=limits), parts, _NONE)
+
+
+def _few_divided(
+    parts: Sequence[_Allocations], size: int, purpose: plan_model.Purpose,
+    limits: AllocationLimits,
+) -> _Allocations:
+    """The best of all ways in which next to no domain is divided.
+
+    Of domains that are alike, one at most has dedicated CPUs beside some for
+    the host, one such beside shared ones, and one is for the host and shared
+    if that costs: to make one of two such whole costs nothing. So this finds
+    what _combined does, but for the ids where several ways cost the same, and
+    in a moment where that takes minutes.
+
+    :param size: CPUs of each domain
+    """
+    shared_costs = purpose is not plan_model.Purpose.DEDICATED
+    found: dict[int, _Ways] = {0: dict(_NONE)}
+    for part in parts:
+        by_kind: dict[int, _Ways] = {}
+        for taken, way in part.items():
+            host, _poll, shared = taken
+            left = size - host - shared
+            kind = (bool(host and left) + 2 * bool(shared and left)
+                    + 4 * bool(host and shared and not left and shared_costs))
+            by_kind.setdefault(kind, {})[taken] = way
+        after: dict[int, _Ways] = {}
+        for divided, ways in found.items():
+            for kind, more in by_kind.items():
+                if not divided & kind:
+                    _combine(after.setdefault(divided | kind, {}), ways, more,
+                             limits)
+        found = after
+    best: _Ways = {}
+    for ways in found.values():
+        _combine(best, ways, _NONE, limits)
+    return best
 
 
 def _domain_allocations(domain: allocatable_cores.CacheDomain,
                         purpose: plan_model.Purpose, limits: AllocationLimits,
-                        order: IdOrder) -> _Allocations:
-    by_counts: _Allocations = {(0, 0, 0): (NOTHING, ())}
+                        scale: CostScale) -> _Allocations:
+    by_counts = _NONE
     for group in domain.groups:
         by_counts = _combined(
-            by_counts, _group_allocations(group, limits, order), limits)
+            by_counts, _group_allocations(group, limits, scale), limits)
+    if domain.reaches_beyond:
+        # What that costs depends on other nodes.
+        return by_counts
     result = {}
+    cpus = domain.cpu_count
     for (host, poll, shared), (cost, taken) in by_counts.items():
-        left = domain.cpu_count - host - poll - shared
+        left = cpus - host - poll - shared
         guests = left
         if purpose is not plan_model.Purpose.DEDICATED:
             guests += shared
-        result[host, poll, shared] = cost.plus(Cost(
+        result[host, poll, shared] = cost + scale.number(Cost(
             l3_host=guests if host or poll else 0,
             l3_shared=left if shared else 0)), taken
     return result
@@ -156,8 +300,9 @@ def _domain_allocations(domain: allocatable_cores.CacheDomain,
 
 def _group_allocations(group: allocatable_cores.CoreGroup,
                        limits: AllocationLimits,
-                       order: IdOrder) -> _Allocations:
+                       scale: CostScale) -> _Allocations:
     threads, cores = group.threads, group.cores
+    marks = scale.marks(cores)
     by_taken = {}
     for host in range(min(len(cores), limits.host_cpus // threads) + 1):
         after = len(cores) - host
@@ -169,11 +314,9 @@ def _group_allocations(group: allocatable_cores.CoreGroup,
             else:
                 most = min(most, limits.shared_cpus // threads)
             for shared in range(least, most + 1):
-                cost = Cost(
+                cost = scale.number(Cost(
                     fast_cpus=0 if group.is_slow else host * threads,
-                    ids=order.ids(
-                        cores[:host], cores[host:host + poll],
-                        cores[host + poll:host + poll + shared]))
+                    ids=scale.ids(((marks, (host, poll, shared)),))))
                 by_taken[host * threads, poll * threads, shared * threads] = (
                     cost, ((host, poll, shared),))
     return by_taken
@@ -182,7 +325,15 @@ def _group_allocations(group: allocatable_cores.CoreGroup,
 def _combined(some: _Allocations, others: _Allocations,
               limits: AllocationLimits) -> _Allocations:
     """The best of all ways to take both some and others."""
-    combined: dict[Taken, tuple[Cost, tuple[Taken, ...]]] = {}
+    combined: _Ways = {}
+    _combine(combined, some, others, limits)
+    return combined
+
+
+def _combine(combined: _Ways,
+             some: _Allocations, others: _Allocations,
+             limits: AllocationLimits) -> None:
+    """The same, as far as they are better than what there is."""
     most_shared = limits.shared_cpus
     for (host, poll, shared), (cost, taken) in some.items():
         for (more_host, more_poll, more_shared), (more, also) in (
@@ -191,7 +342,6 @@ def _combined(some: _Allocations, others: _Allocations,
             if (key[0] > limits.host_cpus or key[1] > limits.poll_cpus
                     or most_shared is not None and key[2] > most_shared):
                 continue
-            best, total = combined.get(key), cost.plus(more)
+            best, total = combined.get(key), cost + more
             if best is None or total < best[0]:
                 combined[key] = total, taken + also
-    return combined

@@ -6,6 +6,7 @@ worked out for each way to spread what is taken over nodes that are alike, and
 then nodes and cores are found for the best of them.
 """
 
+import bisect
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -30,9 +31,9 @@ _MAX_SPREADS = 3000
 _MAX_EQUAL_SPREADS = 64
 #: Choices that only serve to be compared with need not be the best ones.
 _MAX_WORSE_SPREADS = 4
-_MAX_STATES = 1000
+MOST_STATES = 1000
 #: Steps after which no more equal spreads are looked at.
-_MAX_STEPS = 200000
+_STEPS_PER_STATE = 200
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class CpuChoice:
 
 def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
            demand: CpuDemand,
-           count: int = 1) -> list[CpuChoice]:
+           count: int = 1, most_states: int = MOST_STATES) -> list[CpuChoice]:
     """The best choices, the best first.
 
     The best is that of the largest SaleValue, and among those the one
@@ -80,6 +81,7 @@ def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
     they take as many CPUs from nodes that are alike.
 
     :param count: of choices, at most
+    :param most_states: to go on with from node to node
     :returns: none if the host has no cores that make up these numbers
     """
     field = _Field(allocatable_nodes, demand)
@@ -91,9 +93,9 @@ def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
         best: list[_Entry] = []
         most = _MAX_WORSE_SPREADS if choices else _MAX_EQUAL_SPREADS
         for _same, spread in itertools.islice(equal, most):
-            if best and field.steps > _MAX_STEPS:
+            if best and field.steps > _STEPS_PER_STATE * most_states:
                 break
-            for entry in field.best_for(spread):
+            for entry in field.best_for(spread, most_states):
                 _add(best, entry)
         for entry in best[:1 if choices else 2]:
             choices.append(field.choice(entry))
@@ -126,14 +128,37 @@ class _Entry(NamedTuple):
     :param before: that of the nodes before the last
     """
 
-    cost: core_allocations.Cost
+    cost: int
     kind: int
     allocation: core_allocations.CoreAllocation | None = None
     before: '_Entry | None' = None
 
 
+#: Whether there are CPUs for the host in the socket so far, and some for the
+#: host, and shared ones, in the L3 domain that reaches over nodes.
+_Touched = tuple[bool, bool, bool]
+_UNTOUCHED = False, False, False
+
+
+class _Way(NamedTuple):
+    """An allocation of a node, with what other nodes have a part in.
+
+    :param kind: a number for what it takes from a node of this kind
+    :param touched: what the next node has to know
+    """
+
+    allocation: core_allocations.CoreAllocation
+    cost: int
+    kind: int
+    touched: _Touched
+
+
+def _taken(way: _Way) -> int:
+    return way.allocation.host_cpus + way.allocation.shared_cpus
+
+
 #: (nodes of each class and level, host CPUs, shared CPUs) still available.
-_State = tuple[_Spread, int, int]
+_State = tuple[_Spread, int, int, _Touched]
 
 
 class _Field:
@@ -143,22 +168,19 @@ class _Field:
         self, allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
         demand: CpuDemand,
     ) -> None:
-        self._nodes = allocatable_nodes
+        # Those of a socket, and of a cache in it, one after the other.
+        self._nodes = tuple(sorted(allocatable_nodes, key=lambda node: (
+            node.socket, node.wide_domain, node.id)))
         self._demand = demand
         self._shared = demand.shared_cpus or 0
-        order = core_allocations.IdOrder(
-            sorted(cpu for allocatable_node in allocatable_nodes
-                   for domain in allocatable_node.domains
-                   for group in domain.groups for core in group.cores
-                   for cpu in core))
-        self._allocations = [
-            core_allocations.allocations(
-                allocatable_node, demand.purpose,
-                core_allocations.AllocationLimits(
-                    demand.host_cpus,
-                    demand.poll_cpus.get(allocatable_node.id, 0),
-                    demand.shared_cpus), order)
-            for allocatable_node in allocatable_nodes]
+        scale = core_allocations.scale_of(
+            domain for node in self._nodes for domain in node.domains)
+        self._allocations = core_allocations.allocations(
+            self._nodes, demand.purpose, demand.host_cpus, demand.poll_cpus,
+            demand.shared_cpus, scale)
+        self._socket_cost, self._l3_host_cost, self._l3_shared_cost = (
+            scale.number(core_allocations.Cost(**{name: 1}))
+            for name in ('sockets', 'l3_host', 'l3_shared'))
         #: Whether each node has the cores for polling that it has to have.
         self.is_possible = all(self._allocations)
         self._sums = _sums({size.vcpus
@@ -167,6 +189,9 @@ class _Field:
                                for allocatable_node in allocatable_nodes))
         #: How much has been looked at.
         self.steps = 0
+        self._known_next: dict[
+            tuple[int, _Spread], list[tuple[int, _Spread, int, int]]] = {}
+        self._known_ways: dict[tuple[int, int, _Touched], list[_Way]] = {}
         self._classes: list[tuple[_Level, ...]] = []
         self._members: list[int] = []
         self._class_of: list[int] = []
@@ -195,7 +220,7 @@ class _Field:
             heapq.heapreplace(heap, (self._loss(spread), number, spread))
 
     def best_for(self, spread: _Spread,
-                 most_states: int | None = _MAX_STATES) -> list[_Entry]:
+                 most_states: int | None) -> list[_Entry]:
         """The best nodes for a spread, and the best of another kind.
 
         :param most_states: how many to go on with from node to node, None
@@ -203,26 +228,33 @@ class _Field:
         """
         is_cut = False
         states: dict[_State, list[_Entry]] = {
-            (spread, self._demand.host_cpus, self._shared): [
-                _Entry(core_allocations.NOTHING, 0)]}
+            (spread, self._demand.host_cpus, self._shared, _UNTOUCHED): [
+                _Entry(0, 0)]}
         for number in range(len(self._nodes)):
             after: dict[_State, list[_Entry]] = {}
-            for (nodes, host, shared), entries in states.items():
-                for allocation, kind, nodes_left, least, utmost in self._next(
+            for (nodes, host, shared, touched), entries in states.items():
+                for level, nodes_left, least, utmost in self._next(
                         number, nodes):
-                    host_left = host - allocation.host_cpus
-                    shared_left = shared - allocation.shared_cpus
-                    if not (host_left >= 0 <= shared_left
-                            and least <= host_left + shared_left <= utmost):
-                        continue
-                    best = after.setdefault(
-                        (nodes_left, host_left, shared_left), [])
-                    self.steps += 1
-                    for entry in entries:
-                        cost = entry.cost.plus(allocation.cost)
-                        if len(best) < 2 or cost < best[1].cost:
-                            _add(best, _Entry(
-                                cost, entry.kind + kind, allocation, entry))
+                    ways = self._ways(number, level, touched)
+                    left = host + shared
+                    for way in ways[bisect.bisect_left(
+                            ways, left - utmost, key=_taken):
+                            bisect.bisect_right(
+                                ways, left - least, key=_taken)]:
+                        host_left = host - way.allocation.host_cpus
+                        shared_left = shared - way.allocation.shared_cpus
+                        if host_left < 0 or shared_left < 0:
+                            continue
+                        best = after.setdefault((
+                            nodes_left, host_left, shared_left, way.touched),
+                            [])
+                        self.steps += 1
+                        for entry in entries:
+                            cost = entry.cost + way.cost
+                            if len(best) < 2 or cost < best[1].cost:
+                                _add(best, _Entry(
+                                    cost, entry.kind + way.kind,
+                                    way.allocation, entry))
             states = after
             if most_states is not None and len(states) > most_states:
                 is_cut = True
@@ -233,6 +265,48 @@ class _Field:
             return self.best_for(spread, None)
         # Nothing is left to take: what nodes after the last can give is 0.
         return list(itertools.chain.from_iterable(states.values()))
+
+    def _ways(self, number: int, level: int,
+              touched: _Touched) -> list[_Way]:
+        """The ways of a node on a level, those that take least first."""
+        key = number, level, touched
+        if key not in self._known_ways:
+            ways = self._known_ways[key] = []
+            for allocation, kind in self._allocations_on[number][level]:
+                more, after = self._beyond(number, allocation, touched)
+                ways.append(
+                    _Way(allocation, allocation.cost + more, kind, after))
+            ways.sort(key=_taken)
+        return self._known_ways[key]
+
+    def _beyond(
+        self, number: int, allocation: core_allocations.CoreAllocation,
+        touched: _Touched,
+    ) -> tuple[int, _Touched]:
+        """What an allocation costs that other nodes have a part in.
+
+        :param touched: by allocations of the nodes before
+        :returns: with what the next node has to know
+        """
+        node, cost = self._nodes[number], 0
+        has_host, l3_host, l3_shared = touched
+        if allocation.host_cpus and not has_host:
+            cost, has_host = self._socket_cost, True
+        if node.wide_domain:
+            own, shared = allocation.uses
+            size = len(node.wide_domain)
+            cost += self._l3_host_cost * (
+                (0 if l3_host or not own else size) - own)
+            cost += self._l3_shared_cost * (
+                (0 if l3_shared or not shared else size) - shared)
+            l3_host |= own > 0
+            l3_shared |= shared > 0
+        after = self._nodes[number + 1:number + 2]
+        is_same_l3 = after and node.wide_domain and (
+            after[0].wide_domain == node.wide_domain)
+        return cost, (
+            bool(after) and after[0].socket == node.socket and has_host,
+            *((l3_host, l3_shared) if is_same_l3 else (False, False)))
 
     def choice(self, entry: _Entry) -> CpuChoice:
         """The CPUs that ways for all nodes take."""
@@ -350,26 +424,24 @@ class _Field:
                 -guests for guests in alone)
 
     def _next(
-        self,
-        number: int,
-        spread: _Spread,
-    ) -> Iterator[tuple[core_allocations.CoreAllocation, int, _Spread, int,
-                        int]]:
-        """The ways of a node that a spread allows, and what it leaves.
+        self, number: int, spread: _Spread,
+    ) -> list[tuple[int, _Spread, int, int]]:
+        """The levels that a spread allows a node, and what that leaves.
 
-        :returns: (way, its number, nodes left, CPUs that those take at least,
-            and at most)
+        :returns: (level, nodes left, CPUs that those take at least, and at
+            most)
         """
-        kind = self._class_of[number]
-        for level, nodes in enumerate(spread[kind]):
-            if not nodes:
-                continue
-            counts = list(spread[kind])
-            counts[level] -= 1
-            left = (*spread[:kind], tuple(counts), *spread[kind + 1:])
-            least, most = self._range(left)
-            for allocation, kind_number in self._allocations_on[number][level]:
-                yield allocation, kind_number, left, least, most
+        key = number, spread
+        if key not in self._known_next:
+            kind = self._class_of[number]
+            known = self._known_next[key] = []
+            for level, nodes in enumerate(spread[kind]):
+                if nodes:
+                    counts = list(spread[kind])
+                    counts[level] -= 1
+                    left = (*spread[:kind], tuple(counts), *spread[kind + 1:])
+                    known.append((level, left, *self._range(left)))
+        return self._known_next[key]
 
     def _range(self, spread: _Spread) -> tuple[int, int]:
         """How many CPUs the nodes of a spread take, at least and at most."""

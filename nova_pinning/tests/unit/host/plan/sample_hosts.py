@@ -3,6 +3,8 @@
 
 """Hosts for the tests of plans: small ones of every kind."""
 
+import dataclasses
+
 from hypothesis import strategies
 
 from nova_pinning import cpuset
@@ -41,7 +43,8 @@ def any_host(draw, max_cores=7, max_nodes=3):
     """A host that is odd in many ways at once.
 
     Cores have some of their threads offline, or are of two kinds; nodes may
-    have no CPUs, or no memory, and one L3 domain or several.
+    have no CPUs, or no memory, and one L3 domain or several, or two of them
+    in one socket a part of one (sub-NUMA clustering).
     """
     count = draw(strategies.integers(1, max_nodes))
     cores_of = [draw(strategies.integers(0, max_cores // count))
@@ -66,6 +69,15 @@ def any_host(draw, max_cores=7, max_nodes=3):
             l3_domains=draw(_domains(own)),
             distances=tuple(10 if other == number else 21
                             for other in range(count))))
+    pair = draw(strategies.permutations([
+        number for number, node in enumerate(nodes) if node.cores]))[:2]
+    if len(pair) == 2 and draw(strategies.booleans()):
+        wide = () if draw(strategies.booleans()) else (cpuset.union(
+            nodes[number].cpus for number in pair),)
+        for number in pair:
+            nodes[number] = dataclasses.replace(
+                nodes[number], socket=0,
+                l3_domains=wide or nodes[number].l3_domains)
     if not any(node.memory_mib > 1 and node.cores for node in nodes):
         nodes = [host_samples.host().nodes[0]]
     cpus = sorted(cpu for node in nodes for core in node.cores

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
+import functools
 import itertools
 
+import ddt
 import hypothesis
 from hypothesis import strategies
 from oslotest import base as oslotest
@@ -11,7 +13,9 @@ from nova_pinning import cpuset
 from nova_pinning import fit
 from nova_pinning.fit import capacity
 from nova_pinning.host import hardware
+from nova_pinning.host import host_model
 from nova_pinning.host.plan import allocatable_cores
+from nova_pinning.host.plan import core_allocations
 from nova_pinning.host.plan import cpu_search
 from nova_pinning.host import plan_model
 from nova_pinning.tests.unit.host.plan import sample_hosts
@@ -69,10 +73,16 @@ def _merit(description, demand, choice):
                 else:
                     idle += 1
         for domain in node.l3_domains or (node.cpus,):
+            # One of several nodes counts once, by all that is in it.
+            is_wide = len(domain) > len(node.cpus)
+            if is_wide and node != next(
+                    one for one in description.nodes if one.cpus & domain):
+                continue
             if domain & taken:
-                host_l3 += len(domain & guests)
+                host_l3 += len(domain - taken if is_wide else domain & guests)
             if domain & choice.shared_cpus:
-                shared_l3 += len(domain & choice.dedicated_cpus)
+                shared_l3 += len(domain - choice.shared_cpus if is_wide
+                                 else domain & choice.dedicated_cpus)
     for kind in description.core_kinds:
         if kind.name == 'performance':
             fast = len(choice.host_cpus & kind.cpus)
@@ -80,7 +90,9 @@ def _merit(description, demand, choice):
         sum(capacity.mix(rooms, demand.sizes, demand.weights)),
         sum(count * size.guest_vcpus * weight for count, size, weight
             in zip(alone, demand.sizes, demand.weights)),
-        alone, -far, -in_use, -idle, -host_l3, -shared_l3, -fast,
+        alone, -far, -in_use, -idle, -host_l3, -shared_l3,
+        -len({node.socket for node in description.nodes
+              if node.cpus & choice.host_cpus}), -fast,
         [[-cpu for cpu in cpus] for cpus in (
             choice.host_cpus, choice.poll_cpus, choice.shared_cpus)])
 
@@ -108,6 +120,7 @@ def _demands(draw, description):
     return cpu_search.CpuDemand(purpose, host, shared, poll, sizes, weights)
 
 
+@ddt.ddt
 class TestSearch(oslotest.BaseTestCase):
 
     @unit_base.settings(max_examples=50)
@@ -123,3 +136,57 @@ class TestSearch(oslotest.BaseTestCase):
         merits = [_merit(description, demand, one) for one in found]
         self.assertEqual(sorted(merits, reverse=True), merits)
         self.assertEqual(len(set(found)), len(found))
+
+    @unit_base.settings(max_examples=40)
+    @hypothesis.given(
+        strategies.integers(6, 8), strategies.integers(1, 4),
+        strategies.integers(1, 2), strategies.sampled_from(
+            plan_model.Purpose), strategies.integers(1, 12),
+        strategies.integers(0, 14))
+    def test_many_domains(self, domains, cores, threads, purpose, host,
+                          shared):
+        """Next to none is divided, which costs the same as all ways."""
+        ids = iter(range(domains * cores * threads))
+        node = allocatable_cores.AllocatableNode(
+            0, tuple(allocatable_cores.CacheDomain((
+                allocatable_cores.CoreGroup(threads, False, tuple(
+                    tuple(itertools.islice(ids, threads))
+                    for _core in range(cores))),))
+                for _domain in range(domains)), 0, 0, True)
+        limits = core_allocations.AllocationLimits(
+            host, 0, None if purpose is plan_model.Purpose.SHARED else shared)
+        scale = core_allocations.scale_of(node.domains)
+        parts = [core_allocations._domain_allocations(
+            domain, purpose, limits, scale) for domain in node.domains]
+        every = functools.reduce(
+            lambda some, others: core_allocations._combined(
+                some, others, limits), parts)
+        few = core_allocations._few_divided(
+            parts, cores * threads, purpose, limits)
+        self.assertEqual(*({taken: scale.figures(cost)
+                            for taken, (cost, _groups) in ways.items()}
+                           for ways in (every, few)))
+
+    @ddt.data(0, 24)
+    def test_sub_numa_clustering(self, wide):
+        """The host's CPUs are in one socket, beside fewer guests."""
+        nodes = tuple(host_model.NumaNode(
+            number, number // 2, tuple(
+                (cpu, cpu + 48) for cpu in range(12 * number,
+                                                 12 * number + 12)),
+            65536, l3_domains=(cpus_of(
+                wide * (number // 2), wide * (number // 2) + wide),)
+            if wide else ()) for number in range(4))
+        found, *_others = cpu_search.search(
+            allocatable_cores.allocatable_nodes(
+                host_model.HostDescription('snc', nodes)),
+            cpu_search.CpuDemand(plan_model.Purpose.DEDICATED, 8, 0, {},
+                                 (fit.Size(20),), (1,)))
+        self.assertEqual({0}, {
+            node.socket for node in nodes if node.cpus & found.host_cpus})
+        self.assertEqual(2, sum(
+            bool(node.cpus & found.host_cpus) for node in nodes))
+
+
+def cpus_of(first, end):
+    return cpuset.CpuSet([*range(first, end), *range(48 + first, 48 + end)])
