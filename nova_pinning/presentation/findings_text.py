@@ -24,6 +24,9 @@ from nova_pinning import spelling
 #: Findings, subjects, lines of evidence and commands that are shown of each
 #: code, unless said.
 LIMIT = 10
+#: Findings of a code that is no error: what they are like, so that they do
+#: not drown those.
+FEW = 3
 
 _STYLES = {
     check_rule.Severity.ERROR: 'bold red',
@@ -44,7 +47,10 @@ def show(checked: report.CheckReport,
     Commands are never broken, so that they can be copied.
     """
     codes = _grouped(checked.findings, lambda finding: finding.code)
-    shown = [code for code in checked.rules if code in codes]
+    # What does most harm comes first.
+    shown = sorted(
+        (code for code in checked.rules if code in codes),
+        key=lambda code: _SEVERITIES.index(_worst(codes[code])))
     for code in shown:
         _show_code(checked.rules[code].title, codes[code], console)
     for heading, *items in checked.notes:
@@ -81,15 +87,15 @@ def _show_waived(checked: report.CheckReport,
 
 def _show_code(title: str, findings: Sequence[check_rule.Finding],
                console: rich.console.Console) -> None:
-    severity = min((finding.severity for finding in findings),
-                   key=_SEVERITIES.index)
+    severity = _worst(findings)
     console.print(rich.text.Text.assemble(
         (f'{findings[0].code} {severity}', _STYLES[severity]),
         f': {title} ({len(findings):,})'), soft_wrap=True)
     advice = findings[0].advice
     for name, text in (('why', findings[0].why), ('remedy', advice)):
         printing.say(f'{name}: {text}', console, '  ')
-    room, hidden = LIMIT, 0
+    room = LIMIT if severity is check_rule.Severity.ERROR else FEW
+    hidden = 0
     for alike in _grouped(findings, _remedy).values():
         lines = list(_grouped(alike, _line).values())
         for line in lines[:room]:
@@ -104,6 +110,12 @@ def _show_code(title: str, findings: Sequence[check_rule.Finding],
     if hidden:
         _show_more(hidden, '  ', console)
     console.print()
+
+
+def _worst(
+        findings: Sequence[check_rule.Finding]) -> check_rule.Severity:
+    return min((finding.severity for finding in findings),
+               key=_SEVERITIES.index)
 
 
 def _remedy(finding: check_rule.Finding) -> Hashable:

@@ -53,14 +53,23 @@ class TestTable(unit_base.TestCase):
             shown(found(remediation=('put it right',), evidence=(
                 _Evidence('b'), _Evidence('c')))))
 
+    def test_errors_come_first(self):
+        """And few of the rest are shown, however many there are."""
+        text = shown(
+            *(found(f'host {number}', code='X102', message=f'it has {number}')
+              for number in range(100)), found())
+        self.assertLess(text.index('X101 error'), text.index('X102 warning'))
+        self.assertIn('X102 warning: large number (100)', text)
+        self.assertIn('- host 2: it has 2\n  and 97 more', text)
+
     def test_overview(self):
         text = shown(found(), found('host b'), found(code='X102'))
         self.assertIn('\nX101    2  odd number\nX102    1  large number\n\n'
                       '2 errors and 1 warning in 7 numbers\n', text)
 
-    def test_codes_are_in_the_order_of_the_rules(self):
+    def test_codes_come_together(self):
         text = shown(found(), found(code='X201'), found())
-        self.assertLess(text.index('X201 note'), text.index('X101 error'))
+        self.assertLess(text.index('X101 error'), text.index('X201 note'))
         self.assertEqual(1, text.count('why: it breaks'))
 
     def test_severity_is_the_worst(self):
