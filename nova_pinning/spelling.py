@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 import difflib
+import re
 
 
 def nearest(word: str, known: Iterable[str], most: int = 3,
@@ -23,6 +24,31 @@ def did_you_mean(word: str, known: Iterable[str], most: int = 3) -> str:
     """Advice where a word is not one of those known; '' if none is like it."""
     near = nearest(word, known, most)
     return f'did you mean {" or ".join(near)}?' if near else ''
+
+
+def is_slip(word: str, name: str) -> bool:
+    """Whether a word can have been meant as a name, part by part.
+
+    Each part, between '_', '-', ':' and '.', is like that of the name, or one
+    part is missing or too much, or what is between them. ``hw:cpu_model`` is
+    no slip of ``hw:usb_model``, much as they are alike.
+    """
+    parts, others = (re.split('[_:.]', _folded(text)) for text in (word, name))
+    if _is_alike(''.join(parts), ''.join(others), 0.9):
+        return True
+    changes = [(kind, parts[first:last], others[start:end]) for
+               kind, first, last, start, end in difflib.SequenceMatcher(
+                   None, parts, others, False).get_opcodes()
+               if kind != 'equal']
+    moved = sum(len(left) + len(right) for kind, left, right in changes
+                if kind != 'replace')
+    return moved <= 1 and all(
+        len(left) == len(right) and all(map(_is_alike, left, right))
+        for kind, left, right in changes if kind == 'replace')
+
+
+def _is_alike(part: str, other: str, least: float = 0.6) -> bool:
+    return difflib.SequenceMatcher(None, part, other).ratio() >= least
 
 
 def printable(text: str, kept: str = '') -> str:

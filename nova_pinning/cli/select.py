@@ -148,12 +148,12 @@ def _written_out(text: str) -> flavor_model.Flavor:
     given = common_options.pairs(
         text.split(), where, "'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
     for key in given:
-        if ':' not in key and key not in _PROPERTIES:
+        # Nova takes extra specs without a colon in their name as well.
+        meant = ('' if ':' in key or key in _PROPERTIES else
+                 spelling.did_you_mean(key, _PROPERTIES, 1))
+        if meant:
             raise errors.InputError(
-                f'{key} is neither an extra spec nor one of '
-                f'{", ".join(_PROPERTIES)}', where,
-                spelling.did_you_mean(key, _PROPERTIES, 1) or
-                'extra specs have a colon in their name')
+                f'{key} is none of {", ".join(_PROPERTIES)}', where, meant)
     for key in ('vcpus', 'ram'):
         if key not in given:
             raise errors.InputError(f'{key} is missing', where)
@@ -172,7 +172,7 @@ def _written_out(text: str) -> flavor_model.Flavor:
         ephemeral_gib=_count(given, 'ephemeral', where),
         swap_mib=_memory_mib(given.get('swap', '0'), where),
         extra_specs={key: value for key, value in given.items()
-                     if ':' in key},
+                     if key not in _PROPERTIES},
         where=where)
 
 

@@ -304,8 +304,10 @@ def _patterns() -> list[tuple[re.Pattern[str], Any]]:
 def _nearest(key: str) -> str:
     names = [name.replace('{group}', '').replace('{num}', '0')
              for name in validators.VALIDATORS]
-    near = spelling.nearest(key[:200], names, 1, 0.7)
-    return f'perhaps {near[0]}' if near else ''
+    near = spelling.nearest(key[:200], names, 5, 0.7)
+    meant = next((name for name in near
+                  if spelling.is_slip(key[:200], name)), '')
+    return f'perhaps {meant}' if meant else ''
 
 
 def _unreadable(

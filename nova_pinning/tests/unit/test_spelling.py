@@ -28,6 +28,23 @@ class TestSpelling(base.BaseTestCase):
         self.assertEqual('', spelling.did_you_mean('eth', ('lo',)))
 
     @ddt.data(
+        ('hw:cpu_polcy', 'hw:cpu_policy'), ('hw:CPU-policy', 'hw:cpu_policy'),
+        ('hw:mem_pagesize', 'hw:mem_page_size'),
+        ('hw:vif_multiqueue', 'hw:vif_multiqueue_enabled'),
+        ('hw:cpu_threads_policy', 'hw:cpu_thread_policy'),
+        ('hw:numa_mem', 'hw:numa_mem.0'))
+    @ddt.unpack
+    def test_slip(self, word, name):
+        self.assertTrue(spelling.is_slip(word, name))
+
+    @ddt.data(('hw:cpu_model', 'hw:usb_model'),
+              ('hw:numa_mempolicy', 'hw:numa_mem.0'),
+              ('hw:cpu_cores', 'hw:cpu_max_threads'))
+    @ddt.unpack
+    def test_another_name(self, word, name):
+        self.assertFalse(spelling.is_slip(word, name))
+
+    @ddt.data(
         ('Zürich 東京', 'Zürich 東京'), ('a\x1b[31m\x9b', 'a?[31m?'),
         ('\u202egpj\u2069', '?gpj?'), ('a\nb\t\udcff', 'a\nb??'))
     @ddt.unpack

@@ -93,12 +93,13 @@ class TestWrittenOut(unit_base.TestCase):
     def test_all_there_is(self):
         flavor = select.named_flavor(
             'vcpus=8 ram=16GiB disk=10 ephemeral=5 swap=512 name=mine '
-            'hw:cpu_policy=dedicated trait:CUSTOM_A=required')
+            'hw:cpu_policy=dedicated trait:CUSTOM_A=required pinned=true')
         self.assertEqual(flavor_model.Flavor(
             name='mine', vcpus=8, memory_mib=16384, disk_gib=10,
             ephemeral_gib=5, swap_mib=512,
             extra_specs={'hw:cpu_policy': 'dedicated',
-                         'trait:CUSTOM_A': 'required'}), flavor)
+                         'trait:CUSTOM_A': 'required',
+                         'pinned': 'true'}), flavor)
         self.assertEqual('--flavor', str(flavor.origin('hw:cpu_policy')))
 
     def test_plain_memory_is_in_mib(self):
@@ -126,7 +127,7 @@ class TestWrittenOut(unit_base.TestCase):
         ('vcpus=1 ram=1 word', "'word'"),
         ('vcpus=1 vcpus=2 ram=1', 'twice'),
         ('vcpu=1 ram=1', 'did you mean vcpus'),
-        ('vcpus=1 ram=1 hw_cpu_policy=shared', 'colon'),
+        ('vcpus=1 ram=1 disc=2', 'did you mean disk'),
     )
     @ddt.unpack
     def test_bad(self, text, said):
