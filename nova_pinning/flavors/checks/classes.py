@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""P5xx: the class of hosts, traits, and keys that nobody reads."""
+"""P5xx: the class of hosts, traits and request groups."""
 
 import dataclasses
 import re
@@ -10,15 +10,9 @@ from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors import flavor_model
 from nova_pinning import model
 from nova_pinning.placement import placement_traits
-from nova_pinning import spelling
 
-_NAMESPACES = (
-    'accel', 'aggregate_instance_extra_specs', 'capabilities', 'hw',
-    'hw_rng', 'hw_video', 'os', 'pci_passthrough', 'pinning', 'powervm',
-    'quota', 'resources', 'trait', 'vmware')
 #: As nova.scheduler.utils.ResourceRequest.XS_KEYPAT.
 _GROUP = re.compile(r'(resources|trait)([a-zA-Z0-9_-]{1,64})?:.*')
-_IMAGE_NAME = re.compile(r'(hw|os)_[a-z0-9_.]+')
 
 
 def _trait_key(trait: str) -> str:
@@ -136,36 +130,6 @@ def class_against_policy(
 
 
 @check_rule.rule(
-    'P505', Severity.WARNING, 'extra spec that nobody reads',
-    why='nova accepts extra specs outside its own namespaces without a word',
-    advice='correct the name, or leave the extra spec out')
-def unread_key(subject: checked.CheckedFlavor) -> check_rule.Violations:
-    for key in subject.specs:
-        if key != key.strip():
-            # In nova's own namespaces it is refused.
-            if key.partition(':')[0].strip() in _NAMESPACES:
-                continue
-            yield subject.violation(
-                f'{checked.shown_name(key)} has a blank at its end, so that '
-                'nobody reads it', (key,), f'write {key.strip()}')
-            continue
-        namespace, colon, rest = key.partition(':')
-        if not colon:
-            if _IMAGE_NAME.fullmatch(key):
-                yield subject.violation(
-                    f'{checked.shown_name(key)} is the name of an image '
-                    'property, which a flavor cannot have', (key,),
-                    f'write {key.replace("_", ":", 1)}')
-            continue
-        near = _near_namespace(namespace)
-        if near:
-            yield subject.violation(
-                f'nova knows no namespace {checked.shown_name(namespace)!r}, '
-                f'so nobody reads {checked.shown_name(key)}', (key,),
-                f'perhaps {near}:{checked.shown_name(rest)}')
-
-
-@check_rule.rule(
     'P506', Severity.ERROR, 'class trait that keeps it off its own hosts',
     why='all hosts of its class have the trait, so none of them is offered',
     advice='require the trait of its own class, or forbid that of the other')
@@ -279,13 +243,3 @@ def _groups(subject: checked.CheckedFlavor, what: str) -> dict[str, str]:
                 what == 'trait' or checked.whole_number(value)):
             groups.setdefault(match[2] or '', key)
     return groups
-
-
-def _near_namespace(namespace: str) -> str:
-    """The namespace that is probably meant, '' if it is right as it is."""
-    # Numbered and named request groups: resources1, trait_NIC.
-    if namespace in _NAMESPACES or namespace.startswith(
-            ('resources', 'trait')):
-        return ''
-    return next(iter(spelling.nearest(
-        namespace.strip(), _NAMESPACES, 1, 0.75)), '')

@@ -20,6 +20,7 @@ from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import classes
 from nova_pinning.flavors.checks import cpus
 from nova_pinning.flavors.checks import devices
+from nova_pinning.flavors.checks import filter_rules
 from nova_pinning.flavors.checks import host_fit_rules
 from nova_pinning.flavors.checks import memory
 from nova_pinning.flavors.checks import nova_rules
@@ -40,6 +41,7 @@ RULES: check_rule.Registry[checked.CheckedFlavor] = check_rule.Registry(
     devices,
     quotas,
     classes,
+    filter_rules,
     host_fit_rules,
     cache_rules,
     groups={

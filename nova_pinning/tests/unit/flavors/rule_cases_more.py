@@ -25,6 +25,7 @@ _Q35 = {'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35'}
 _GROUPS = {'resources1:CUSTOM_A': '1', 'resources2:CUSTOM_A': '1'}
 _AGGREGATES = host_separation.Separation('aggregates')
 _OWN_TRAIT = host_separation.Separation('traits', 'CUSTOM_MINE')
+_IN_AGGREGATE = {'aggregate_instance_extra_specs:class': 'dedicated'}
 _TRAIT = ('trait:CUSTOM_PINNING_DEDICATED',)
 _IRONIC = {'resources:CUSTOM_GOLD': '1', 'resources:VCPU': '0',
            'resources:MEMORY_MB': '0', 'resources:DISK_GB': '0'}
@@ -151,6 +152,27 @@ CASES = {
         [shared(_GROUPS)],
         [shared({**_GROUPS, 'group_policy': 'none'}),
          shared({'resources1:CUSTOM_A': '1', 'resources:CUSTOM_B': '1'})]),
+    'P510': (
+        [dedicated({**_IN_AGGREGATE, name: 'true'},
+                   separation=_AGGREGATES)
+         for name in ('epa', 'hide_hypervisor_id')] + [
+            dedicated({'class': 'dedicated', 'hide_hypervisor_id': 'true'},
+                      separation=_AGGREGATES),
+            dedicated({**_IN_AGGREGATE, 'group_policy': 'none'},
+                      separation=_AGGREGATES)],
+        [dedicated({'epa': 'true', 'hide_hypervisor_id': 'true'}),
+         dedicated({'class': 'dedicated'}, separation=_AGGREGATES),
+         dedicated({**_IN_AGGREGATE, 'hw:hide_hypervisor_id': 'true'},
+                   separation=_AGGREGATES)]),
+    'P511': (
+        [dedicated({'capabilities:cpu_info:features': 'avx2'}),
+         dedicated({'capabilities:cpu_info:features': 'avx2, aes'}),
+         dedicated({'capabilities:cpu_info:vendor': 'intel'})],
+        [dedicated({'capabilities:cpu_info:features': '<in> avx2'}),
+         dedicated({'capabilities:cpu_info:features': '<all-in> avx2 aes'}),
+         dedicated({'capabilities:cpu_info:vendor': 'Intel'}),
+         dedicated({'capabilities:cpu_info:vendor': '<or> Intel <or> AMD'}),
+         dedicated({'capabilities:cpu_info:vendor': 'odd'})]),
     'P606': (
         [dedicated({'resources:VGPU': '1'}, hosts=(_EVEN,),
                    severity='warning'),

@@ -377,7 +377,9 @@ CASES = {
          shared({'pinning:class': 'shared'})]),
     'P505': (
         [shared({'hw_cpu_policy': 'shared'}),
-         shared({'quotas:cpu_shares': '1'}), shared({'HW:x': '1'})],
+         shared({'quotas:cpu_shares': '1'}), shared({'HW:x': '1'}),
+         dedicated({'emulator_threads_policy': 'share'}),
+         dedicated({'numa_mem.0': '1024'})],
         [shared({'rack': 'a', 'my:own': 'b', 'trait1:CUSTOM_A': 'required',
                  'aggregate_instance_extra_specs:ssd': 'true'})]),
     'P601': (
