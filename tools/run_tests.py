@@ -47,11 +47,13 @@ OTHERS = {
                '--seed 1',
     'admission': 'python -m nova_pinning.tests.oracle.admission --cases 2000 '
                  '--seed 36',
+    'moves': 'python -m nova_pinning.tests.oracle.moves --cases 1000 '
+             '--seed 38 --no-shrink',
     'bench': 'python -m benchmarks.speed --quick',
 }
 # The longest come first.
 DEFAULT = ('functional', 'unit', 'fuzz', 'claims', 'flavors',
-           'admission')
+           'admission', 'moves')
 
 # What subunit calls the ways a test can end, in our three words.
 OUTCOMES = {

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import collections
+import contextlib
+import dataclasses
+import io
+import pathlib
+import tempfile
+from unittest import mock
+
+from nova_pinning.rebalance import defragment
+from nova_pinning.rebalance import plan_search
+from nova_pinning.tests.oracle import moves
+from nova_pinning.tests.oracle import moves_cases
+from nova_pinning.tests.unit.oracle import oracle_cases
+
+_SEED = 38
+
+
+class TestMoves(oracle_cases.TestCase):
+
+    def _run(self, *args):
+        """Run the command; return its exit status and what it printed."""
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            status = moves.main(['--jobs', '1', '--seed', str(_SEED), *args])
+        return status, output.getvalue()
+
+    def test_agreement(self):
+        status, output = self._run('--cases', '40')
+        self.assertEqual(0, status, output)
+        self.assertIn('40 cases of seed 38', output)
+        self.assertIn('0 disagreements', output)
+
+    def test_rules(self):
+        """Each is switched on in a twentieth of the cases or more."""
+        counts = collections.Counter()
+        for number in range(600):
+            counts.update(moves_cases.draw(_SEED, number).rules)
+        self.assertEqual(set(), {
+            name for name in moves_cases.SHARES if counts[name] < 30})
+
+    def _wrong(self, numbers=range(60), **values):
+        """What is found of a planner that gives plans like these."""
+        found = set()
+        plan = defragment.plan_defragmentation
+
+        def changed(*args, **named):
+            made = plan(*args, **named)
+            return dataclasses.replace(made, **{
+                name: value(made) for name, value in values.items()})
+
+        with mock.patch.object(defragment, 'plan_defragmentation', changed):
+            for number in numbers:
+                found |= moves.judge(moves_cases.draw(_SEED, number),
+                                     by_programs=False)
+        return found
+
+    def test_plans_that_are_not_the_best(self):
+        self.assertEqual(
+            {'it gains less than it could', 'nothing is proved'},
+            self._wrong(moves=lambda plan: (), is_optimal=lambda plan: False))
+        self.assertIn('proved, though there is better', self._wrong(
+            moves=lambda plan: (), is_optimal=lambda plan: True))
+        self.assertIn('the bound is too low', self._wrong(
+            moves=lambda plan: (), gains=lambda plan: tuple(
+                dataclasses.replace(gain, bound=gain.before)
+                for gain in plan.gains)))
+
+    def test_program_that_leaves_plans_out(self):
+        solved = plan_search.PlanSearch.solved
+
+        def pessimistic(*args):
+            program, solution = solved(*args)
+            return program, solution._replace(bound=solution.bound - 1)
+
+        with mock.patch.object(plan_search.PlanSearch, 'solved',
+                               pessimistic):
+            found = set()
+            for number in range(40):
+                found |= moves.judge(moves_cases.draw(_SEED, number),
+                                     by_programs=False)
+        self.assertEqual({'the bound of the program is too low',
+                          'the program wants more moves than needed'}, found)
+
+    def test_replay(self):
+        case = moves_cases.draw(_SEED, 1)
+        with tempfile.TemporaryDirectory() as scratch:
+            path = pathlib.Path(scratch, 'case.json')
+            path.write_text(str(case))
+            status, output = self._run('--replay', str(path))
+            self.assertEqual(0, status, output)
+            self.assertIn('the best: ', output)
+            path.write_text('{}')
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.assertRaises(SystemExit, self._run, '--replay',
+                                  str(path))
+
+    def test_case_as_printed(self):
+        for number in range(20):
+            case = moves_cases.draw(_SEED, number)
+            self.assertEqual(str(case), str(moves_cases.parse(str(case))))
