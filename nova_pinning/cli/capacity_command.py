@@ -40,13 +40,41 @@ _NOTHING_FREE = 'none are free'
 _BAR_CELLS = 8
 
 
-class CapacityAnswer(fleets.FleetAnswer):
-    """How much can still be sold of a fleet, wherever that is from."""
+class ShowCapacity(display.Lister):
+    """Show how much can still be sold of a fleet.
+
+    The exact number of further guests of each flavor that nova will place,
+    each flavor for itself, beside the number that the free CPUs of each host
+    as a whole promise, and what is in the way. Then the CPUs and the memory
+    that no flavor on sale can use.
+
+    Where not all of a host is known, as after an import through the compute
+    API, figures can be bounds: they are marked "at most", and the exit status
+    is 1.
+
+    The format prometheus is for the textfile collector; svg is a bar chart,
+    which needs nova-pinning[plots].
+
+    Without --flavor, the flavors are those of the snapshot.
+
+    Examples::
+
+      nova-pinning capacity fleet.json.zst
+      nova-pinning capacity fleet.json.zst --per-class --mix
+      nova-pinning capacity fleet.json.zst --mix 8:70,16:30
+      nova-pinning capacity fleet.json.zst --flavor flavors.yaml \\
+          --config-file nova.conf -f svg > capacity.svg
+      nova-pinning capacity fleet.json.zst --per-host --format csv \\
+          --flavor 'vcpus=8 ram=32GiB hw:cpu_policy=dedicated'
+      nova-pinning capacity fleet.json.zst -f value -c flavor -c fits
+      nova-pinning capacity fleet.json.zst --per-class -f csv \\
+          --sort-column fits:desc
+    """
 
     texts = ('prometheus', 'svg')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        self.add_fleet(parser, required=False)
+        fleets.add_argument(parser, required=False)
         guest_options.add_flavors(parser)
         common_options.add_image_properties(parser)
         nova_options.add_option(parser)
@@ -70,7 +98,7 @@ class CapacityAnswer(fleets.FleetAnswer):
             return self._run(parsed_args)
 
     def _run(self, parsed_args: argparse.Namespace) -> display.Answer:
-        fleet = self.load_fleet(parsed_args)
+        fleet = fleets.load(parsed_args)
         admission = judge.AdmissionJudge(dataclasses.replace(
             occupied.rules_of(fleet),
             enabled_filters=nova_options.enabled_filters(fleet)),
@@ -120,38 +148,6 @@ def _tell_apart(parsed_args: argparse.Namespace) -> None:
         raise errors.InputError(
             'is missing', errors.Location('FLEET'),
             'name a fleet snapshot, or - for the standard input')
-
-
-class ShowCapacity(base_command.FileCommand, CapacityAnswer):
-    """Show how much can still be sold of a fleet.
-
-    The exact number of further guests of each flavor that nova will place,
-    each flavor for itself, beside the number that the free CPUs of each host
-    as a whole promise, and what is in the way. Then the CPUs and the memory
-    that no flavor on sale can use.
-
-    Where not all of a host is known, as after an import through the compute
-    API, figures can be bounds: they are marked "at most", and the exit status
-    is 1.
-
-    The format prometheus is for the textfile collector; svg is a bar chart,
-    which needs nova-pinning[plots].
-
-    Without --flavor, the flavors are those of the snapshot.
-
-    Examples::
-
-      nova-pinning capacity fleet.json.zst
-      nova-pinning capacity fleet.json.zst --per-class --mix
-      nova-pinning capacity fleet.json.zst --mix 8:70,16:30
-      nova-pinning capacity fleet.json.zst --flavor flavors.yaml \\
-          --config-file nova.conf -f svg > capacity.svg
-      nova-pinning capacity fleet.json.zst --per-host --format csv \\
-          --flavor 'vcpus=8 ram=32GiB hw:cpu_policy=dedicated'
-      nova-pinning capacity fleet.json.zst -f value -c flavor -c fits
-      nova-pinning capacity fleet.json.zst --per-class -f csv \\
-          --sort-column fits:desc
-    """
 
 
 def mix_weights(

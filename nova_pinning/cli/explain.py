@@ -35,11 +35,34 @@ if typing.TYPE_CHECKING:
     from nova_pinning.bridge.importer import request_specs
 
 
-class ExplanationAnswer(fleets.FleetAnswer):
-    """Why a guest does not fit on a fleet, wherever that is from."""
+class Explain(display.Lister):
+    """Explain why a guest does not fit on the hosts of a fleet.
+
+    The verdict on each host with its reason, their sum in one sentence, what
+    Placement alone would exclude before any filter, and what would make the
+    guest fit: another property, a smaller size, a guest to move. Each of
+    these was tried, none is guessed. The exit status is 1 if the guest fits
+    nowhere, or only where too little is known of hosts to be certain.
+
+    Of a request that nova-scheduler refused, its own record tells what really
+    happened, if it keeps one. Without FLEET nothing else is told, and the exit
+    status is 1 if a refusal is on record.
+
+    Examples::
+
+      nova-pinning explain fleet.json.zst --flavor enterprise.4xlarge
+      nova-pinning explain fleet.json.zst --host cmp-17 \\
+          --flavor 'vcpus=16 ram=64GiB hw:cpu_policy=dedicated'
+      nova-pinning explain fleet.json.zst \\
+          --flavor flavors.yaml:enterprise.4xlarge --per-host
+      nova-pinning explain fleet.json.zst \\
+          --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
+      nova-pinning explain --record /var/lib/nova/pinning \\
+          --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
+    """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        self.add_fleet(parser, required=False)
+        fleets.add_argument(parser, required=False)
         what = parser.add_mutually_exclusive_group(required=True)
         guest_options.add_flavor(what, required=False)
         what.add_argument(
@@ -86,7 +109,7 @@ class ExplanationAnswer(fleets.FleetAnswer):
         if parsed_args.fleet is None:
             return self._remembered(parsed_args)
         known = common_options.defects(parsed_args)
-        fleet = self.load_fleet(parsed_args)
+        fleet = fleets.load(parsed_args)
         filters = nova_options.enabled_filters(fleet)
         names = fleets.named_hosts(parsed_args.host, fleet)
         request = _explained_request(parsed_args, fleet)
@@ -157,33 +180,6 @@ class ExplanationAnswer(fleets.FleetAnswer):
                 refusals.rows(refusal)), show,
             lambda: {'version': 1, 'remarks': list(refused.notes),
                      'refusal': refusal})
-
-
-class Explain(base_command.FileCommand, ExplanationAnswer):
-    """Explain why a guest does not fit on the hosts of a fleet.
-
-    The verdict on each host with its reason, their sum in one sentence, what
-    Placement alone would exclude before any filter, and what would make the
-    guest fit: another property, a smaller size, a guest to move. Each of
-    these was tried, none is guessed. The exit status is 1 if the guest fits
-    nowhere, or only where too little is known of hosts to be certain.
-
-    Of a request that nova-scheduler refused, its own record tells what really
-    happened, if it keeps one. Without FLEET nothing else is told, and the exit
-    status is 1 if a refusal is on record.
-
-    Examples::
-
-      nova-pinning explain fleet.json.zst --flavor enterprise.4xlarge
-      nova-pinning explain fleet.json.zst --host cmp-17 \\
-          --flavor 'vcpus=16 ram=64GiB hw:cpu_policy=dedicated'
-      nova-pinning explain fleet.json.zst \\
-          --flavor flavors.yaml:enterprise.4xlarge --per-host
-      nova-pinning explain fleet.json.zst \\
-          --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
-      nova-pinning explain --record /var/lib/nova/pinning \\
-          --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
-    """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

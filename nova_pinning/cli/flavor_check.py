@@ -4,7 +4,6 @@
 import argparse
 from collections.abc import Callable
 from collections.abc import Sequence
-import dataclasses
 
 from nova_pinning.bridge.offline import standalone
 from nova_pinning.checks import report
@@ -29,17 +28,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     common_options.add_release(
         parser, 'the release of nova that the cloud runs, such as 2025.1: '
         'what it does not have is told as well')
-    group = parser.add_argument_group('what keeps the classes apart')
-    group.add_argument('--separated-by', choices=host_separation.WAYS,
-                       help='traits of hosts (the default), metadata of host '
-                       'aggregates, or something that flavors do not show; '
-                       'P501, P502 and P506 go by it')
-    group.add_argument('--dedicated-trait', metavar='TRAIT',
-                       help='the trait of hosts for guests with CPUs of '
-                       'their own (default: CUSTOM_PINNING_DEDICATED)')
-    group.add_argument('--shared-trait', metavar='TRAIT',
-                       help='the trait of the other hosts (default: '
-                       'CUSTOM_PINNING_SHARED)')
     checking.add_options(parser)
 
 
@@ -65,11 +53,6 @@ def run(
             from nova_pinning.host import host_loader
             hosts = host_loader.load_directory(parsed_args.host_files)
         flavors, cloud, separation = read_flavors()
-        separation = dataclasses.replace(separation, **{
-            field: given for field, given in (
-                ('by', parsed_args.separated_by),
-                ('dedicated_trait', parsed_args.dedicated_trait),
-                ('shared_trait', parsed_args.shared_trait)) if given})
         # This loads most of nova, so not before all files are known to be
         # good.
         standalone.prepare()

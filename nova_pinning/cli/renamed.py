@@ -12,15 +12,20 @@ import sys
 # As argparse ends.
 _BAD_USAGE = 2
 
+_SEPARATION = 'separation of the catalogue says it'
 _NOVA_CONF = '--config-file NOVA.CONF, which says it'
 #: The old name of an option, an option of the commands that had it, and what
 #: to write now, or a sentence.
 _OPTIONS: Sequence[tuple[str, str, str]] = (
     ('--auto-converge', '--maintenance-window', _NOVA_CONF),
     ('--default-zone', '--assume', _NOVA_CONF),
+    ('--events', '--seeds', 'count=N of --arrivals, or a shorter trace'),
     ('--filters', '--assume', _NOVA_CONF),
     ('--isolated-aggregates', '--assume', _NOVA_CONF),
     ('--pci-alias', '--image-property', _NOVA_CONF),
+    ('--separated-by', '--image-property', _SEPARATION),
+    ('--dedicated-trait', '--image-property', _SEPARATION),
+    ('--shared-trait', '--image-property', _SEPARATION),
     ('--post-copy', '--maintenance-window', _NOVA_CONF),
     ('--processes', '--seeds', 'write taskset -c CPUS before the command'),
     ('--accelerator', '--server-image', 'KVM is taken where a guest boots'),
@@ -84,6 +89,11 @@ _COMMANDS: Mapping[str, str] = {
         'nova-pinning rebalance plan FLEET --drain HOST',
     'nova-pinning rebalance verify':
         'nova-pinning rebalance show PLAN FLEET',
+    'openstack pinning capacity':
+        'openstack pinning fleet import | nova-pinning capacity -',
+    'openstack pinning explain':
+        'openstack pinning fleet import | nova-pinning explain - --flavor '
+        'FLAVOR',
     'openstack pinning flavor diff':
         'openstack pinning flavor apply CATALOGUE --dry-run',
     'openstack pinning upgrade check':

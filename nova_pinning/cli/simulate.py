@@ -100,9 +100,6 @@ class Simulate(base_command.FileCommand):
             help="mean lifetime of the fleet's own guests, such as 30d; they "
                  'stay unless this is given')
         parser.add_argument(
-            '--events', type=common_options.number(1, 10 ** 9), metavar='N',
-            help='end each run after this many arrivals and departures')
-        parser.add_argument(
             '--refusal-limit', default=0.01, metavar='SHARE',
             type=common_options.accepted(
                 float, lambda share: 0 < share <= 1,
@@ -229,7 +226,6 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
         seeds=tuple(range(1, parsed_args.seeds + 1)),
         plan=simulation_run.RunPlan(
             is_empty=parsed_args.empty, stay_hours=parsed_args.lifetimes,
-            max_events=parsed_args.events,
             refused_share=parsed_args.refusal_limit,
             window=parsed_args.refusal_window,
             stops_at_limit=parsed_args.stop_at_limit,

@@ -117,7 +117,8 @@ web_opts = [
     cfg.BoolOpt(
         'serve_snapshot', default=True,
         help='Serve the fleet as it was read last under /fleet.json.zst, '
-             'for openstack pinning capacity and explain. It names guests '
+             'for openstack pinning fleet import and rebalance plan. It names '
+             'guests '
              'and projects; unset it where those who read the figures '
              'should not know them.'),
 ]

@@ -17,7 +17,6 @@ from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import flavor_check
 from nova_pinning.cli import select
-from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import export
 from nova_pinning.flavors import flavor_cloud
@@ -223,21 +222,17 @@ class ExportFlavors(base.CloudCommand):
 
     Example::
 
-      openstack pinning flavor export --all --name north > north.yaml
+      openstack pinning flavor export --name north > north.yaml
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('names', metavar='NAME', nargs='*',
-                            help='flavors or families to export')
-        parser.add_argument('--all', action='store_true',
-                            help='export all flavors')
+                            help='flavors or families to export; all if none '
+                            'is named')
         parser.add_argument('--name', metavar='NAME',
                             help='name of the catalogue')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        if bool(parsed_args.names) is parsed_args.all:
-            raise errors.InputError(
-                'either name the flavors to export or give --all')
         live = self.cloud.flavors(lambda flavor: True)
         flavors = sorted(
             select.named_flavors(live, parsed_args.names,

@@ -41,7 +41,6 @@ class RunPlan:
     :param is_empty: whether the fleet's own guests are left out
     :param stay_hours: mean lifetime of the fleet's own guests (exponential),
         None if they stay
-    :param max_events: arrivals and departures, None for all
     :param refused_share: the limit of refusals that is looked for, of the
         last so many (window) arrivals, or of all while they are fewer; from
         100 arrivals on
@@ -52,7 +51,6 @@ class RunPlan:
 
     is_empty: bool = False
     stay_hours: float | None = None
-    max_events: int | None = None
     refused_share: float = 0.01
     window: int = 1000
     stops_at_limit: bool = False
@@ -123,7 +121,6 @@ class _Simulation:
         # Departures by time; the number tells equal times apart.
         self._leaving: list[tuple[float, int, str]] = []
         self._number = 0
-        self._events = 0
         self._draw_stays()
 
     def _draw_stays(self) -> None:
@@ -140,10 +137,8 @@ class _Simulation:
 
     @property
     def _is_over(self) -> bool:
-        plan = self._plan
-        if plan.max_events is not None and self._events >= plan.max_events:
-            return True
-        return plan.stops_at_limit and self._meter.found.limit is not None
+        return (self._plan.stops_at_limit
+                and self._meter.found.limit is not None)
 
     def run(self, arrivals: Iterable[arrival_process.Arrival],
             tell: Callable[[int], None]) -> Result:
@@ -185,13 +180,11 @@ class _Simulation:
             if self._rebalancing is not None:
                 self._rebalancing.left(uuid)
             self._meter.found.departures += 1
-            self._events += 1
 
     def _arrive(self, arrival: arrival_process.Arrival) -> None:
         # A guest of the fleet may have the same name, but no line break.
         uuid = f'\n{arrival.id}'
         decision = self.scheduler.place(uuid, arrival.request)
-        self._events += 1
         if decision.host is not None and arrival.lifetime_seconds is not None:
             self._leaves(arrival.time_seconds + arrival.lifetime_seconds, uuid)
         if self._rebalancing is not None:

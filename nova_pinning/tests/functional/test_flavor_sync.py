@@ -138,8 +138,7 @@ class TestCommands(CommandTestCase):
                             ('m1.tiny.specs', {'hw:numa_nodes': '1'})):
             self.nova.create_flavor(name, 1, 512, specs)
         before = self.state()
-        output, _error = self.call_command('export', '--all', '--name',
-                                           'taken-over')
+        output, _error = self.call_command('export', '--name', 'taken-over')
         self.catalogue(output)
         output, _error = self.call_command('apply', self.path, '--yes',
                                            status=1)
@@ -162,8 +161,6 @@ class TestCommands(CommandTestCase):
         self.assertEqual('taken-over', yaml.safe_load(output)['name'])
         _output, error = self.call_command('export', 'm1.smal', status=2)
         self.assertIn('m1.small', error)
-        _output, error = self.call_command('export', status=2)
-        self.assertIn('--all', error)
 
     def test_servers_are_in_the_way(self):
         self.call_command('apply', self.path, '--yes')

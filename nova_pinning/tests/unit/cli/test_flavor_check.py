@@ -87,14 +87,13 @@ class TestCheckFlavors(cli_case.TestCase):
         self.assertIn('P999', done.err)
 
     def test_separation(self):
-        for given in (('--separated-by', 'none'),
-                      ('--dedicated-trait', 'CUSTOM_MINE')):
-            done = self.check(*given)
-            self.assertEqual(
-                given[0] == '--dedicated-trait', 'P502' in done.out)
-        self.write('f.yaml', CATALOGUE.replace(
-            'name: n', 'name: n\nseparation: {by: aggregates}'))
-        self.assertIn('asks for no aggregate', self.check().out)
+        for told, text, is_found in (
+                ('by: none', 'P502', False),
+                ('dedicated_trait: CUSTOM_MINE', 'P502', True),
+                ('by: aggregates', 'asks for no aggregate', True)):
+            self.write('f.yaml', CATALOGUE.replace(
+                'name: n', f'name: n\nseparation: {{{told}}}'))
+            self.assertEqual(is_found, text in self.check().out, told)
 
     def test_not_known(self):
         """What host files do not tell is found, and not taken for yes."""

@@ -175,7 +175,7 @@ class TestCompletion(cli_case.TestCase):
         for words, proposed in (
                 (['fl'], ['flavor', 'fleet']),
                 (['flavor', ''], ['check', 'show']),
-                (['--debug', 'bench', 'l'], ['list']),
+                (['--debug', 'bench', 'ru'], ['run']),
                 (['fleet', 'import', ''], ['nova']),
                 (['flavor', 'show', '--sort-c'], ['--sort-column']),
                 (['fleet', 'show', ''], ['a fleet.json']),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import io
 import json
 import types
@@ -13,11 +14,10 @@ from nova_pinning.exporter import exporter_service
 from nova_pinning.exporter import web_server
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
+from nova_pinning.osc import fleet_import
 from nova_pinning.osc import live_fleet
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.osc import test_fleet_import
-
-_FLAVOR = 'vcpus=64 ram=8GiB hw:cpu_policy=dedicated'
 
 
 @ddt.ddt
@@ -56,45 +56,43 @@ class LiveFleetTestCase(cli_case.TestCase):
 
         return self.run_command(*arguments, program=program)
 
-    def test_capacity(self):
-        """The same as of a snapshot."""
-        expected = self.run_command('capacity', self.path, '-f', 'json')
+    def test_import(self):
+        """What nova-pinning is asked about is the fleet that is served."""
         for url in (self.serve(), self.serve().rstrip('/')):
-            done = self.ask(live_fleet.ShowCloudCapacity, '--exporter', url,
-                            '-f', 'json')
+            done = self.ask(fleet_import.ImportFleet, '--exporter', url)
             self.assertEqual((0, ''), (done.status, done.err))
-            self.assertEqual(json.loads(expected.out), json.loads(done.out))
+            self.assertEqual(self.fleet, dataclasses.replace(
+                document.read(self.write('got.json', done.out)),
+                where=self.fleet.where))
 
-    @ddt.data((), ('--per-host',), ('--host', 'dedicated-00001'))
-    def test_explain(self, options):
-        expected = self.run_command('explain', self.path, '--flavor', _FLAVOR,
-                                    *options)
-        self.assertEqual(1, expected.status)
-        done = self.ask(live_fleet.ExplainCloud, '--exporter', self.serve(),
-                        '--flavor', _FLAVOR, *options)
-        self.assertEqual((1, expected.out), (done.status, done.out))
+    def test_plan(self):
+        expected = self.run_command('rebalance', 'plan', self.path, '--for',
+                                    '16', '-f', 'json')
+        done = self.ask(live_fleet.PlanCloudMoves, '--exporter', self.serve(),
+                        '--for', '16', '-f', 'json')
+        self.assertEqual((expected.status, expected.out),
+                         (done.status, done.out))
 
     def test_environment(self):
         with mock.patch.dict('os.environ',
                              OS_PINNING_EXPORTER=self.serve()):
-            done = self.ask(live_fleet.ShowCloudCapacity, '-f', 'csv')
+            done = self.ask(fleet_import.ImportFleet)
         self.assertEqual(0, done.status)
         self.assertIn('dedicated-16', done.out)
 
     def test_without_exporter(self):
         """It is read, and what that does not tell is told."""
         done = self.ask(
-            live_fleet.ShowCloudCapacity, '--flavor', 'vcpus=1 ram=1GiB',
-            '-f', 'json', cloud=test_fleet_import.FakeCloud())
+            fleet_import.ImportFleet, cloud=test_fleet_import.FakeCloud())
         self.assertEqual(0, done.status, done.err)
-        self.assertEqual(1, json.loads(done.out)['hosts'])
+        self.assertEqual(1, len(json.loads(done.out)['hosts']))
         self.assertIn('no host file', done.err)
 
     @ddt.data(('/other', 'serve_snapshot'), ('/fleet.json.zst', 'not read'))
     @ddt.unpack
     def test_no_snapshot(self, path, said):
         self.page = None
-        done = self.ask(live_fleet.ShowCloudCapacity, '--exporter',
+        done = self.ask(fleet_import.ImportFleet, '--exporter',
                         self.serve(path))
         self.assertEqual((1, ''), (done.status, done.out))
         self.assertIn(said, done.err)
@@ -103,7 +101,7 @@ class LiveFleetTestCase(cli_case.TestCase):
     def test_password(self, requests):
         """A proxy in front is told it, and nobody is shown it."""
         requests.get(requests_mock.ANY, status_code=401)
-        done = self.ask(live_fleet.ShowCloudCapacity, '--exporter',
+        done = self.ask(fleet_import.ImportFleet, '--exporter',
                         'https://reader:secret@proxy/pinning/')
         self.assertEqual(1, done.status)
         self.assertIn('401', done.err)
@@ -114,7 +112,7 @@ class LiveFleetTestCase(cli_case.TestCase):
     @ddt.data('controller', 'controller:9896', 'ftp://controller/',
               'http://', 'http:controller', 'http://[::1', 'fleet.json.zst')
     def test_no_url(self, text):
-        done = self.ask(live_fleet.ShowCloudCapacity, '--exporter', text)
+        done = self.ask(fleet_import.ImportFleet, '--exporter', text)
         self.assertEqual((2, ''), (done.status, done.out))
         # It may hold a password.
         self.assertEqual('error: --exporter, or OS_PINNING_EXPORTER: is not a '
@@ -122,7 +120,7 @@ class LiveFleetTestCase(cli_case.TestCase):
                          done.err)
 
     def test_nobody_there(self):
-        done = self.ask(live_fleet.ShowCloudCapacity, '--exporter',
+        done = self.ask(fleet_import.ImportFleet, '--exporter',
                         'http://reader:secret@127.0.0.1:1/')
         self.assertEqual(1, done.status)
         self.assertIn('http://127.0.0.1:1/ does not answer', done.err)
@@ -130,7 +128,7 @@ class LiveFleetTestCase(cli_case.TestCase):
 
     def test_something_else(self):
         self.page = web_server.WebPage(b'<html>', 'text/html')
-        done = self.ask(live_fleet.ShowCloudCapacity, '--exporter',
+        done = self.ask(fleet_import.ImportFleet, '--exporter',
                         self.serve())
         self.assertEqual(2, done.status)
         self.assertIn('http://127.0.0.1', done.err)

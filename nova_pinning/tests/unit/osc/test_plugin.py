@@ -50,8 +50,7 @@ class TestPlugin(oslotest.BaseTestCase):
         found = importlib.metadata.entry_points(
             group=f'openstack.{plugin.API_NAME}.v{version}')
         self.assertEqual(
-            {'pinning_capacity', 'pinning_explain',
-             'pinning_flavor_apply', 'pinning_flavor_check',
+            {'pinning_flavor_apply', 'pinning_flavor_check',
              'pinning_flavor_export', 'pinning_fleet_import',
              'pinning_host_list', 'pinning_host_set', 'pinning_host_show',
              'pinning_rebalance_apply', 'pinning_rebalance_plan',

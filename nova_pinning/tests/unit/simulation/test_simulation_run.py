@@ -216,14 +216,6 @@ class TestRun(testtools.TestCase):
             cell, = ledger.occupancies[0].engine.cells
             self.assertEqual(free, cell.free_count)
 
-    def test_events(self):
-        wanted = guests.plain(1, 1024)
-        found = simulation_run.run(
-            _fleet(simulation_scenes.host('host')),
-            _arrivals(*[wanted] * 20, lifetime=1.5), DEFAULT,
-            plan=simulation_run.RunPlan(max_events=11))
-        self.assertEqual(11, found.arrivals + found.departures)
-
     def test_moments(self):
         host = simulation_scenes.host('host', cells=1, cores=4, threads=1)
         wanted = [guests.plain(3, 16)] + [guests.plain(2, 16)] * 2
