@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Iterable
 from collections.abc import Sequence
+import functools
 from typing import Any
 
 import rich.console
@@ -14,7 +15,9 @@ from nova_pinning.cli import select
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import commands
+from nova_pinning.flavors import convert
 from nova_pinning.flavors import difference
+from nova_pinning.flavors import export
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import listing
 from nova_pinning.host import words
@@ -28,21 +31,28 @@ class ShowFlavors(display.Lister):
 
     With --diff only how they differ from those of another catalogue; the exit
     status is 1 if they do. The format commands has the openstack commands
-    that would create them.
+    that would create them; others have them as a catalogue, or as another
+    tool does. What that has no word for is an error.
+
+    CATALOGUE can also be what 'openstack flavor list --long -f json' or
+    'flavor show -f json' prints, a plain list, SCS' definitions, or a file of
+    Terraform, Ansible or Heat.
 
     Examples::
 
       nova-pinning flavor show flavors.yaml
       nova-pinning flavor show flavors.yaml --diff old.yaml
       nova-pinning flavor show flavors.yaml enterprise.large -f commands
+      nova-pinning flavor show flavors.yaml -f terraform
+      openstack flavor list --long --all -f json > north.json
+      nova-pinning flavor show north.json -f catalogue --name north
       nova-pinning flavor show flavors.yaml -f value -c name -c vcpus
     """
-    texts = ('commands',)
+    texts = ('commands', *convert.FORMS)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('catalogue', metavar='CATALOGUE',
-                            help='catalogue, or another file of flavors: '
-                            'see flavor convert')
+                            help='catalogue, or another file of flavors')
         parser.add_argument('names', metavar='NAME', nargs='*',
                             help='flavors or families to show; all if none '
                                  'is named')
@@ -50,9 +60,16 @@ class ShowFlavors(display.Lister):
                             help='show how they differ from those of this '
                                  'catalogue, such as the same at another '
                                  'time')
+        parser.add_argument('--name', metavar='NAME',
+                            help='name of the catalogue, in the format '
+                                 'catalogue')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         sold = catalogue.load(parsed_args.catalogue)
+        if parsed_args.name and parsed_args.formatter != 'catalogue':
+            raise errors.InputError(
+                f'does not go with --format {parsed_args.formatter}',
+                errors.Location('--name'))
         if parsed_args.diff is not None:
             return self._difference(parsed_args, sold)
         flavors = select.named_flavors(sold.flavors, parsed_args.names,
@@ -64,7 +81,11 @@ class ShowFlavors(display.Lister):
             lambda: {'version': 1, 'catalogue': sold.name, 'flavors': rows},
             {'commands': lambda: ''.join(
                 f'{command}\n' for flavor in flavors
-                for command in commands.create_commands(flavor))})
+                for command in commands.create_commands(flavor)),
+             **{form: functools.partial(convert.text, flavors, form)
+                for form in convert.FORMS},
+             'catalogue': lambda: export.catalogue_text(
+                 flavors, parsed_args.name)})
 
     def _difference(self, parsed_args: argparse.Namespace,
                     sold: catalogue.Catalogue) -> display.Answer:

@@ -88,7 +88,7 @@ class CheckCatalogue(base_command.FileCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('catalogue', metavar='CATALOGUE',
                             help='catalogue, or another file of flavors: '
-                            'see flavor convert')
+                            'see flavor show')
         add_options(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

@@ -93,7 +93,8 @@ def load_own(path: str | os.PathLike[str]) -> Catalogue:
     if not sold.name:
         raise errors.InputError(
             'has flavors, but is no catalogue', errors.Location(sold.source),
-            f'make one: nova-pinning flavor convert {sold.source} --name NAME')
+            f'make one: nova-pinning flavor show {sold.source} -f catalogue '
+            '--name NAME')
     return sold
 
 

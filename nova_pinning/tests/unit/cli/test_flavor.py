@@ -73,10 +73,10 @@ class TestConvert(cli_case.TestCase):
     @ddt.unpack
     def test_there_and_back(self, form, name):
         """A catalogue can be had again of what another tool is given."""
-        text = self.run_command('flavor', 'convert', cli_case.CATALOGUE,
+        text = self.run_command('flavor', 'show', cli_case.CATALOGUE,
                                 '--format', form).out
-        done = self.run_command('flavor', 'convert', self.write(name, text),
-                                '--name', 'north')
+        done = self.run_command('flavor', 'show', self.write(name, text),
+                                '-f', 'catalogue', '--name', 'north')
         again = catalogue.load_own(self.write('again.yaml', done.out))
         self.assertEqual('north', again.name)
         ours = ('pinning:catalogue', 'pinning:family')
@@ -89,12 +89,12 @@ class TestConvert(cli_case.TestCase):
                             again.flavors)))
 
     def test_some(self):
-        done = self.run_command('flavor', 'convert', cli_case.CATALOGUE,
+        done = self.run_command('flavor', 'show', cli_case.CATALOGUE,
                                 'shared.large', '--format', 'list')
         self.assertEqual(1, done.out.count('vcpus:'))
 
     def test_a_name_that_the_other_tool_has_no_place_for(self):
-        done = self.run_command('flavor', 'convert', cli_case.CATALOGUE,
+        done = self.run_command('flavor', 'show', cli_case.CATALOGUE,
                                 '--format', 'heat', '--name', 'x')
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn('--name: does not go with --format heat', done.err)

@@ -113,7 +113,7 @@ class TestKinds(TestCase):
         path = self.dir / 'flavors.json'
         path.write_text(json.dumps([PROPERTIES]))
         error = self.assertRaises(errors.InputError, catalogue.load_own, path)
-        self.assertIn('nova-pinning flavor convert', str(error))
+        self.assertIn('nova-pinning flavor show', str(error))
 
 
 @ddt.ddt
