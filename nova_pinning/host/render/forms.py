@@ -48,6 +48,11 @@ class _PlaybookDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
+    def increase_indent(self, flow: bool = False,
+                        indentless: bool = False) -> None:
+        # Lists are indented below their key, as ansible-lint has it.
+        super().increase_indent(flow, False)
+
 
 def _text_node(dumper: _PlaybookDumper, text: str) -> yaml.ScalarNode:
     tag = 'tag:yaml.org,2002:str'
@@ -105,7 +110,8 @@ def files(
                       or [f'group_vars/{chosen.group}']):
         yield manifest.explained(
             layout.name, manifest.RenderedFile(
-                f'{directory}/nova_pinning.yml', f'---\n{text}',
+                f'{directory}/nova_pinning.yml',
+                f'# yamllint disable rule:line-length\n---\n{text}',
                 'what the plan says, as variables of Ansible',
                 form.takes_effect),
             f'nova_pinning_files are files for the host; {PLAYBOOK} copies '
@@ -122,7 +128,9 @@ def _playbook(layout: planned_host.PlannedHost,
         {'name': 'Make the directories',
          'ansible.builtin.file': {
              'path': _Template('{{ item.dest | dirname }}'),
-             'state': 'directory'}},
+             'state': 'directory',
+             # Those that are there keep theirs.
+             'mode': _Template('{{ omit }}')}},
         {'name': 'Copy the files',
          'ansible.builtin.copy': {
              'dest': _Template('{{ item.dest }}'),

@@ -332,6 +332,16 @@ class TestDeployed(unit_base.TestCase):
             ['group_vars/pinned/nova_pinning.yml', forms.PLAYBOOK,
              kernel.TEXT_PATH, readme.PATH], list(files))
         [play] = self._load(files[forms.PLAYBOOK])
+        # As ansible-lint has it.
+        for task in play['tasks']:
+            [values] = [value for key, value in task.items()
+                        if key.startswith('ansible.builtin.')]
+            self.assertIn('mode', values)
+        for file in files.values():
+            if file.path.startswith('group_vars/'):
+                self.assertNotRegex(file.text, '(?m)^- ')
+                self.assertIn('# yamllint disable rule:line-length\n---\n',
+                              file.text)
         self.assertEqual('pinned', play['hosts'])
         self.assertEqual({'{{ nova_pinning_files }}'},
                          {task['loop'] for task in play['tasks']})
