@@ -10,6 +10,7 @@ from nova_pinning.host import levers
 from nova_pinning.host.render import manifest
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
+from nova_pinning.host.render import tuned
 from nova_pinning import spelling
 
 UNIT = 'nova-pinning-host.service'
@@ -21,7 +22,7 @@ def files(layout: planned_host.PlannedHost,
     """The unit and its script, unless there is nothing for them to do."""
     parts = [] if chosen.irqbalance else [_interrupts(layout)]
     if layout.quiet_cpus:
-        parts.append(_kernel(layout))
+        parts.append(_kernel(layout, tuned.covers_kernel(layout, chosen)))
     if not parts:
         return
     irqbalance = '' if chosen.irqbalance else ' irqbalance.service'
@@ -74,9 +75,13 @@ def _interrupts(layout: planned_host.PlannedHost) -> str:
     ) + _INTERRUPTS.replace('@devices\n', devices)
 
 
-def _kernel(layout: planned_host.PlannedHost) -> str:
+def _kernel(layout: planned_host.PlannedHost, by_tuned: bool) -> str:
+    """What the kernel is told.
+
+    :param by_tuned: whether tuned sees to work, clock, balancing and threads
+    """
     quiet = ' '.join(map(str, layout.quiet_cpus))
-    lines = [
+    lines = [] if by_tuned else [
         '\n# Work that is put off, such as writing to disks.\n',
         'tell "$sys/devices/virtual/workqueue/cpumask" "$host_mask"\n',
         '\n# A vCPU that was idle for a moment finds its CPU at full clock.\n',
@@ -85,11 +90,11 @@ def _kernel(layout: planned_host.PlannedHost) -> str:
         'performance\n',
         'done\n']
     if layout.dedicated_cpus:
-        lines += [
-            '\n# Memory stays on the node where it was put, and nobody '
-            'merges it.\n',
-            'tell "$proc/sys/kernel/numa_balancing" 0\n',
-            'tell "$sys/kernel/mm/ksm/run" 2\n']
+        if not by_tuned:
+            lines += ['\n# Memory stays on the node where it was put.\n',
+                      'tell "$proc/sys/kernel/numa_balancing" 0\n']
+        lines += ['\n# Nobody merges pages.\n',
+                  'tell "$sys/kernel/mm/ksm/run" 2\n']
     for name, value in layout.plan.levers.items():
         lever = levers.LEVERS[name]
         # '/sys/...' or '/proc/...', below what the script has for it.
@@ -105,7 +110,7 @@ def _kernel(layout: planned_host.PlannedHost) -> str:
                       f'    tell "{path}" {value}\n', 'done\n']
         else:
             lines.append(f'tell "{path}" {value}\n')
-    return ''.join((*lines, _THREADS))
+    return ''.join((*lines, *(() if by_tuned else (_THREADS,))))
 
 
 _HEAD = r"""set -u

@@ -11,6 +11,19 @@ from nova_pinning.host.render import planned_host
 PATH = 'etc/tuned/cpu-partitioning-variables.conf'
 
 
+def covers_kernel(layout: planned_host.PlannedHost,
+                  chosen: options.RenderOptions) -> bool:
+    """Whether the profile keeps the kernel's own work off guests' CPUs.
+
+    It moves workqueues and the kernel's threads to all CPUs that are not in
+    isolated_cores, and so to those for floating guests. Through
+    network-latency and latency-performance, which it includes, it also has
+    all CPUs at full clock, and NUMA balancing off.
+    """
+    return (chosen.confinement is options.Confinement.TUNED
+            and not layout.shared_cpus)
+
+
 def files(layout: planned_host.PlannedHost,
           chosen: options.RenderOptions) -> Iterator[manifest.RenderedFile]:
     """The variables, if tuned is to do it.

@@ -135,6 +135,22 @@ class TestScript(unit_base.TestCase):
         self.assertEqual('powersave', self.governors[6].read_text().strip())
         self.assertEqual('1\n', self.balancing.read_text())
 
+    @ddt.data((None, None, False), (None, '3,7', True),
+              (options.Confinement.AFFINITY, None, True))
+    @ddt.unpack
+    def test_tuned(self, confinement, shared, is_here):
+        """What its profile does is left to it, unless guests float there."""
+        text = render.files(render_samples.planned(
+            nova=host_samples.settings(
+                '1-3,5-7' if shared is None else '1-2,5-6', shared)),
+            options.RenderOptions(confinement=confinement))[
+                host_unit.SCRIPT].text
+        for word in ('workqueue', 'scaling_governor', 'numa_balancing',
+                     'taskset'):
+            self.assertEqual(is_here, word in text)
+        self.assertIn('ksm/run', text)
+        self.assertIn('default_smp_affinity', text)
+
     def test_nothing_to_keep_off(self):
         files = render.files(render_samples.planned(
             nova=host_samples.settings(shared='1-3,5-7'),
