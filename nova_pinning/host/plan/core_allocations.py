@@ -58,13 +58,10 @@ class Cost(NamedTuple):
 #: Ways by the CPUs they take for the host, for polling, and as shared ones.
 #: Each is what it costs, and what it takes of each group of the node.
 _Allocations = Mapping[Taken, tuple[int, tuple[Taken, ...]]]
-_Ways = dict[Taken, tuple[int, tuple[Taken, ...]]]
 
 #: For any figure of a cost but the ids, summed up over a host.
 _FIGURE_BITS = 32
 _NONE: _Allocations = {(0, 0, 0): (0, ())}
-#: Domains of a node that are alike, from which on next to none is divided.
-_MANY_DOMAINS = 6
 #: Limits are rounded up to these, so that searches for a few CPUs more can
 #: have the same allocations.
 _HOST_STEP, _SHARED_STEP = 8, 64
@@ -228,51 +225,8 @@ def _by_counts(
     scale = scale_of(domains)
     parts = [_domain_allocations(domain, purpose, limits, scale)
              for domain in domains]
-    are_alike = len({tuple((group.threads, len(group.cores))
-                           for group in domain.groups)
-                     for domain in domains}) == 1
-    if len(parts) >= _MANY_DOMAINS and are_alike and not limits.poll_cpus and (
-            len(domains[0].groups) == 1):
-        return _few_divided(parts, domains[0].cpu_count, purpose, limits)
     return functools.reduce(
         functools.partial(_combined, limits=limits), parts, _NONE)
-
-
-def _few_divided(
-    parts: Sequence[_Allocations], size: int, purpose: plan_model.Purpose,
-    limits: AllocationLimits,
-) -> _Allocations:
-    """The best of all ways in which next to no domain is divided.
-
-    Of domains that are alike, one at most has dedicated CPUs beside some for
-    the host, one such beside shared ones, and one is for the host and shared
-    if that costs: to make one of two such whole costs nothing. So this finds
-    what _combined does, but for the ids where several ways cost the same, and
-    in a moment where that takes minutes.
-
-    :param size: CPUs of each domain
-    """
-    shared_costs = purpose is not plan_model.Purpose.DEDICATED
-    found: dict[int, _Ways] = {0: dict(_NONE)}
-    for part in parts:
-        by_kind: dict[int, _Ways] = {}
-        for taken, way in part.items():
-            host, _poll, shared = taken
-            left = size - host - shared
-            kind = (bool(host and left) + 2 * bool(shared and left)
-                    + 4 * bool(host and shared and not left and shared_costs))
-            by_kind.setdefault(kind, {})[taken] = way
-        after: dict[int, _Ways] = {}
-        for divided, ways in found.items():
-            for kind, more in by_kind.items():
-                if not divided & kind:
-                    _combine(after.setdefault(divided | kind, {}), ways, more,
-                             limits)
-        found = after
-    best: _Ways = {}
-    for ways in found.values():
-        _combine(best, ways, _NONE, limits)
-    return best
 
 
 def _domain_allocations(domain: allocatable_cores.CacheDomain,
@@ -325,15 +279,7 @@ def _group_allocations(group: allocatable_cores.CoreGroup,
 def _combined(some: _Allocations, others: _Allocations,
               limits: AllocationLimits) -> _Allocations:
     """The best of all ways to take both some and others."""
-    combined: _Ways = {}
-    _combine(combined, some, others, limits)
-    return combined
-
-
-def _combine(combined: _Ways,
-             some: _Allocations, others: _Allocations,
-             limits: AllocationLimits) -> None:
-    """The same, as far as they are better than what there is."""
+    combined: dict[Taken, tuple[int, tuple[Taken, ...]]] = {}
     most_shared = limits.shared_cpus
     for (host, poll, shared), (cost, taken) in some.items():
         for (more_host, more_poll, more_shared), (more, also) in (
@@ -345,3 +291,4 @@ def _combine(combined: _Ways,
             best, total = combined.get(key), cost + more
             if best is None or total < best[0]:
                 combined[key] = total, taken + also
+    return combined

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-import functools
 import itertools
 
 import ddt
@@ -15,7 +14,6 @@ from nova_pinning.fit import capacity
 from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host.plan import allocatable_cores
-from nova_pinning.host.plan import core_allocations
 from nova_pinning.host.plan import cpu_search
 from nova_pinning.host import plan_model
 from nova_pinning.tests.unit.host.plan import sample_hosts
@@ -136,36 +134,6 @@ class TestSearch(oslotest.BaseTestCase):
         merits = [_merit(description, demand, one) for one in found]
         self.assertEqual(sorted(merits, reverse=True), merits)
         self.assertEqual(len(set(found)), len(found))
-
-    @unit_base.settings(max_examples=40)
-    @hypothesis.given(
-        strategies.integers(6, 8), strategies.integers(1, 4),
-        strategies.integers(1, 2), strategies.sampled_from(
-            plan_model.Purpose), strategies.integers(1, 12),
-        strategies.integers(0, 14))
-    def test_many_domains(self, domains, cores, threads, purpose, host,
-                          shared):
-        """Next to none is divided, which costs the same as all ways."""
-        ids = iter(range(domains * cores * threads))
-        node = allocatable_cores.AllocatableNode(
-            0, tuple(allocatable_cores.CacheDomain((
-                allocatable_cores.CoreGroup(threads, False, tuple(
-                    tuple(itertools.islice(ids, threads))
-                    for _core in range(cores))),))
-                for _domain in range(domains)), 0, 0, True)
-        limits = core_allocations.AllocationLimits(
-            host, 0, None if purpose is plan_model.Purpose.SHARED else shared)
-        scale = core_allocations.scale_of(node.domains)
-        parts = [core_allocations._domain_allocations(
-            domain, purpose, limits, scale) for domain in node.domains]
-        every = functools.reduce(
-            lambda some, others: core_allocations._combined(
-                some, others, limits), parts)
-        few = core_allocations._few_divided(
-            parts, cores * threads, purpose, limits)
-        self.assertEqual(*({taken: scale.figures(cost)
-                            for taken, (cost, _groups) in ways.items()}
-                           for ways in (every, few)))
 
     @ddt.data(0, 24)
     def test_sub_numa_clustering(self, wide):
