@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import enum
+import functools
 
 from nova_pinning import cpuset
 from nova_pinning.host import host_model
@@ -193,6 +194,9 @@ def sockets(
     :param above: by the nodes' ids
     :param below: by the nodes' ids
     """
+    # The same few for all cores.
+    socket_text = functools.cache(functools.partial(
+        host_structure.socket_text, description))
     numbers = host_structure.l3_numbers(description)
     sizes_kib = host_structure.l3_sizes_kib(description)
     dies = host_structure.dies(description)
@@ -218,8 +222,7 @@ def sockets(
         return ', '.join(filter(None, (
             f'core of CPUs {cpus}' if len(core) > 1 else '',
             f'node {node.id}',
-            host_structure.socket_text(
-                description, host_structure.sockets(description, cpus)),
+            socket_text(host_structure.sockets(description, cpus)),
             f'die {dies[core[0]]}' if core[0] in dies else '',
             '' if cache is None else f'L3 cache {cache}')))
 
@@ -232,5 +235,5 @@ def sockets(
             tuple((above or {}).get(node.id, ())),
             tuple((below or {}).get(node.id, ()))))
     return tuple(
-        DrawnSocket(host_structure.socket_text(description, ids),
+        DrawnSocket(socket_text(ids),
                     tuple(nodes[ids])) for ids in sorted(nodes))
