@@ -348,10 +348,13 @@ class MigrationRules:
         source = self.source(guest)
         return (guest.guest_class, guest.flavor, guest.project,
                 guest.vm_state, device_moves.key(guest),
-                bool(guest.cpu_model), guest.availability_zone, source and (
-                    source.nova_cell, source.cpu_model, source.nova_release,
-                    source.hypervisor_version,
-                    self.scheduler.zone_of(source)))
+                bool(guest.cpu_model), guest.availability_zone,
+                source and self.source_key(source))
+
+    def source_key(self, host: offered_host.OfferedHost) -> Hashable:
+        """All that refusals of other hosts read of the one that it leaves."""
+        return (host.nova_cell, host.cpu_model, host.nova_release,
+                host.hypervisor_version, self.scheduler.zone_of(host))
 
     def _class_of(self, host: offered_host.OfferedHost) -> str | None:
         return host.known_class or self._classes.get(host.name)

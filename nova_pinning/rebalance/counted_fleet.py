@@ -72,6 +72,9 @@ class CountedFleet:
         self._judge = rules.admission()
         self._kinds = guest_kinds.GuestKinds(rules, self._refusal)
         self.shape, self.refusal = self._kinds.shape, self._kinds.refusal
+        #: One host of each shape.
+        self._unlike = {self.shape(host): host for host in fleet.hosts}
+        self._reached: dict[tuple[int, bool], frozenset[int]] = {}
         self.groups: dict[str, list[GuestGroup]] = {}
         self.refusals: dict[str, str] = {}
         for name, occupancy in self.occupancies.items():
@@ -97,13 +100,51 @@ class CountedFleet:
         """
         return not self.refusal(kind, host, is_hopeful)
 
+    def may_reach(self, kind: guest_kinds.GuestKind,
+                  host: offered_host.OfferedHost,
+                  is_hopeful: bool = False) -> bool:
+        """The same, be it by way of others.
+
+        Of hosts of which not all is known, or of several releases, one may
+        take a guest that then may go to where it may not go directly.
+        """
+        key = kind.number, is_hopeful
+        if key not in self._reached:
+            self._reached[key] = frozenset(self._reach(kind, is_hopeful))
+        return self.shape(host) in self._reached[key]
+
+    def _reach(self, kind: guest_kinds.GuestKind,
+               is_hopeful: bool) -> Iterator[int]:
+        """The shapes of the hosts that guests of a kind may come to."""
+        rules = self.rules.hopeful if is_hopeful else self.rules
+        first = self.occupancies[kind.guest.host].host
+        left, seen = dict(self._unlike), {rules.source_key(first)}
+        ways = [first]
+        while ways and left:
+            way = ways.pop()
+            guest = dataclasses.replace(kind.guest, host=way.name)
+            for shape, host in list(left.items()):
+                may = self.allows(kind, host, is_hopeful) if (
+                    way is first) else not (
+                    rules.placing_refusal(guest, host)
+                    or self._room_refusal(kind, host, is_hopeful))
+                if not may:
+                    continue
+                yield shape
+                del left[shape]
+                if rules.source_key(host) not in seen:
+                    seen.add(rules.source_key(host))
+                    ways.append(host)
+
     def _refusal(self, rules: migration.MigrationRules,
                  kind: guest_kinds.GuestKind,
                  host: offered_host.OfferedHost) -> str:
-        reason = rules.placing_refusal(kind.guest, host)
-        if reason:
-            return reason
-        is_hopeful = rules is not self.rules
+        return (rules.placing_refusal(kind.guest, host)
+                or self._room_refusal(kind, host, rules is not self.rules))
+
+    def _room_refusal(self, kind: guest_kinds.GuestKind,
+                      host: offered_host.OfferedHost,
+                      is_hopeful: bool) -> str:
         if is_hopeful:
             # Guests of other hosts may leave what they share.
             host = dataclasses.replace(host, children=tuple(

@@ -135,8 +135,8 @@ class PlanSearch:
         return any(
             self.goal.requests(host, shape)
             != self.goal.requests(host, shape, True)
-            or any(self.counted.allows(kind, host, True)
-                   and not self.counted.allows(kind, host)
+            or any(self.counted.may_reach(kind, host, True)
+                   and not self.counted.may_reach(kind, host)
                    for kind in self.counted.kinds)
             for shape, host in alike.items())
 

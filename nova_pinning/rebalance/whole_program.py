@@ -54,8 +54,8 @@ class WholeProgram(moves_program.MovesProgram):
             builder.leave(fixed=must_leave and name in emptied)
             if name not in emptied:
                 builder.come([kind for kind in counted.kinds
-                              if counted.allows(kind, occupancy.host,
-                                                is_hopeful)])
+                              if counted.may_reach(kind, occupancy.host,
+                                                   is_hopeful)])
             self._add(builder, name, name in emptied)
         self._balance()
         for kind, terms in self._flows.items():

@@ -12,6 +12,7 @@ from nova_pinning.rebalance import every_plan
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_search
 from nova_pinning.rebalance import slot_size
+from nova_pinning.rebalance import solver_settings
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.rebalance import small_fleets
 from nova_pinning.tests.unit.rebalance import test_defragment
@@ -156,3 +157,18 @@ class TestPrograms(test_defragment._Case):
         plan = test_defragment.plan_of(fleet, size, moves=2,
                                        settings=test_defragment.PROGRAMS)
         self.assertLessEqual(best.gains[0].after, plan.gains[0].bound)
+
+    def test_by_way_of_another(self):
+        """From one of nova's cells to another, if one host is of any."""
+        fleet = fleet_of((4,), [(0, [0], 2), (2, [0], 2)], staying=(1,))
+        fleet = dataclasses.replace(fleet, hosts=tuple(
+            dataclasses.replace(host, nova_cell=cell)
+            for host, cell in zip(fleet.hosts, ('one', '', 'two'))))
+        for settings in (solver_settings.SolverSettings(),
+                         test_defragment.PROGRAMS):
+            plan = test_defragment.plan_of(fleet, moves=2, settings=settings)
+            self.assertEqual([('host0', 'host1'), ('host1', 'host2')], [
+                (move.source, move.target) for move in plan.moves])
+            self.assertEqual((1, 2, 2), (
+                plan.gains[0].before, plan.gains[0].after,
+                plan.gains[0].bound))
