@@ -69,5 +69,4 @@ CASES = (
     _never_slower('pci-fits', Expect.FIT),
     _never_slower('pci-near-full', Expect.REFUSE, endless=True),
     _never_slower('pci-24', Expect.REFUSE, endless=True),
-    Case('request', ratio=5, whole_request=True),
 )

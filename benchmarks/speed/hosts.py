@@ -312,14 +312,13 @@ def compute_node(node: dict[str, ty.Any]) -> objects.ComputeNode:
 
 def host_state(record: Record,
                candidates: ty.Sequence[dict[str, ty.Any]] = (),
-               aggregates: ty.Sequence[objects.Aggregate] = (),
                ) -> host_manager.HostState:
     """Return a new HostState, made as the host manager makes it."""
     state = host_manager.HostState(
         record.name, record.name, objects.CellMapping.CELL0_UUID)
     state.update(
-        compute=compute_node(row(record)), aggregates=list(aggregates),
-        inst_dict={}, service={'version': service.SERVICE_VERSION})
+        compute=compute_node(row(record)), aggregates=[], inst_dict={},
+        service={'version': service.SERVICE_VERSION})
     state.allocation_candidates = [
         json.loads(json.dumps(candidate)) for candidate in candidates]
     return state

@@ -67,26 +67,44 @@ class Scene:
         if both filters have to name the same.
     """
 
-    OPTIONS: ty.ClassVar = (
-        whole_request.NOVA_FILTER, whole_request.OUR_FILTERS)
-    SIDE: ty.ClassVar = whole_request.RequestSide
-
     request: requests.Request
     records: list[hosts.Record]
-    whole_request: bool = False
-    aggregates: dict[bool, list[objects.Aggregate]] = dataclasses.field(
-        default_factory=dict)
     first_tier: frozenset[str] | None = None
 
     def sides(self) -> tuple[Side, Side]:
         """Return nova's side and ours."""
-        if not self.whole_request:
-            return (_filter_side(numa_topology_filter.NUMATopologyFilter()),
-                    _filter_side(filters.PinnedTopologyFilter()))
+        return (_filter_side(numa_topology_filter.NUMATopologyFilter()),
+                _filter_side(filters.PinnedTopologyFilter()))
+
+    def _candidates(self, record: hosts.Record) -> list[dict[str, ty.Any]]:
+        return [self.request.candidate(
+            record.uuid, 'VCPU' if record.layout.shared else 'PCPU')]
+
+    def states(self) -> list[host_manager.HostState]:
+        """Return HostStates that nobody has seen yet."""
+        return [
+            hosts.host_state(record, self._candidates(record))
+            for record in self.records]
+
+    def renew(self, states: list[host_manager.HostState]) -> None:
+        """Undo what a filter changes on the HostStates of this scene."""
+        for record, state in zip(self.records, states, strict=True):
+            state.limits = {}
+            state.allocation_candidates = self._candidates(record)
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class _WholeRequest(Scene):
+    """A scene whose hosts are rows of the database still."""
+
+    aggregates: list[objects.Aggregate]
+
+    def sides(self) -> tuple[Side, Side]:
         self._tell_traits()
-        nova, ours = self.OPTIONS
-        aggregates = list(itertools.chain(*self.aggregates.values()))
-        return self.SIDE(nova, aggregates), self.SIDE(ours, aggregates)
+        nova, ours = (
+            whole_request.WholeRequestSide(options, self.aggregates)
+            for options in (whole_request.NOVA, whole_request.OURS))
+        return nova, ours
 
     def _tell_traits(self) -> None:
         """Have our filters know that each host has the trait of its class."""
@@ -99,31 +117,6 @@ class Scene:
             traits_reader.TraitsSettings(60, 0, 0))
         reader.refresh()
         traits_reader.use(reader)
-
-    def _candidates(self, record: hosts.Record) -> list[dict[str, ty.Any]]:
-        return [self.request.candidate(
-            record.uuid, 'VCPU' if record.layout.shared else 'PCPU')]
-
-    def states(self) -> list[host_manager.HostState]:
-        """Return HostStates that nobody has seen yet."""
-        return [
-            hosts.host_state(
-                record, self._candidates(record),
-                self.aggregates.get(record.layout.shared, []))
-            for record in self.records]
-
-    def renew(self, states: list[host_manager.HostState]) -> None:
-        """Undo what a filter changes on the HostStates of this scene."""
-        for record, state in zip(self.records, states, strict=True):
-            state.limits = {}
-            state.allocation_candidates = self._candidates(record)
-
-
-class _WholeRequest(Scene):
-    """A scene whose hosts are rows of the database still."""
-
-    OPTIONS = whole_request.NOVA, whole_request.OURS
-    SIDE = whole_request.WholeRequestSide
 
     def states(self) -> list[whole_request.HostRows]:
         return [whole_request.rows(record, self._candidates(record))
@@ -266,7 +259,7 @@ def _near_devices(layout: hosts.Layout, room: range, seed: str,
     return records
 
 
-def _fleet(seed: str, scene: type[Scene] = Scene) -> Scene:
+def _fleet(seed: str) -> Scene:
     """Build the hosts that Placement returns for an 8-vCPU guest.
 
     Three dedicated hosts in four are nearly full, the others filled to any
@@ -295,19 +288,18 @@ def _fleet(seed: str, scene: type[Scene] = Scene) -> Scene:
         hosts.renamed(fillings[number % FLEET_FILLINGS], f'host{number:04}')
         for number in range(FLEET)]
     rng.shuffle(records)
-    aggregates = {
-        shared: [objects.Aggregate(
+    return _WholeRequest(request, records, aggregates=[
+        objects.Aggregate(
             id=shared + 1, name=name,
             hosts=[record.name for record in records
                    if record.layout.shared is shared],
-            metadata={'pinning:class': name})]
-        for shared, name in ((False, 'dedicated'), (True, 'shared'))}
-    return scene(request, records, True, aggregates)
+            metadata={'pinning:class': name})
+        for shared, name in ((False, 'dedicated'), (True, 'shared'))])
 
 
 #: By the names of cases, from a seed.
 BUILDERS: dict[str, ty.Callable[[str], Scene]] = {
-    'whole-request': functools.partial(_fleet, scene=_WholeRequest),
+    'whole-request': _fleet,
     'one-cell': lambda seed: Scene(
         _dedicated(8), _filled(hosts.TWO_SOCKETS, 0.5, seed)),
     'one-cell-require': lambda seed: Scene(
@@ -348,7 +340,6 @@ BUILDERS: dict[str, ty.Callable[[str], Scene]] = {
     'pci-24': lambda seed: Scene(
         _dedicated(*[8] * 6, devices=1),
         _near_devices(hosts.TWENTY_FOUR_CELLS, range(2, 8), seed, 1)),
-    'request': _fleet,
 }
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests through nova's own HostManager, and what their parts cost.
+"""Whole requests through nova's own HostManager, and what their parts cost.
 
-The whole of one is what nova-scheduler computes, from the rows of the database
-to the host that is chosen. To wait for the database, for Placement and for the
-message bus is no part of it.
+That is what nova-scheduler computes, from the rows of the database to the host
+that is chosen. To wait for the database, for Placement and for the message bus
+is no part of it.
 """
 
 # nova.objects has its classes only once they are registered.
@@ -28,26 +28,19 @@ from benchmarks.speed import hosts
 
 Options = Mapping[str, list[str]]
 
-_OURS = {
-    'available_filters': ['nova.scheduler.filters.all_filters',
-                          'nova_pinning.scheduler.filters.all_filters'],
-    'enabled_filters': ['HostClassFilter', 'PinnedTopologyFilter'],
-    'weight_classes': ['nova_pinning.scheduler.weights.all_weighers']}
 _DEFAULT = [
     'ComputeFilter', 'ComputeCapabilitiesFilter', 'ImagePropertiesFilter',
     'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter']
 
-#: [filter_scheduler] with nova's filter for topologies alone, and with ours.
-NOVA_FILTER: Options = {
-    'enabled_filters': ['NUMATopologyFilter'], 'weight_classes': []}
-OUR_FILTERS: Options = _OURS
-
-#: The same beside nova's default filters and all its weighers.
+#: [filter_scheduler] with nova's filter for topologies beside its default
+#: ones, and with ours, beside all of nova's weighers.
 NOVA: Options = {'enabled_filters': [*_DEFAULT, 'NUMATopologyFilter']}
 OURS: Options = {
-    **_OURS, 'enabled_filters': [*_DEFAULT, *_OURS['enabled_filters']],
+    'available_filters': ['nova.scheduler.filters.all_filters',
+                          'nova_pinning.scheduler.filters.all_filters'],
+    'enabled_filters': [*_DEFAULT, 'HostClassFilter', 'PinnedTopologyFilter'],
     'weight_classes': ['nova.scheduler.weights.all_weighers',
-                       *_OURS['weight_classes']]}
+                       'nova_pinning.scheduler.weights.all_weighers']}
 
 
 class HostRows(ty.NamedTuple):
@@ -81,29 +74,19 @@ class _HostManager(host_manager.HostManager):
     _init_instance_info = _get_instance_info = _nothing
 
 
-class RequestSide:
-    """One of the two contestants: the filters and weighers of a nova.conf."""
+class WholeRequestSide:
+    """One of the two contestants: the filters and weighers of a nova.conf.
+
+    :ivar parts: of the last request: CPU time in ns by part
+    """
+
+    parts: Mapping[str, int] = {}
 
     def __init__(self, options: Options,
                  aggregates: Sequence[objects.Aggregate]) -> None:
         with _set(options):
             self._manager = _HostManager()
         self._manager.update_aggregates(list(aggregates))
-
-    def __call__(self, states: list[host_manager.HostState],
-                 spec: objects.RequestSpec) -> tuple[str, ...]:
-        passed = self._manager.get_filtered_hosts(states, spec)
-        weighed = self._manager.get_weighed_hosts(passed, spec)
-        return tuple(sorted(item.obj.host for item in weighed))
-
-
-class WholeRequestSide(RequestSide):
-    """The same with the HostStates to be made.
-
-    :ivar parts: of the last request: CPU time in ns by part
-    """
-
-    parts: Mapping[str, int] = {}
 
     def __call__(self, found: list[HostRows], spec: objects.RequestSpec,
                  ) -> tuple[str, ...]:
