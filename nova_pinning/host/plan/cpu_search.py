@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
 import heapq
 import itertools
 from typing import NamedTuple
@@ -189,9 +190,8 @@ class _Field:
                                for allocatable_node in allocatable_nodes))
         #: How much has been looked at.
         self.steps = 0
-        self._known_next: dict[
-            tuple[int, _Spread], list[tuple[int, _Spread, int, int]]] = {}
-        self._known_ways: dict[tuple[int, int, _Touched], list[_Way]] = {}
+        self._ways = functools.cache(self._ways_of)
+        self._levels_left = functools.cache(self._levels_of)
         self._classes: list[tuple[_Level, ...]] = []
         self._members: list[int] = []
         self._class_of: list[int] = []
@@ -233,8 +233,8 @@ class _Field:
         for number in range(len(self._nodes)):
             after: dict[_State, list[_Entry]] = {}
             for (nodes, host, shared, touched), entries in states.items():
-                for level, nodes_left, least, utmost in self._next(
-                        number, nodes):
+                for level, nodes_left, least, utmost in self._levels_left(
+                        self._class_of[number], nodes):
                     ways = self._ways(number, level, touched)
                     left = host + shared
                     for way in ways[bisect.bisect_left(
@@ -266,18 +266,14 @@ class _Field:
         # Nothing is left to take: what nodes after the last can give is 0.
         return list(itertools.chain.from_iterable(states.values()))
 
-    def _ways(self, number: int, level: int,
-              touched: _Touched) -> list[_Way]:
+    def _ways_of(self, number: int, level: int,
+                 touched: _Touched) -> list[_Way]:
         """The ways of a node on a level, those that take least first."""
-        key = number, level, touched
-        if key not in self._known_ways:
-            ways = self._known_ways[key] = []
-            for allocation, kind in self._allocations_on[number][level]:
-                more, after = self._beyond(number, allocation, touched)
-                ways.append(
-                    _Way(allocation, allocation.cost + more, kind, after))
-            ways.sort(key=_taken)
-        return self._known_ways[key]
+        return sorted((
+            _Way(allocation, allocation.cost + more, kind, after)
+            for allocation, kind in self._allocations_on[number][level]
+            for more, after in (self._beyond(number, allocation, touched),)),
+            key=_taken)
 
     def _beyond(
         self, number: int, allocation: core_allocations.CoreAllocation,
@@ -423,25 +419,21 @@ class _Field:
             in zip(alone, demand.sizes, demand.weights)), *(
                 -guests for guests in alone)
 
-    def _next(
-        self, number: int, spread: _Spread,
-    ) -> list[tuple[int, _Spread, int, int]]:
-        """The levels that a spread allows a node, and what that leaves.
+    def _levels_of(self, kind: int, spread: _Spread) -> list[
+            tuple[int, _Spread, int, int]]:
+        """The levels that a spread allows a class, and what each leaves.
 
         :returns: (level, nodes left, CPUs that those take at least, and at
             most)
         """
-        key = number, spread
-        if key not in self._known_next:
-            kind = self._class_of[number]
-            known = self._known_next[key] = []
-            for level, nodes in enumerate(spread[kind]):
-                if nodes:
-                    counts = list(spread[kind])
-                    counts[level] -= 1
-                    left = (*spread[:kind], tuple(counts), *spread[kind + 1:])
-                    known.append((level, left, *self._range(left)))
-        return self._known_next[key]
+        found = []
+        for level, nodes in enumerate(spread[kind]):
+            if nodes:
+                counts = list(spread[kind])
+                counts[level] -= 1
+                left = (*spread[:kind], tuple(counts), *spread[kind + 1:])
+                found.append((level, left, *self._range(left)))
+        return found
 
     def _range(self, spread: _Spread) -> tuple[int, int]:
         """How many CPUs the nodes of a spread take, at least and at most."""
