@@ -168,6 +168,7 @@ class _Defragmentation:
                 self._tell(0.8)
                 if not self._is_reached(bound):
                     bound = min(bound, self._order())
+        self._look_at_few(bound)
         return bound
 
     def _look_at_all(self) -> float:
@@ -186,6 +187,22 @@ class _Defragmentation:
             return self._value
         return (-math.inf if self._value < least
                 else -float(len(self._best.moves)))
+
+    def _look_at_few(self, bound: float) -> None:
+        """Look for what others pass over, among plans of few moves.
+
+        They let no guest of a server group go, or no host both give and take.
+        """
+        search = self._search
+        is_best = self._value >= bound - _TOLERANCE
+        if self._least is not None:
+            is_best = self._value >= self._least
+        done = search.best_of_few(
+            search.value_of_host,
+            len(self._best.moves) - 1 if is_best else None,
+            math.inf if self._least is None else self._least)
+        if done is not None:
+            self._offer(done)
 
     def _is_reached(self, bound: float) -> bool:
         """Whether no plan can be better."""

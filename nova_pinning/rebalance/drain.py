@@ -98,6 +98,8 @@ class _Drain:
                 program, solution, self._is_drained,
                 lambda: program.fewest_moves(search.seconds))
         if done is None:
+            done = search.best_of_few(self._emptiness, enough=0.0)
+        if done is None or not self._is_drained(done):
             return self._stuck(self._without_room(''), False)
         return self._made(
             done, len(done.moves) <= math.ceil(-solution.bound - _TOLERANCE))

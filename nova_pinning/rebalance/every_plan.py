@@ -14,6 +14,7 @@ from collections.abc import Hashable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import functools
 import itertools
 import math
 from typing import NamedTuple
@@ -107,32 +108,51 @@ class EveryPlan:
         self._may_go: dict[tuple[int, str, str], bool | None] = {}
         self.is_proof = True
 
-    @property
-    def is_small(self) -> bool:
-        """Whether there are so few that all can be looked at."""
+    @functools.cached_property
+    def most_moves(self) -> int:
+        """Up to so many moves all sequences can be looked at."""
         hosts = self._counted.fleet.hosts
         if any(child.is_shared for host in hosts for child in host.children):
             # What moves elsewhere changes what such hosts have.
-            return False
+            return 0
         places = len(hosts) - len(self._closed)
-        guests = sum(len(group.guests) for group in itertools.chain.
-                     from_iterable(self._counted.groups.values()))
-        moves = min(self._limits.moves or guests, guests)
-        if guests * places > MOST_SEQUENCES:
-            return False
-        outcomes: int = (places + 1) ** guests
-        return min(outcomes, sum(
-            math.comb(guests * places, number)
-            for number in range(moves + 1))) <= MOST_SEQUENCES
+        outcomes: int = (places + 1) ** self._guests
+        if outcomes <= MOST_SEQUENCES:
+            return self._wanted_moves
+        sequences = 0
+        for number in range(1, self._wanted_moves + 1):
+            sequences += math.comb(self._guests * places, number)
+            if sequences > MOST_SEQUENCES:
+                return number - 1
+        return self._wanted_moves
 
-    def best(self, enough: float = math.inf) -> replay.MoveReplay | None:
+    @property
+    def is_small(self) -> bool:
+        """Whether there are so few that all can be looked at."""
+        return self.most_moves == self._wanted_moves
+
+    @property
+    def _wanted_moves(self) -> int:
+        return min(self._limits.moves or self._guests, self._guests)
+
+    @functools.cached_property
+    def _guests(self) -> int:
+        """Those that may move."""
+        return sum(len(group.guests) for group in itertools.chain.
+                   from_iterable(self._counted.groups.values()))
+
+    def best(self, enough: float = math.inf,
+             most_moves: int | None = None) -> replay.MoveReplay | None:
         """The sequence that is worth most, up to ``enough``.
 
         Of these it is one of the fewest moves, and of those one that copies
         the fewest bytes.
 
+        :param most_moves: instead of the limit
         :returns: None if it was too much to look at
         """
+        if most_moves is None:
+            most_moves = self._limits.moves
         first = tuple(
             self._of(occupancy, self._movers(occupancy))
             for occupancy in self._counted.occupancies.values())
@@ -140,7 +160,7 @@ class EveryPlan:
         best, most = first, min(enough, _total(first))
         reached = [first]
         number = 0
-        while reached and most < enough and number != self._limits.moves:
+        while reached and most < enough and number != most_moves:
             number += 1
             after = self._next(reached, steps)
             if len(steps) > _MOST_STATES:

@@ -93,15 +93,39 @@ class PlanSearch:
         :returns: None if there are too many, and whether it is proved that
             there is none better
         """
-        if not self.settings.tries_all:
+        if not self._tries_all:
             return None, False
-        plans = every_plan.EveryPlan(
-            self.counted, self.start, self.goal, worth, self.limits,
-            self.closed)
+        plans = self._every_plan(worth)
         if not plans.is_small:
             return None, False
         done = plans.best(enough)
         return done, done is not None and plans.is_proof
+
+    def best_of_few(
+        self, worth: move_order.ValueOfHost, most_moves: int | None = None,
+        enough: float = math.inf,
+    ) -> replay.MoveReplay | None:
+        """The best of all plans with so few moves that all can be tried.
+
+        :param most_moves: no more than so many
+        """
+        if not self._tries_all or not self.seconds:
+            return None
+        plans = self._every_plan(worth)
+        few = min(plans.most_moves, plans.most_moves if most_moves is None
+                  else most_moves)
+        return plans.best(enough, few) if few > 0 else None
+
+    @property
+    def _tries_all(self) -> bool:
+        return self.settings.tries_all and self.settings.proves
+
+    def _every_plan(
+        self, worth: move_order.ValueOfHost,
+    ) -> every_plan.EveryPlan:
+        return every_plan.EveryPlan(
+            self.counted, self.start, self.goal, worth, self.limits,
+            self.closed)
 
     def giving(
         self, givers: Iterable[str], emptied: frozenset[str] = frozenset(),

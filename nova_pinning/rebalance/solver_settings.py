@@ -33,7 +33,8 @@ class SolverSettings:
         for better plans in which hosts both give and take guests; without,
         a plan is found in a third of the time and mostly no worse
     :param tries_all: whether all plans of a fleet are looked at that is
-        small enough, instead of having integer programs solved
+        small enough, instead of having integer programs solved, and of a
+        larger one those of a few moves; only where something is to be proved
     :param seed: of the choice of parts
     :param ask_nova: nova's own claim
         (``bridge.offline.fleet_claim.predict_claim``), for guests whose claim

@@ -114,17 +114,36 @@ class TestEveryPlan(test_defragment._Case):
 
     def test_large(self):
         """Where there are too many plans nobody looks at them."""
-        for hosts, moves, is_small in ((4, None, True), (9, None, False),
-                                       (9, 2, True), (30, 3, False)):
+        for hosts, moves, is_small, most_moves in (
+                (4, None, True, 4), (9, None, False, 2), (9, 2, True, 2),
+                (30, 3, False, 1), (150, 3, False, 0)):
             fleet = fleet_of((4,), [(number, [0], 2)
                                     for number in range(hosts)], hosts=hosts)
             search = plan_search.PlanSearch(
                 fleet, [slot_size.dedicated_slot(4, 4)],
                 move_rules.MoveLimits(moves=moves), None,
                 test_defragment.PROGRAMS)
-            self.assertEqual(is_small, every_plan.EveryPlan(
+            plans = every_plan.EveryPlan(
                 search.counted, search.start, search.goal,
-                search.value_of_host, search.limits).is_small)
+                search.value_of_host, search.limits)
+            self.assertEqual((is_small, most_moves),
+                             (plans.is_small, plans.most_moves))
+
+    def test_few_moves_of_many(self):
+        """Of larger fleets plans of a few moves are looked at.
+
+        A guest alone in its server group is the one to move.
+        """
+        fleet = fleet_of((6, 6), [
+            *[(number, [cell], 6) for number in range(2, 9)
+              for cell in range(2)],
+            (0, [0], 1), (0, [0], 4), (0, [1], 2), (1, [0], 4), (1, [1], 3)],
+            hosts=9, staying=(18,), grouped=(17,))
+        plan = test_defragment.plan_of(
+            fleet, slot_size.dedicated_slot(3, 3), moves=3)
+        self.assertEqual((2, 3, ['guest17']), (
+            plan.gains[0].before, plan.gains[0].after,
+            [move.guest for move in plan.moves]))
 
 
 class TestPrograms(test_defragment._Case):
