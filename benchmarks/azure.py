@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a trace for ``nova-pinning simulate`` of Azure's trace of 2017.
+"""Reads Azure's trace of 2017, for the study of moves.
 
 It is AzurePublicDatasetV1 (CC BY 4.0; Cortez et al., Resource Central, SOSP
 2017), from which huaweicloud/trace_generation_rnn took the arrivals of six
@@ -8,25 +8,17 @@ in which bin of lifetimes each was. The archive has the texts of that
 repository. Whoever shows figures of it names both, and the licence.
 """
 
-import argparse
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import csv
-import io
 import os
 import pathlib
 import random
-import sys
 import tarfile
 from typing import NamedTuple
-from typing import TextIO
 from typing import TypeVar
 
 from benchmarks import datasets
-from nova_pinning.cli import base_command
-from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning import units
 
@@ -43,7 +35,6 @@ _BIN_SECONDS = 300
 _END_OF_BATCH = '|'
 _RUNNING, _ENDED = 'C', 'U'
 _Parsed = TypeVar('_Parsed')
-_HEADER = ('time', 'id', 'vcpus', 'memory', 'lifetime')
 
 
 class AzureVm(NamedTuple):
@@ -166,46 +157,3 @@ def _bin(line: str) -> tuple[float, list[str]]:
     begin, *items = line.split(maxsplit=1)
     return float(begin), [
         item for item in ''.join(items).split(',') if item]
-
-
-def write(machines: Iterable[AzureVm], file: TextIO) -> None:
-    """Write a trace as ``simulate --trace`` reads it."""
-    writer = csv.writer(file, lineterminator='\n')
-    writer.writerow(_HEADER)
-    for machine in machines:
-        writer.writerow([
-            f'{machine.time_seconds:.3f}', machine.id, machine.vcpus,
-            machine.memory_mib,
-            '' if machine.lifetime_seconds is None
-            else machine.lifetime_seconds])
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog='python -m benchmarks.azure', description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        'archive', nargs='?', default=path_of(), type=pathlib.Path,
-        help='v1-test.tar.xz (default: that of the data beside the checkout)')
-    parser.add_argument('--seed', type=int, default=0,
-                        help='of the lifetimes within their bins')
-    parser.add_argument('-o', '--output', metavar='FILE', required=True,
-                        help='write the trace here')
-    return parser
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Write the trace."""
-    args = _parser().parse_args(arguments)
-    try:
-        text = io.StringIO()
-        write(read(args.archive, args.seed), text)
-        atomic_file.replace(args.output, text.getvalue())
-    except errors.InputError as error:
-        return base_command.report_input_error(error)
-    print(ATTRIBUTION, file=sys.stderr)
-    return base_command.OK
-
-
-if __name__ == '__main__':
-    sys.exit(main())

@@ -10,7 +10,6 @@ from oslotest import base as oslotest
 
 from benchmarks import azure
 from nova_pinning import errors
-from nova_pinning.simulation import trace
 
 FILES = {
     'flav_map.txt': '1,1.75 b\n8,56 o\n\n',
@@ -51,15 +50,6 @@ class TestAzure(oslotest.BaseTestCase):
             self.assertTrue(low <= lifetime <= high, lifetime)
         self.assertEqual(found, list(azure.read(self.archive())))
         self.assertNotEqual(found, list(azure.read(self.archive(), 1)))
-
-    def test_is_a_trace(self):
-        path = self.dir / 'trace.csv'
-        self.assertEqual(0, azure.main([
-            str(self.archive()), '-o', str(path)]))
-        rows = list(trace.rows(str(path)))
-        self.assertEqual([1, 1, 8, 1], [row.vcpus for row in rows])
-        self.assertEqual([False, False, True, False], [
-            row.lifetime_seconds is None for row in rows])
 
     @ddt.data(
         ({'flav_map_txt': '1 b\n'}, 'flav_map.txt:1: '),
