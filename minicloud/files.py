@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that are replaced as a whole, or not at all."""
 
+import configparser
 import os
 import pathlib
 import secrets
 import string
 import tempfile
+
+#: Options of an oslo.config file by section.
+Sections = dict[str, dict[str, object]]
 
 ETC = pathlib.Path(__file__).with_name('etc')
 
@@ -38,14 +42,33 @@ def filled(name: str, **values: object) -> str:
     return string.Template((ETC / name).read_text()).substitute(values)
 
 
-def ini(sections: dict[str, dict[str, object]]) -> str:
+def options(name: str, **values: object) -> Sections:
+    """Return the options of an oslo.config file that is in etc.
+
+    :param values: put in
+    """
+    parser = configparser.RawConfigParser(default_section='')
+    parser.read_string(filled(name, **values))
+    return {section: dict(parser[section]) for section in parser.sections()}
+
+
+def merged(*files: Sections) -> Sections:
+    """Return what several files come to: the last that has an option wins."""
+    made: Sections = {}
+    for sections in files:
+        for section, options in sections.items():
+            made.setdefault(section, {}).update(options)
+    return made
+
+
+def ini(*files: Sections) -> str:
     """Return the text of an oslo.config file.
 
-    :param sections: options by section; a list becomes a line for each
-        value, an option that is None is left out
+    :param files: options by section, of which the last that has one wins; a
+        list becomes a line for each value, an option that is None is left out
     """
     lines = []
-    for section, options in sections.items():
+    for section, options in merged(*files).items():
         lines.append(f'[{section}]')
         for name, value in options.items():
             values = value if isinstance(value, list) else [value]

@@ -134,54 +134,31 @@ class NovaCompute(Inside):
                 self.state.bin('nova-compute', self.release),
                 *self.config_files()]
 
-    def sections(self) -> nova.Sections:
+    def sections(self) -> files.Sections:
         """Return its nova.conf."""
-        host, data = self.host, self.data / 'nova'
-        address = self.settings.lan_address(host.name)
+        host = self.host
         virt_type = ('qemu' if host.topology
                      else accelerator.virt_type(self.state))
-        sections = nova.common(self.state, self.settings)
-        sections['DEFAULT'] |= {
-            'host': host.name,
-            'my_ip': address,
-            'compute_driver': 'libvirt.LibvirtDriver',
-            'state_path': data,
-            'instances_path': compute.instances(self.state),
-            # The image's guest halts, so nobody would hear a polite word.
-            'shutdown_timeout': 0,
-            'resume_guests_state_on_host_boot': True,
-            'vif_plugging_is_fatal': False,
-            'vif_plugging_timeout': 0,
-            'instance_usage_audit': False,
-            'running_deleted_instance_poll_interval': 30,
-            'running_deleted_instance_action': 'reap'}
-        if host.topology:
-            sections['pci']['device_spec'] = json.dumps({
-                key: nova.PCI_ALIAS[key]
-                for key in ('vendor_id', 'product_id')})
-        sections['oslo_concurrency'] = {'lock_path': data / 'lock'}
-        sections['compute'] = {
-            'cpu_dedicated_set': host.dedicated or None,
-            'cpu_shared_set': host.shared or None,
-            'provider_config_location': self.providers}
-        sections['libvirt'] = {
-            'virt_type': virt_type,
-            # All hosts are this machine, so what it has they all have.
-            'cpu_mode': 'none' if virt_type == 'qemu' else 'host-passthrough',
-            'images_type': 'qcow2',
-            'remote_filesystem_transport': 'ssh',
-            # What nova would rather have instead cannot tell the port.
-            'live_migration_uri': libvirt.connection_uri(self.settings, '%s'),
-            'live_migration_inbound_addr': address,
-            'wait_soft_reboot_seconds': 1,
-            'inject_partition': -2}
-        sections['vnc'] = {'enabled': False}
-        sections['spice'] = {'enabled': False}
         # It is root: sudo need not be there.
         helper: dict[str, object] = {'helper_command': ' '.join([
             self.state.bin('privsep-helper', self.release),
             *self.config_files()])}
-        return sections | dict.fromkeys(PRIVILEGES, helper)
+        return files.merged(
+            nova.common(self.state, self.settings),
+            files.options(
+                'nova-compute.conf', host=host.name,
+                address=self.settings.lan_address(host.name),
+                data=self.data / 'nova', providers=self.providers,
+                instances=compute.instances(self.state), virt_type=virt_type,
+                # All hosts are this machine, so what it has they all have.
+                cpu_mode='none' if virt_type == 'qemu' else 'host-passthrough',
+                migration_uri=libvirt.connection_uri(self.settings, '%s')),
+            {'compute': {'cpu_dedicated_set': host.dedicated or None,
+                         'cpu_shared_set': host.shared or None},
+             'pci': {'device_spec': json.dumps({
+                 key: nova.PCI_ALIAS[key] for key in (
+                     'vendor_id', 'product_id')}) if host.topology else None},
+             **dict.fromkeys(PRIVILEGES, helper)})
 
     def check(self) -> None:
         """Look whether servers can be booted on the host.

@@ -26,75 +26,38 @@ PCI_ALIAS = {'name': 'minicloud', 'vendor_id': '8086', 'product_id': '10d3',
 # What a nova service that listens on RabbitMQ says in its log.
 STARTED = 'Join ServiceGroup membership'
 
-Sections = dict[str, dict[str, object]]
-
 
 def common(state: settings.State,
-           cloud_settings: settings.Settings) -> Sections:
-    """Return what the files of all services have, nova-compute's too.
-
-    No database is in it: a nova-compute that knows one does not start.
-    """
+           cloud_settings: settings.Settings) -> files.Sections:
+    """Return what the files of all services have, nova-compute's too."""
     def client(user: str) -> dict[str, object]:
         return web.authtoken(state, cloud_settings, user)
 
-    return {
-        'DEFAULT': {
-            **web.default(state, 'nova'),
-            'transport_url': messaging.transport_url(state, cloud_settings),
-            'my_ip': settings.CONTROLLER_ADDRESS,
-            'rpc_response_timeout': 60,
-            'report_interval': 3,
-            'service_down_time': 30,
-            # Else the scheduler first looks for new hosts after a minute.
-            'periodic_fuzzy_delay': 0,
-            # oslo.log's own defaults for these are INFO and noisy.
-            'default_log_levels': ','.join([
-                'amqp=WARN', 'amqplib=WARN', 'oslo.messaging=WARN',
-                'oslo_messaging=WARN', 'sqlalchemy=WARN', 'urllib3=WARN',
-                'keystonemiddleware=WARN', 'keystoneauth=WARN',
-                'oslo_concurrency=WARN', 'oslo_policy=WARN',
-                'oslo_service=WARN', 'stevedore=WARN'])},
-        'oslo_concurrency': {'lock_path': state.run / 'lock'},
-        'oslo_messaging_notifications': {'driver': 'noop'},
+    return files.merged({
+        'DEFAULT': web.default(state, 'nova'),
         'keystone_authtoken': web.keystone_authtoken(
             state, cloud_settings, 'nova'),
-        'service_user': {**client('nova'), 'send_service_user_token': True},
-        'placement': client('placement'),
-        'glance': {'api_servers': cloud_settings.url('glance')},
-        'neutron': {**client('neutron'),
-                    'endpoint_override': cloud_settings.url('neutron')},
-        'cinder': {**client('nova')},
-        'barbican': {'auth_endpoint': cloud_settings.url('keystone') + '/v3'},
-        'upgrade_levels': {'compute': 'auto'},
-        'pci': {'alias': json.dumps(PCI_ALIAS)}}
+        'service_user': client('nova'), 'placement': client('placement'),
+        'neutron': client('neutron'), 'cinder': client('nova'),
+    }, files.options(
+        'nova-common.conf', address=settings.CONTROLLER_ADDRESS,
+        transport_url=messaging.transport_url(state, cloud_settings),
+        locks=state.run / 'lock', pci_alias=json.dumps(PCI_ALIAS),
+        **{name: cloud_settings.url(name)
+           for name in ('glance', 'keystone', 'neutron')}))
 
 
 def controller(state: settings.State,
-               cloud_settings: settings.Settings) -> Sections:
+               cloud_settings: settings.Settings) -> files.Sections:
     """Return the nova.conf of the API, the conductor and the scheduler."""
-    sections = common(state, cloud_settings)
-    sections |= {
-        'database': database.options(state, cloud_settings, 'nova'),
-        'api_database': database.options(state, cloud_settings, 'nova_api'),
-        'api': {'auth_strategy': 'keystone'},
-        'conductor': {'workers': 1},
-        'quota': {'cores': -1, 'instances': -1, 'ram': -1},
-        'scheduler': {
-            'workers': 1,
-            # Compute hosts that come up are there without nova-manage.
-            'discover_hosts_in_cells_interval': 2,
-            'limit_tenants_to_placement_aggregate': False,
-            'enable_isolated_aggregate_filtering': True},
-        'filter_scheduler': {
-            'available_filters': [
+    return files.merged(common(state, cloud_settings), files.options(
+        'nova.conf', filters=','.join(FILTERS), weighers=','.join(WEIGHERS)), {
+            'database': database.options(state, cloud_settings, 'nova'),
+            'api_database': database.options(
+                state, cloud_settings, 'nova_api'),
+            'filter_scheduler': {'available_filters': [
                 'nova.scheduler.filters.all_filters',
-                'nova_pinning.scheduler.filters.all_filters'],
-            'enabled_filters': ','.join(FILTERS),
-            'weight_classes': ','.join(WEIGHERS),
-            'track_instance_changes': False},
-        'pinning': {'traits_refresh_seconds': 2}}
-    return sections
+                'nova_pinning.scheduler.filters.all_filters']}})
 
 
 def directory(state: settings.State) -> pathlib.Path:

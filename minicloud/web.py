@@ -97,16 +97,11 @@ class Keystone(WebService):
     module = 'keystone.wsgi.api:application'
 
     def config(self) -> dict[pathlib.Path, str]:
-        keys = self.state.base / 'keystone'
         return {self.state.etc / 'keystone' / 'keystone.conf': files.ini({
-            'DEFAULT': {**default(self.state, 'keystone'), 'debug': False},
+            'DEFAULT': default(self.state, 'keystone'),
             'database': database.options(
                 self.state, self.settings, 'keystone'),
-            'token': {'provider': 'fernet'},
-            'fernet_tokens': {'key_repository': keys / 'fernet'},
-            'credential': {'key_repository': keys / 'credential'},
-            # Hashing passwords slowly is for clouds that are attacked.
-            'identity': {'password_hash_rounds': 4}})}
+        }, files.options('keystone.conf', keys=self.state.base / 'keystone'))}
 
 
 class Placement(WebService):
@@ -119,16 +114,12 @@ class Placement(WebService):
     def config(self) -> dict[pathlib.Path, str]:
         state, settings = self.state, self.settings
         return {state.etc / 'placement' / 'placement.conf': files.ini({
-            'DEFAULT': {**default(state, 'placement'), 'debug': False},
-            # With more, it may give away what it has just given: the next try
-            # finds its own last one among what was there before. Nova tries
-            # again itself.
-            'placement': {'allocation_conflict_retry_count': 1},
-            'placement_database': {
-                **database.options(state, settings, 'placement'),
-                'sync_on_startup': False},
+            'DEFAULT': default(state, 'placement'),
+            'placement_database': database.options(
+                state, settings, 'placement'),
             'keystone_authtoken': keystone_authtoken(
-                state, settings, 'placement')})}
+                state, settings, 'placement'),
+        }, files.options('placement.conf'))}
 
 
 class Glance(WebService):
@@ -140,28 +131,17 @@ class Glance(WebService):
 
     def config(self) -> dict[pathlib.Path, str]:
         state, settings = self.state, self.settings
-        directory = state.etc / 'glance'
-        data = state.data / 'glance'
-        paste = (state.venv(self.release) / 'etc' / 'glance' /
-                 'glance-api-paste.ini')
-        return {directory / 'glance-api.conf': files.ini({
-            'DEFAULT': {
-                **default(state, 'glance'), 'debug': False,
-                'enabled_backends': 'images:file',
-                'worker_self_reference_url': settings.url('glance')},
+        policy = state.etc / 'glance' / 'policy.yaml'
+        return {state.etc / 'glance' / 'glance-api.conf': files.ini({
+            'DEFAULT': default(state, 'glance'),
             'database': database.options(state, settings, 'glance'),
-            'glance_store': {'default_backend': 'images'},
-            'images': {'filesystem_store_datadir': data / 'images'},
-            'os_glance_staging_store': {
-                'filesystem_store_datadir': data / 'staging'},
-            'os_glance_tasks_store': {
-                'filesystem_store_datadir': data / 'tasks'},
             'keystone_authtoken': keystone_authtoken(
                 state, settings, 'glance'),
-            'paste_deploy': {'flavor': 'keystone', 'config_file': paste},
-            'oslo_messaging_notifications': {'driver': 'noop'},
-            'oslo_policy': {'policy_file': directory / 'policy.yaml'},
-        }), directory / 'policy.yaml': '{}\n'}
+        }, files.options(
+            'glance-api.conf', url=settings.url('glance'),
+            data=state.data / 'glance', policy=policy,
+            paste=state.venv(self.release) / 'etc/glance/glance-api-paste.ini',
+        )), policy: '{}\n'}
 
     def prepare(self) -> None:
         for name in ('images', 'staging', 'tasks'):
