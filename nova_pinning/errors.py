@@ -69,12 +69,9 @@ class InputErrors(InputError):
     def __init__(self, errors: tuple[InputError, ...],
                  has_more: bool = False) -> None:
         super().__init__(errors[0].message, errors[0].where, errors[0].advice)
-        self.errors = errors
-        self.has_more = has_more
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # Pickled by the arguments of the other constructor otherwise.
-        return type(self), (self.errors, self.has_more)
+        self.errors, self.has_more = errors, has_more
+        # By these it is pickled.
+        self.args = errors, has_more
 
     def __str__(self) -> str:
         return '\n'.join(map(str, self.errors))

@@ -26,6 +26,7 @@ from nova_pinning.admission import offered_host
 from nova_pinning.admission import scheduler_rules
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.model import reserve
 
 _TENANT_KEY = 'filter_tenant_id'
 _TRAIT_KEY = 'trait:'
@@ -198,6 +199,19 @@ def by_class(case: FilterCase) -> Findings:
             str(known))
     if known is None and case.host.is_opaque:
         yield FilterQuestion('of which class the host is')
+
+
+def by_reserve(case: FilterCase) -> Findings:
+    """As PinnedTopologyFilter, but for last choices.
+
+    A guest that finds no other host gets these, so they are not refused.
+    """
+    use = case.rules.reserve_of(case.host)
+    if use is not None and not case.wishes.is_evacuated and (
+            use is reserve.ReserveUse.EVACUATIONS
+            or case.request.topology is None):
+        yield FilterRefusal('is kept for guests of lost hosts',
+                            hostclass.RESERVE_KEY)
 
 
 def by_aggregate_extra_specs(case: FilterCase) -> Findings:

@@ -24,6 +24,7 @@ from nova_pinning.admission import guest_request
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import scheduler_rules
+from nova_pinning.model import filter_order
 
 _COMPUTE_FILTER = 'ComputeFilter'
 
@@ -73,7 +74,7 @@ RULES: Mapping[str, FilterRule] = {
     'ServerGroupAffinityFilter': FilterRule(),
     'ServerGroupAntiAffinityFilter': FilterRule(),
     # By the fit, and by the devices.
-    'PinnedTopologyFilter': FilterRule(),
+    filter_order.LAST_FILTER: FilterRule(filter_rules.by_reserve),
     'NUMATopologyFilter': FilterRule(),
     'PciPassthroughFilter': FilterRule(),
     'AllHostsFilter': FilterRule(),
@@ -162,8 +163,9 @@ def _verdict(
     refusals = []
     doubts = list(doubts)
     for name, findings in found.items():
+        # Who keeps a reserve has the filter that minds it.
         is_certain = rules.enabled_filters is not None or name in (
-            _COMPUTE_FILTER, *_LAYERS)
+            _COMPUTE_FILTER, filter_order.LAST_FILTER, *_LAYERS)
         for finding in findings:
             if isinstance(finding, filter_rules.FilterRefusal) and is_certain:
                 refusals.append(outcome.AdmissionRefusal(

@@ -186,9 +186,11 @@ class GuestWishes:
     :param availability_zone: that it was asked for in, None for any
     :param server_group: id of the one that it is in, '' for none
     :param hints: scheduler hints, sorted; of lists the parts joined by commas
+    :param is_evacuated: whether its host is lost
     """
 
     project: str = ''
     availability_zone: str | None = None
     server_group: str = ''
     hints: Pairs = ()
+    is_evacuated: bool = False

@@ -7,6 +7,7 @@ import dataclasses
 from nova_pinning.admission import offered_host
 from nova_pinning.document import terms
 from nova_pinning.model import hostclass
+from nova_pinning.model import reserve
 
 #: That of this project which keeps guests off hosts of the other class.
 CLASS_FILTER = 'HostClassFilter'
@@ -64,6 +65,13 @@ class SchedulerRules:
             zone for name in host.aggregates if name in self.aggregates
             and (zone := self.aggregates[name].availability_zone) is not None
         ), default=self.default_zone)
+
+    def reserve_of(
+            self, host: offered_host.OfferedHost) -> reserve.ReserveUse | None:
+        """Whom a host is kept for, None if for nobody."""
+        return reserve.use_of(
+            self.aggregates[name] for name in host.aggregates
+            if name in self.aggregates)
 
     @property
     def counts_guests(self) -> bool:

@@ -204,6 +204,9 @@ class MigrationRules:
         That it does not go to the host that it is on is not said here: it
         may come back to that.
         """
+        if self.scheduler.reserve_of(target):
+            # Not even as a last choice: it is not asked whether others do.
+            return 'is kept for guests of lost hosts (pinning:reserve)'
         return next(self._host_refusals(
             guest, target, self._zone(guest, self._crosses_zones)), '') or (
                 _both(self.cold_reason(guest, target),
@@ -226,11 +229,12 @@ class MigrationRules:
                                 target: offered_host.OfferedHost) -> str:
         """Why a guest cannot be evacuated to a host, were it empty."""
         return next(self._host_refusals(
-            guest, target, self._zone(guest, True)), '')
+            guest, target, self._zone(guest, True), is_evacuated=True), '')
 
     def _host_refusals(
         self, guest: resident_guest.ResidentGuest,
         target: offered_host.OfferedHost, zone: str | None,
+        is_evacuated: bool = False,
     ) -> Iterator[str]:
         source = self.source(guest)
         if source and source.nova_cell != target.nova_cell and (
@@ -249,7 +253,8 @@ class MigrationRules:
             self.request(guest),
             guest_request.GuestWishes(
                 project=guest.project,
-                availability_zone=guest.availability_zone or None),
+                availability_zone=guest.availability_zone or None,
+                is_evacuated=is_evacuated),
             target, self.scheduler)
         yield from (refusal.text for refusal in found.refusals)
         yield from (doubt.text for doubt in found.doubts

@@ -15,6 +15,10 @@ from nova_pinning import compat
 #: class for HostClassFilter.
 CLASS_KEY = 'pinning:class'
 
+#: In the metadata of aggregates: whom their hosts are kept for, see
+#: nova_pinning.model.reserve.
+RESERVE_KEY = 'pinning:reserve'
+
 #: [pinning] unknown_host_class, unless set.
 BY_GUESTS = 'by-guests'
 

@@ -67,6 +67,7 @@ class Reason(compat.StrEnum):
     HOST_CLASS = 'host-class'
     CLASS_UNKNOWN = 'class-unknown'
     TRAITS_STALE = 'traits-stale'
+    RESERVED = 'reserved'
     NOVA_WRONG = 'nova-wrong'
     NOVA_SLOW = 'nova-slow'
     NOVA_AGAIN = 'nova-again'
@@ -136,6 +137,7 @@ _HOST_SENTENCES = {
     Reason.CLASS_UNKNOWN: 'the class of the host or the guest is not known',
     Reason.TRAITS_STALE: 'the traits that tell what the host is for could '
                          'not be read from Placement for too long',
+    Reason.RESERVED: 'the host is kept for guests of lost hosts',
     Reason.NOVA_WRONG: "the guest fits, but nova-compute's own claim would "
                        'come out wrong',
     Reason.NOVA_SLOW: "nova-compute's own claim would take too long",

@@ -48,9 +48,19 @@ class PinnedTopologyFilter(reasoned.ReasonedFilter):
     ) -> Refusal | None:
         if request.spec_topology is not None and self._self_test.failures:
             raise selftest.SelfTestFailed(self._self_test.failures[0])
+        is_last = None
+        if any(hostclass.RESERVE_KEY in aggregate.metadata
+               for aggregate in host_state.aggregates):
+            # Not at the top: who keeps no reserve need not trust it.
+            from nova_pinning.scheduler import reserve
+            is_last = reserve.is_last(host_state, request)
+        if is_last is False:
+            return Refusal(Reason.RESERVED)
         outcome = fitting.fit_on_host(host_state, request)
         if isinstance(outcome, Refusal):
             return outcome
+        if is_last and outcome and outcome.drawback is None:
+            outcome.drawback = Refusal(Reason.RESERVED)
         if outcome is None and not request.requires_threads:
             return None
         topology = host_state.numa_topology

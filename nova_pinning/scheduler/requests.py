@@ -70,6 +70,7 @@ class PinningRequest:
         where emulator threads have no shared CPUs to run on
     :param packs_cells: as nova-scheduler is configured
     :param is_move: whether it moves an instance that there is already
+    :param left_host: the one that a move leaves, '' if that cannot be told
     :param instances: how many it asks for
     :param group_policy: of the server group that they are in, None without
     :param recent_mix: of pinned guests, this one included, as it was when
@@ -101,6 +102,7 @@ class PinningRequest:
     requires_shared_cpus: bool
     packs_cells: bool
     is_move: bool
+    left_host: str
     instances: int
     group_policy: str | None
     recent_mix: mix.Mix | None
@@ -192,6 +194,9 @@ def _read(spec_obj: Any) -> PinningRequest:
         requires_shared_cpus=_requires_shared_cpus(spec_obj),
         packs_cells=numa.packs_cells(),
         is_move=is_move,
+        # Of an evacuation that is all that nova-conductor excludes.
+        left_host=''.join((is_move and nova_objects.given(
+            spec_obj, 'ignore_hosts') or [])[:1]),
         # Of a move, it is the number that the instance once came with.
         instances=1 if is_move else nova_objects.given(
             spec_obj, 'num_instances', 1),

@@ -18,6 +18,7 @@ from nova_pinning.admission import scheduler_rules
 from nova_pinning.fleet import document
 from nova_pinning.model import hostclass
 from nova_pinning.tests.oracle import filter_oracle
+from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit import unit_base
 
 DEDICATED = hostclass.HostClass.DEDICATED
@@ -112,6 +113,26 @@ class TestFilters(unit_base.TestCase):
                          enabled_filters=(name,))
         self.assertEqual([name], [doubt.about for doubt in found.doubts])
         self.assertEqual((), found.refusals)
+
+    @ddt.data(('evacuations', True, True), ('last', False, True),
+              ('x', True, True))
+    @ddt.unpack
+    def test_reserve(self, use, pinned, floating):
+        """Whether or not it is known that our filter is enabled."""
+        kept = _in_aggregate({'pinning:reserve': use})
+        asks = dataclasses.replace(_REQUEST, topology=builders.guest((1, 1)))
+        for request, is_refused in ((asks, pinned), (_REQUEST, floating)):
+            for enabled in (None, ('PinnedTopologyFilter',)):
+                found = _verdict(request, enabled_filters=enabled, **kept)
+                self.assertEqual(
+                    ['is kept for guests of lost hosts'] * is_refused,
+                    [refusal.text.removeprefix('the host ')
+                     for refusal in found.refusals])
+            self.assertEqual((), _verdict(
+                request, guest_request.GuestWishes(is_evacuated=True),
+                **kept).refusals)
+        self.assertEqual((), _verdict(
+            enabled_filters=('NUMATopologyFilter',), **kept).refusals)
 
     @ddt.data(('JsonFilter', 'query'),
               ('SimpleCIDRAffinityFilter', 'build_near_host_ip'))

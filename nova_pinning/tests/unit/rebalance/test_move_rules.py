@@ -392,6 +392,17 @@ class GroupTestCase(TestCase):
 @ddt.ddt
 class EvacuationTestCase(TestCase):
 
+    @ddt.data('evacuations', 'last')
+    def test_reserve(self, use):
+        """Guests are evacuated to it, and not moved otherwise."""
+        values = {'target': {'aggregates': ('spare',)}, 'aggregates': [
+            offered_host.Aggregate(
+                name='spare', metadata={'pinning:reserve': use})]}
+        self.refused('is kept for guests of lost hosts', guest(), **values)
+        rules = self.rules(guest(), **values)
+        self.assertEqual('', rules.evacuation_host_refusal(
+            self.guest, self.target))
+
     @ddt.data(('active', True), ('stopped', True), ('error', True),
               ('paused', False), ('', True))
     @ddt.unpack
