@@ -19,6 +19,7 @@ from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import migration
 from nova_pinning import model
+from nova_pinning.placement import inventory
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -136,13 +137,19 @@ def _cell_key(cell: model.HostCell) -> Hashable:
             cell.physnets, cell.tunneled, cell.socket)
 
 
+#: The resource classes that nova's weighers of them add up.
+_WEIGHED = ((inventory.MEMORY_MB,), (inventory.PCPU, inventory.VCPU),
+            (inventory.DISK_GB,))
+
+
 class HostState:
     """A host with guests, and what comes of one more of each kind.
 
     :param members: how many of each server group it has that excludes hosts
+    :ivar free: what Placement has left of memory, of CPUs, and of disk
     """
 
-    __slots__ = ('occupancy', 'members', '_judge', '_rooms')
+    __slots__ = ('occupancy', 'members', 'free', '_judge', '_rooms')
 
     def __init__(
         self, occupancy: host_occupancy.HostOccupancy,
@@ -153,6 +160,10 @@ class HostState:
         self.members = members or {}
         self._judge = admission
         self._rooms: dict[int, model.Fit | model.Refusal] = {}
+        has, used = occupancy.inventories, occupancy.resources_used
+        self.free = tuple([
+            sum([has[name].capacity - used.get(name, 0)
+                 for name in names if name in has]) for names in _WEIGHED])
 
     def room(self, kind: GuestKind) -> model.Fit | model.Refusal:
         """Where a guest would lie, whatever its server group says."""

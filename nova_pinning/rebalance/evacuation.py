@@ -8,9 +8,10 @@ pages, devices, and what Placement counts.
 
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+
+import numpy
 
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import resident_guest
@@ -20,7 +21,6 @@ from nova_pinning.fleet import occupied
 from nova_pinning.fleet import shared_providers
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
-from nova_pinning.placement import inventory
 from nova_pinning.rebalance import move_rules
 
 #: The hosts that are left, by name.
@@ -56,6 +56,7 @@ class EvacuationFleet:
         self.shape = self._kinds.shape
         self.shared = shared_providers.SharedProviders(fleet.hosts)
         self._doubts: dict[int, Mapping[str, str]] = {}
+        self._willing: dict[int, frozenset[str]] = {}
         self.occupancies = occupied.of_fleet(fleet)
         self.states = {name: self.state_of(occupancy) for name, occupancy
                        in self.occupancies.items()}
@@ -115,24 +116,44 @@ class EvacuationFleet:
         :returns: those that came up, those that did not, and the hosts then
         """
         states = dict(targets)
-        allowed: dict[int, list[str]] = {}
+        takers: dict[int, dict[str, guest_kinds.HostState]] = {}
         placed: list[Placed] = []
         down = []
         for guest in guests:
             kind = self.kind(guest)
-            names = allowed.get(kind.number)
-            if names is None:
-                # Room only becomes less.
-                names = allowed[kind.number] = [
-                    name for name, state in states.items()
-                    if self.would_take(kind, state)]
-            takers = [(name, states[name]) for name in names
-                      if states[name].takes(kind)]
-            if not takers:
+            own = takers.get(kind.number)
+            if own is None:
+                own = takers[kind.number] = self._takers(kind, states)
+            if not own:
                 down.append(guest)
                 continue
-            placed.append(self.put(states, guest, choose(kind, takers)))
+            target = choose(kind, list(own.items()))
+            placed.append(self.put(states, guest, target))
+            # Room only becomes less, and on other hosts if they share some.
+            others = [*states] if any(self.shared.taken(guest)) else [target]
+            for number, some in takers.items():
+                for name in others:
+                    if name not in some:
+                        continue
+                    if states[name].takes(self.kinds[number]):
+                        some[name] = states[name]
+                    else:
+                        del some[name]
         return placed, down, states
+
+    def _takers(
+        self, kind: guest_kinds.GuestKind, states: Targets,
+    ) -> dict[str, guest_kinds.HostState]:
+        """The hosts that take a guest; of most it is known from before."""
+        willing = self._willing.get(kind.number)
+        if willing is None:
+            willing = self._willing[kind.number] = frozenset(
+                name for name, state in self.states.items()
+                if self.would_take(kind, state))
+        return {
+            name: state for name, state in states.items()
+            if (name in willing if state is self.states.get(name)
+                else self.would_take(kind, state))}
 
     def put(self, states: dict[str, guest_kinds.HostState],
             guest: resident_guest.ResidentGuest, target: str) -> Placed:
@@ -181,25 +202,13 @@ def weighed(kind: guest_kinds.GuestKind,
     by default: each prefers the host that has most left, and is normalised
     over the hosts that are left to choose from.
     """
-    rows = [tuple(_left(state)) for _name, state in takers]
-    totals = [0.0] * len(rows)
-    for column in zip(*rows):
-        low, high = min(column), max(column)
-        if high > low:
-            for number, value in enumerate(column):
-                totals[number] += (value - low) / (high - low)
-    return takers[max(range(len(rows)), key=totals.__getitem__)][0]
-
-
-def _left(state: guest_kinds.HostState) -> Iterator[float]:
-    """Free memory, vCPUs and disk of a host."""
-    occupancy = state.occupancy
-    for names in ((inventory.MEMORY_MB,), (inventory.PCPU, inventory.VCPU),
-                  (inventory.DISK_GB,)):
-        yield sum(
-            occupancy.inventories[name].capacity
-            - occupancy.resources_used.get(name, 0)
-            for name in names if name in occupancy.inventories)
+    rows = numpy.array([state.free for _name, state in takers], dtype=float)
+    low = rows.min(axis=0)
+    span = rows.max(axis=0) - low
+    totals = numpy.zeros(len(rows))
+    for column in numpy.flatnonzero(span):
+        totals += (rows[:, column] - low[column]) / span[column]
+    return takers[int(totals.argmax())][0]
 
 
 def largest_first(

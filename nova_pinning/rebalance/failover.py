@@ -153,6 +153,9 @@ class _LossJudge:
                  settings: FailoverSettings) -> None:
         self.fleet = fleet
         self._settings = settings
+        self._kept = [
+            host.name for host in fleet.fleet.hosts
+            if fleet.rules.scheduler.reserve_of(host) and host.is_enabled]
 
     def loss(self, name: str,
              hosts: Sequence[str]) -> failover_model.HostLoss:
@@ -164,14 +167,21 @@ class _LossJudge:
                    if host not in lost}
         nowhere = self._nowhere_at_all(guests, targets)
         open_guests = [guest for guest in guests if guest.uuid not in nowhere]
-        trial = self._try(open_guests, targets)
+        # What is kept for this mostly does.
+        kept = {name: targets[name] for name in self._kept if name in targets}
+        trial = self._try(open_guests, kept)
+        has_own = not any(
+            any(self.fleet.shared.taken(guest)) for guest in open_guests)
+        if trial.down and kept and has_own:
+            trial = self._host_by_host(open_guests, kept)
+        if trial.down:
+            trial = self._try(open_guests, targets)
         least, doubt = len(nowhere), ''
         if trial.down:
             doubt = self._doubt(open_guests, targets)
             trial, bound = self._prove(
-                trial, open_guests, targets, is_exact=not doubt and not any(
-                    any(self.fleet.shared.taken(guest))
-                    for guest in open_guests))
+                trial, open_guests, targets,
+                is_exact=not doubt and has_own)
             least += bound
         down = (*(_down(guest, nowhere[guest.uuid], is_certain=True)
                   for guest in guests if guest.uuid in nowhere),
@@ -200,6 +210,60 @@ class _LossJudge:
             evacuation.tightest)
         return _Trial(placed, down)
 
+    def _host_by_host(
+        self, guests: Iterable[resident_guest.ResidentGuest],
+        kept: evacuation.Targets,
+    ) -> _Trial:
+        """The guests of each lost host on one of those that are kept.
+
+        On one like their own they have lain before, in some order.
+        """
+        by_host: dict[str, list[resident_guest.ResidentGuest]] = {}
+        for guest in guests:
+            by_host.setdefault(guest.host, []).append(guest)
+        left = dict(kept)
+        whole = _Trial([], [])
+        for host, own in sorted(by_host.items(),
+                                key=lambda item: -len(item[1])):
+            cells = self.fleet.occupancies[host].host.cells
+            # One that is unlike it may be all that another can have.
+            for name, state in sorted(
+                    left.items(),
+                    key=lambda item: item[1].occupancy.host.cells != cells):
+                trial = self._on_one(own, {name: state})
+                if not trial.down:
+                    whole.placed += trial.placed
+                    del left[name]
+                    break
+            else:
+                whole.down += own
+        return whole
+
+    def _on_one(self, guests: Sequence[resident_guest.ResidentGuest],
+                target: evacuation.Targets) -> _Trial:
+        """Evacuate guests to one host, in whichever order it takes."""
+        trial = self._try(guests, target)
+        if not trial.down or not all(
+                self.fleet.would_take(self.fleet.kind(guest), state)
+                for guest in guests for state in target.values()):
+            return trial
+        try:
+            found = evacuation_proof.best(
+                self.fleet, self._counts(guests), target,
+                self._settings.most_tries)
+        except evacuation_proof.TooManyError:
+            return trial
+        return self._follow(found.sequences, guests, target)
+
+    def _counts(self, guests: Iterable[resident_guest.ResidentGuest],
+                ) -> dict[int, int]:
+        """How many there are of each kind, by number."""
+        counts: dict[int, int] = {}
+        for guest in guests:
+            number = self.fleet.kind(guest).number
+            counts[number] = counts.get(number, 0) + 1
+        return counts
+
     def _prove(
         self, trial: _Trial, guests: Sequence[resident_guest.ResidentGuest],
         targets: evacuation.Targets, is_exact: bool,
@@ -210,10 +274,7 @@ class _LossJudge:
         :param is_exact: whether each comes up where it is certain or not at
             all, and takes nothing that hosts share
         """
-        counts: dict[int, int] = {}
-        for guest in guests:
-            number = self.fleet.kind(guest).number
-            counts[number] = counts.get(number, 0) + 1
+        counts = self._counts(guests)
         bound = evacuation_proof.least_down(
             self.fleet, counts, targets, self._settings.seconds)
         if bound.down < len(trial.down) and bound.counts:
