@@ -54,7 +54,8 @@ class TestPlugin(oslotest.BaseTestCase):
              'pinning_flavor_export', 'pinning_fleet_import',
              'pinning_host_list', 'pinning_host_set', 'pinning_host_show',
              'pinning_rebalance_apply', 'pinning_rebalance_plan',
-             'pinning_segregation_apply', 'pinning_segregation_check'},
+             'pinning_reserve_apply', 'pinning_segregation_apply',
+             'pinning_segregation_check'},
             {one.name for one in found})
         for one in found:
             made = one.load()(None, None)
