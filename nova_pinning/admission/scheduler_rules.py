@@ -70,8 +70,12 @@ class SchedulerRules:
             self, host: offered_host.OfferedHost) -> reserve.ReserveUse | None:
         """Whom a host is kept for, None if for nobody."""
         return reserve.use_of(
-            self.aggregates[name] for name in host.aggregates
-            if name in self.aggregates)
+            self.aggregates[name] for name in self.reserves_of(host))
+
+    def reserves_of(self, host: offered_host.OfferedHost) -> list[str]:
+        """The aggregates that a host is kept by."""
+        return [name for name in host.aggregates if name in self.aggregates
+                and hostclass.RESERVE_KEY in self.aggregates[name].metadata]
 
     @property
     def counts_guests(self) -> bool:

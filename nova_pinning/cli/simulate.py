@@ -85,6 +85,11 @@ class Simulate(base_command.FileCommand):
                  "now and then to make room, such as 'every=6h moves=1%%'; "
                  'the admin guide has all keys')
         parser.add_argument(
+            '--without-reserve', action='store_true',
+            help='run each configuration a second time, as if no host was '
+                 'kept by pinning:reserve: what is sold more then is what '
+                 'the reserve costs')
+        parser.add_argument(
             '--seeds', type=common_options.number(1, _MOST_SEEDS), default=1,
             metavar='N', help='run each configuration with the seeds 1 to N '
                               '(default: 1)')
@@ -200,6 +205,9 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
         policy = rebalance_policy.parse(parsed_args.rebalance)
         chosen = [either for configuration in chosen for either in (
             configuration, configuration.with_moves(policy))]
+    if parsed_args.without_reserve:
+        chosen = [either for configuration in chosen for either in (
+            configuration, configuration.without_reserve())]
     arrivals: spec.ArrivalSpec | trace.ArrivalTrace
     if parsed_args.trace is None:
         arrivals = spec.parse(parsed_args.arrivals)

@@ -120,7 +120,9 @@ class FleetTally:
         self._names = frozenset(request.name for request in self.requests)
         self._hosts: dict[str, _Added] = {}
         self._sums: dict[hostclass.HostClass | None, _ClassSum] = {}
-        self.facts = host_facts.zeros(self._names)
+        self.facts = host_facts.zeros(self._names, [
+            name for name, aggregate in rules.aggregates.items()
+            if hostclass.RESERVE_KEY in aggregate.metadata])
         self.findings: collections.Counter[
             tuple[str, check_rule.Severity]] = collections.Counter()
         self._homeless = 0
@@ -185,7 +187,8 @@ class FleetTally:
         host = found.host
         before = self._hosts.get(host.name)
         added = _Added(host, found.guests, self._count(counted),
-                       host_facts.of_host(found, self._names),
+                       host_facts.of_host(
+                           found, self._names, self.rules.reserves_of(host)),
                        findings.get(host.name, collections.Counter()))
         if before is not None:
             self._take_away(before)

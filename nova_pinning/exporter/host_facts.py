@@ -3,6 +3,7 @@
 
 import collections
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
 import enum
 from typing import TypeAlias
@@ -37,6 +38,10 @@ class FleetFact(enum.Enum):
     FLAVOR_GUESTS = (
         'flavor_guests', 'Guests by flavor; other for flavors that are not '
         'counted', 'flavor')
+    RESERVE_HOSTS = (
+        'reserve_hosts', 'Hosts that are kept for guests of lost hosts, by '
+        'aggregate and whether they are free, used by guests, or disabled',
+        'reserve', 'state')
     DEDICATED_CPUS = (
         'dedicated_cpus', 'CPUs that pinned guests can have', 'class')
     PINNED_CPUS = 'pinned_cpus', 'CPUs that guests are pinned to', 'class'
@@ -60,16 +65,22 @@ FactSums: TypeAlias = collections.Counter[tuple[FleetFact | str | int, ...]]
 
 
 def of_host(occupancy: host_occupancy.HostOccupancy,
-            flavors: Collection[str]) -> FactSums:
+            flavors: Collection[str],
+            reserves: Iterable[str] = ()) -> FactSums:
     """What one host adds.
 
     :param flavors: names of those that are counted one by one
+    :param reserves: names of the aggregates that it is kept by
     """
     host = occupancy.host
     name = capacity_report.class_name(host.host_class)
     facts: FactSums = collections.Counter()
     facts[FleetFact.HOSTS, name,
           'enabled' if host.is_enabled else 'disabled'] += 1
+    for reserve in reserves:
+        facts[FleetFact.RESERVE_HOSTS, reserve,
+              'disabled' if not host.is_enabled else
+              'used' if occupancy.guests else 'free'] += 1
     facts[FleetFact.DEDICATED_CPUS, name] += host.dedicated_count
     facts[FleetFact.SHARED_CPUS, name] += host.shared_count
     facts[FleetFact.MEMORY_BYTES, name] += (
@@ -102,7 +113,8 @@ def _add_guests(facts: FactSums, name: str,
         facts[FleetFact.FLOATING_VCPUS, name] += guest.vcpus - pinned
 
 
-def zeros(flavors: Collection[str]) -> FactSums:
+def zeros(flavors: Collection[str],
+          reserves: Iterable[str] = ()) -> FactSums:
     """Zero for all labels that are known beforehand.
 
     A series that comes and goes is one that an alert misses.
@@ -119,4 +131,7 @@ def zeros(flavors: Collection[str]) -> FactSums:
                 facts[fact, name] = 0
     for flavor in (*flavors, OTHER):
         facts[FleetFact.FLAVOR_GUESTS, flavor] = 0
+    for reserve in reserves:
+        for state in ('free', 'used', 'disabled'):
+            facts[FleetFact.RESERVE_HOSTS, reserve, state] = 0
     return facts

@@ -7,6 +7,7 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.fleet import snapshot
+from nova_pinning.model import hostclass
 
 
 def guests_by_host(
@@ -31,6 +32,15 @@ def of_fleet(
     guests = guests_by_host(fleet)
     return {host.name: host_occupancy.of_host(host, guests[host.name])
             for host in fleet.hosts}
+
+
+def without_reserve(fleet: snapshot.Fleet) -> snapshot.Fleet:
+    """The fleet as if no host was kept for guests of lost hosts."""
+    return dataclasses.replace(fleet, aggregates=tuple(
+        dataclasses.replace(aggregate, metadata={
+            key: value for key, value in aggregate.metadata.items()
+            if key != hostclass.RESERVE_KEY})
+        for aggregate in fleet.aggregates))
 
 
 def rules_of(fleet: snapshot.Fleet) -> scheduler_rules.SchedulerRules:

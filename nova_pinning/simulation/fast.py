@@ -116,6 +116,9 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
         self._mix: list[tuple[int, float]] = []
         self._kinds: dict[int, _FastKind] = {}
         aggregates = self._judge.rules.aggregates
+        #: Those that are kept from all do not come as far as here.
+        self._is_kept = [self._judge.rules.reserve_of(host) is not None
+                         for host in self.ledger.hosts]
         self._l3_cpus = [hosts.l3_cpus(host, aggregates)
                          for host in self.ledger.hosts]
         #: By number of CPUs, and where in memory lie the lists of cores of
@@ -230,7 +233,9 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
 
     def _keep(self, kind: _FastKind, index: int,
               outcome: fit.Decision | model.Refusal | None) -> None:
-        kind.tier[index] = _tier(outcome)
+        tier = _tier(outcome)
+        kind.tier[index] = _HostTier.SECOND if (
+            tier is _HostTier.FIRST and self._is_kept[index]) else tier
         kind.decisions[index] = None
         if isinstance(outcome, fit.Decision):
             kind.decisions[index] = outcome

@@ -54,6 +54,8 @@ class SchedulerConfiguration:
     :param enabled_filters: nova's; None if they are not known
     :param rebalance: the moves that are made beside the scheduler, None for
         none
+    :param keeps_reserve: whether hosts are kept for guests of lost hosts, as
+        aggregates say
     """
 
     name: str
@@ -62,6 +64,12 @@ class SchedulerConfiguration:
     pinning: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     enabled_filters: tuple[str, ...] | None = None
     rebalance: rebalance_policy.RebalancePolicy | None = None
+    keeps_reserve: bool = True
+
+    def without_reserve(self) -> 'SchedulerConfiguration':
+        """The same, as if no host was kept."""
+        return dataclasses.replace(
+            self, name=f'{self.name}-reserve', keeps_reserve=False)
 
     def with_moves(
         self, policy: rebalance_policy.RebalancePolicy,

@@ -13,6 +13,7 @@ from typing import Any
 
 from nova_pinning.admission import outcome
 from nova_pinning.fleet import moved_guest
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import arrival_process
@@ -93,6 +94,8 @@ class _Simulation:
     ) -> None:
         self._seed = seed
         self._plan = plan
+        if not configuration.keeps_reserve:
+            fleet = occupied.without_reserve(fleet)
         order = list(range(len(fleet.hosts)))
         random.Random(f'hosts-{seed}').shuffle(order)
         self._columns = admission_columns.of_fleet(

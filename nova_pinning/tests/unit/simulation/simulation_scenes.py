@@ -184,7 +184,11 @@ def fleet(seed: int, hosts: int = 6) -> snapshot.Fleet:
         if odd.random() < 0.25 and made_host.host_class is DEDICATED:
             made_host = _with_shared_cpus(made_host)
         made[number] = made_host
+    # Some are kept for guests of lost hosts.
+    kept = random.Random(f'kept-{seed}')
     aggregates = (
+        *(offered_host.Aggregate(use, metadata={'pinning:reserve': use})
+          for use in ('evacuations', 'last')),
         offered_host.Aggregate('fast', metadata={
             'pinning:l3_cpus': '4', 'fragmentation_weight_multiplier': '7'}),
         offered_host.Aggregate('slow', 'zone', metadata={
@@ -193,8 +197,9 @@ def fleet(seed: int, hosts: int = 6) -> snapshot.Fleet:
             'ram_weight_multiplier': '0.5'}))
     return snapshot.Fleet(
         hosts=tuple(
-            dataclasses.replace(made_host, aggregates=tuple(sorted(
-                draws.sample(('fast', 'old', 'slow'), draws.choice((0, 1))))))
+            dataclasses.replace(made_host, aggregates=tuple(sorted((
+                *draws.sample(('fast', 'old', 'slow'), draws.choice((0, 1))),
+                *kept.choice(((), (), (), (), ('evacuations',), ('last',)))))))
             for made_host in made),
         aggregates=aggregates)
 

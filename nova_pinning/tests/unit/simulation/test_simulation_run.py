@@ -12,6 +12,7 @@ import testtools
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import resident_guest
 from nova_pinning.fit import score
+from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
@@ -268,7 +269,7 @@ class TestRun(testtools.TestCase):
     @unit_base.settings(16)
     def test_impossible_by_trial(self, seed):
         """What an empty fleet takes is possible, and nothing else is."""
-        fleet = simulation_scenes.fleet(seed)
+        fleet = occupied.without_reserve(simulation_scenes.fleet(seed))
         columns = simulation_scenes.columns(fleet, DEFAULT)
         for request in simulation_scenes.KINDS.values():
             places = [simulation_scenes.fast_scheduler(
@@ -279,6 +280,26 @@ class TestRun(testtools.TestCase):
             elif not request.devices:
                 # Nova's own claim may stand in the way of those.
                 self.assertFalse(columns.could_hold(request), request.name)
+
+    def test_hosts_that_are_kept(self):
+        hosts = [dataclasses.replace(
+            simulation_scenes.host(name, cells=1, cores=4, threads=1),
+            aggregates=aggregates) for name, aggregates in (
+                ('a', ()), ('b', ('spare',)), ('c', ('late',)))]
+        fleet = _fleet(*hosts, aggregates=[
+            offered_host.Aggregate(name, metadata={'pinning:reserve': use})
+            for name, use in (('spare', 'evacuations'), ('late', 'last'))])
+        wanted = _arrivals(*[guests.plain(2, 16)] * 8)
+        for configuration, refused, placed in (
+                (DEFAULT, 4, [0, 0, 2, 2]),
+                (DEFAULT.without_reserve(), 2, None)):
+            found = simulation_run.run(fleet, wanted, configuration)
+            self.assertEqual(refused, found.refused)
+            engine = simulation_scenes.fast_scheduler(fleet, configuration)
+            if placed:
+                self.assertEqual(placed, [
+                    engine.place(arrival.id, arrival.request).host
+                    for arrival in wanted[:4]])
 
     def test_samples_are_bounded(self):
         wanted = guests.plain(1, 16)
