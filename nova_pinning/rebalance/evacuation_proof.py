@@ -111,9 +111,10 @@ def best(
     reached: dict[_Counts, dict[str, _Sequence]] = {
         (0,) * len(counts): {}}
     for name, state in targets.items():
-        options = search.options(state)
-        for taken, sequence in options.items():
-            for before, sequences in list(reached.items()):
+        # Without this host, which takes one sequence.
+        so_far = list(reached.items())
+        for taken, sequence in search.options(state).items():
+            for before, sequences in so_far:
                 search.count()
                 after = tuple(map(sum, zip(before, taken)))
                 if after not in reached and all(
