@@ -63,6 +63,8 @@ def main():
             settings.append(setting)
             outcomes.append(run(
                 setting, scratch, shown,
+                # Python counts the CPUs of the dump, which may be hundreds.
+                f'--concurrency={len(os.sched_getaffinity(0))}',
                 f'^({"|".join(map(re.escape, sorted(modules)))})[.]'))
     totals = run_tests.Results()
     for results, _is_good in outcomes:
