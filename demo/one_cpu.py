@@ -7,6 +7,8 @@ one still runs, and most of the time goes by in waking up: two such processes
 on two CPUs take more than twice as long as when each has one to itself.
 """
 
+import errno
+import itertools
 import os
 import socket
 
@@ -16,22 +18,25 @@ _NAME = 'nova-pinning-demo-cpu'
 
 
 class OneCpu(fixtures.Fixture):
-    """This thread, and those that it starts, on a CPU that no other has.
+    """This thread, and those that it starts, on the CPU that fewest have.
 
-    Others are those with this fixture, in any process of the host. Where each
-    CPU is taken, all stays as it is.
+    That counts those with this fixture, in any process of the host.
     """
 
     def _setUp(self) -> None:
         allowed = os.sched_getaffinity(0)
-        for cpu in sorted(allowed):
-            # A name without a file, which ends with the process: unix(7).
-            held = socket.socket(socket.AF_UNIX)
-            self.addCleanup(held.close)
-            try:
-                held.bind(f'\0{_NAME}-{cpu}')
-            except OSError:
-                continue
-            os.sched_setaffinity(0, {cpu})
-            self.addCleanup(os.sched_setaffinity, 0, allowed)
-            return
+        for others in itertools.count():
+            for cpu in sorted(allowed):
+                # A name without a file, which ends with the process: unix(7).
+                held = socket.socket(socket.AF_UNIX)
+                try:
+                    held.bind(f'\0{_NAME}-{cpu}-{others}')
+                except OSError as error:
+                    held.close()
+                    if error.errno != errno.EADDRINUSE:
+                        raise
+                    continue
+                self.addCleanup(held.close)
+                os.sched_setaffinity(0, {cpu})
+                self.addCleanup(os.sched_setaffinity, 0, allowed)
+                return

@@ -135,7 +135,7 @@ class RunTestsTest(base.BaseTestCase):
         :param passed: tests of each that is stestr's; another is skipped
         :param both: where two of these wait for each other
         """
-        def run_stestr(title, test_path, scratch, shown):
+        def run_stestr(title, test_path, scratch, shown, *options):
             if both is not None:
                 both.wait(60)
             counts = {'passed': passed, 'skipped': 1}

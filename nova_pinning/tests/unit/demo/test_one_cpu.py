@@ -39,23 +39,24 @@ class OneCpuTest(base.BaseTestCase):
             self.assertEqual([here], found)
         self.assertEqual(self.before, os.sched_getaffinity(0))
 
-    def test_each_has_another(self):
-        mine, others = multiprocessing.get_context('fork').Pipe()
-        process = multiprocessing.get_context('fork').Process(
-            target=_hold, args=(others,))
+    def start(self):
+        """Return the CPUs of another process that stays."""
+        fork = multiprocessing.get_context('fork')
+        mine, others = fork.Pipe()
+        process = fork.Process(target=_hold, args=(others,))
         process.start()
         self.addCleanup(process.join)
         self.addCleanup(mine.send, None)
-        taken = mine.recv()
+        return mine.recv()
 
-        with one_cpu.OneCpu():
-            here = os.sched_getaffinity(0)
-
-        self.assertEqual(1, len(taken))
-        if len(self.before) > 1:
-            self.assertTrue(taken.isdisjoint(here))
-        else:
-            self.assertEqual(self.before, here)
+    def test_as_few_on_each_as_can_be(self):
+        """A CPU is shared only when each has one, and by two at most then."""
+        cpus = list(self.before)[:2]
+        os.sched_setaffinity(0, cpus)
+        self.addCleanup(os.sched_setaffinity, 0, self.before)
+        for _turn in range(2):
+            taken = [self.start() for _cpu in cpus]
+            self.assertCountEqual([{cpu} for cpu in cpus], taken)
 
     def test_one_within_another(self):
         with one_cpu.OneCpu():
