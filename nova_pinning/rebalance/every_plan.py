@@ -12,7 +12,6 @@ import collections
 from collections.abc import Collection
 from collections.abc import Hashable
 from collections.abc import Iterator
-from collections.abc import Mapping
 import dataclasses
 import functools
 import itertools
@@ -77,7 +76,7 @@ class _Step(NamedTuple):
     """
 
     memory_mib: int
-    before: _State
+    before: '_Step | None'
     mover: _Mover
     source: str
     target: str
@@ -157,7 +156,8 @@ class EveryPlan:
             self._of(occupancy, self._movers(occupancy))
             for occupancy in self._counted.occupancies.values())
         steps: dict[_State, _Step | None] = {first: None}
-        best, most = first, min(enough, _total(first))
+        best: _Step | None = None
+        most = min(enough, _total(first))
         reached = [first]
         number = 0
         while reached and most < enough and number != most_moves:
@@ -169,9 +169,9 @@ class EveryPlan:
                     steps[state])):
                 worth = min(enough, _total(state))
                 if worth > most + 1e-6:
-                    best, most = state, worth
+                    best, most = steps[state], worth
             reached = after
-        return self._made(best, steps)
+        return self._made(best)
 
     def _next(self, reached: list[_State],
               steps: dict[_State, _Step | None]) -> list[_State]:
@@ -182,7 +182,8 @@ class EveryPlan:
         seen = {state: _copied(step) for state, step in steps.items()
                 } if limit_mib is not None else {}
         for state in reached:
-            copied_mib = _copied(steps[state])
+            before = steps[state]
+            copied_mib = _copied(before)
             for mover, source, target, there in self._successors(state):
                 memory_mib = copied_mib + mover.guest.memory_mib
                 if limit_mib is not None and memory_mib > limit_mib:
@@ -191,7 +192,8 @@ class EveryPlan:
                         there not in after and there not in seen
                         or _copied(steps[there]) <= memory_mib):
                     continue
-                steps[there] = _Step(memory_mib, state, mover, source, target)
+                steps[there] = _Step(
+                    memory_mib, before, mover, source, target)
                 after[there] = None
             if len(steps) > _MOST_STATES:
                 break
@@ -300,15 +302,12 @@ class EveryPlan:
                 occupancy, movers, self._worth(occupancy))
         return known
 
-    def _made(
-        self, state: _State, steps: Mapping[_State, _Step | None],
-    ) -> replay.MoveReplay | None:
-        """The moves that lead to a state, carried out."""
+    def _made(self, step: _Step | None) -> replay.MoveReplay | None:
+        """The moves up to a step, carried out."""
         way = []
-        step = steps[state]
         while step is not None:
             way.append(step)
-            step = steps[step.before]
+            step = step.before
         done = self._start.copy()
         for step in reversed(way):
             occupancy = done.occupancies[step.source]
