@@ -164,7 +164,9 @@ class Trial:
 
         :param is_best: whether none may be better
         """
-        certain, best = self._certain, self.best
+        best = self.best
+        certain = moves_brute_force.BruteForce(
+            self.case.fleet, self.case.request, minds_cpus=True)
         state = certain.start
         for move in plan.moves:
             self.counts['moves'] += 1

@@ -60,16 +60,19 @@ class BruteForce:
 
     :param is_hopeful: whether all that is not known turns out well; else it
         refuses
+    :param minds_cpus: whether guests on other CPUs of a cell without threads
+        make another state
     :ivar has_doubts: whether anything was not known so far
     """
 
     def __init__(self, fleet: snapshot.Fleet,
                  request: plan_request.PlanRequest,
-                 is_hopeful: bool = False,
+                 is_hopeful: bool = False, minds_cpus: bool = False,
                  most_states: int = 30_000) -> None:
         self._request = request
         self._fleet = fleet
         self._left = most_states
+        self._minds_cpus = minds_cpus
         assumes = _ALL if is_hopeful else request.rules.assumes
         self._rules = _Rules(fleet, request, assumes)
         self._hopeful_rules = _Rules(fleet, request, _ALL)
@@ -270,7 +273,8 @@ class BruteForce:
 
     def _number(self, occupancy: host_occupancy.HostOccupancy) -> int:
         key = occupancy.host.name, frozenset(
-            (guest.uuid, _place(guest, occupancy.host), guest.devices,
+            (guest.uuid, guest.fit if self._minds_cpus
+             else _place(guest, occupancy.host), guest.devices,
              guest.allocations, tuple(guest.resources.items()))
             for guest in occupancy.guests)
         number = self._numbers.get(key)
