@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the test suites and end with one line that adds them up.
 
-All suites run, whatever the others say, two at a time. Functional tests wait
-a lot, for what nova does in its own time, and leave the CPUs to the rest, so
-two more of them run than there are CPUs. The last line counts the tests of the
-stestr suites; before it stands again what failed. The exit status is zero only
-if every suite succeeded, with tests that passed and none that failed.
+All suites run, whatever the others say, two at a time: functional tests wait
+for what nova does in its own time, and leave CPUs to the rest meanwhile. The
+last line counts the tests of the stestr suites; before it stands again what
+failed. The exit status is zero only if every suite succeeded, with tests that
+passed and none that failed.
 """
 
 import argparse
@@ -243,9 +243,7 @@ def main():
             if suite in OTHERS:
                 return run_other(suite, shlex.split(OTHERS[suite]), shown)
             of_suite, is_good = run_stestr(
-                suite, STESTR[suite], pathlib.Path(scratch), shown,
-                *(['--concurrency', str(len(os.sched_getaffinity(0)) + 2)]
-                  if suite == 'functional' else []))
+                suite, STESTR[suite], pathlib.Path(scratch), shown)
             totals.update(of_suite)
             return is_good and of_suite.counts['passed'] > 0
 
