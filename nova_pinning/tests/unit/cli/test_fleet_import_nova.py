@@ -31,11 +31,14 @@ class ImportNovaTestCase(cli_case.TestCase):
         self.assertEqual(['a'], [guest.name for guest in fleet.guests])
 
     def test_a_directory_for_nova_conf(self):
+        """All files of it that end in .conf count."""
+        directory = self.dir / 'nova.conf.d'
+        directory.mkdir()
+        self.nova.conf.rename(directory / 'a.conf')
         done = self.run_command('fleet', 'import', 'nova', '--config-file',
-                                str(self.dir), '--output', str(self.output))
-        self.assertEqual((2, ''), (done.status, done.out))
-        self.assertIn('Is a directory', done.err)
-        self.assertIn('--config-file', done.err)
+                                str(directory), '--output', str(self.output))
+        self.assertEqual((0, '', ''), (done.status, done.out, done.err))
+        self.assertEqual(1, len(document.read(self.output).hosts))
 
     def test_warnings(self):
         for number in range(30):
