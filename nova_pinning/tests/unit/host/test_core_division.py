@@ -19,8 +19,8 @@ class TestText(base.BaseTestCase):
         ('1-3,5-7', '', ''), ('', '0-7', ''), ('0-7', '0-7', ''),
         # Cores that are whole, one for each use.
         ('1-2,5-6', '3,7', ''),
-        ('1-4', '', '1 core divided between uses: of CPUs 0,4, 4 dedicated, '
-                    '0 for the host; no core is dedicated as a whole'),
+        ('4', '', '1 core divided between uses: of CPUs 0,4, 4 dedicated, '
+                  '0 for the host; no core is dedicated as a whole'),
         ('1,2,6', '5', '1 core divided between uses: of CPUs 1,5, 1 '
                        'dedicated, 5 shared; whole cores are dedicated CPUs '
                        '2,6'),
