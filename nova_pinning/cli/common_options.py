@@ -36,8 +36,8 @@ def add_format(parser: argparse._ActionsContainer, default: str,
     :param note: what else to say in the help
     """
     parser.add_argument('-f', '--format', choices=(default, *others),
-                        default=default,
-                        help=f'{default} by default{note}')
+                        default=default, metavar='FORMAT',
+                        help=f'%(choices)s (default: %(default)s){note}')
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

@@ -173,6 +173,15 @@ class Display(base_command.DescribedCommand, display.DisplayCommandBase):
                                 kind())
             for name, kind in {**kinds, **self._formatters}.items()])
 
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        option, = (action for action in self._formatter_group._group_actions
+                   if action.dest == 'formatter')
+        # In the place of a metavar many do not fit into a line.
+        option.metavar = 'FORMAT'
+        option.help = f'%(choices)s (default: {self.formatter_default})'
+        return parser
+
     def answer(self, parsed_args: argparse.Namespace) -> Answer:
         """What the command has to say."""
         raise NotImplementedError
