@@ -94,7 +94,7 @@ class TestRuns(testtools.TestCase):
     def test_that_moves_are_tried(self):
         """Of those above, some are made and some are refused."""
         made = refused = 0
-        for seed in range(8):
+        for seed in range(12):
             counts = self._run(seed, 'pinning').moves
             made += counts.made
             refused += counts.refused
