@@ -48,7 +48,7 @@ class ShowFlavors(display.Lister):
       nova-pinning flavor show north.json -f catalogue --name north
       nova-pinning flavor show flavors.yaml -f value -c name -c vcpus
     """
-    texts = ('commands', *convert.FORMS)
+    texts = ('commands', 'catalogue', *convert.FORMS)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('catalogue', metavar='CATALOGUE',

@@ -70,9 +70,7 @@ def _provider_config(description: host_model.HostDescription) -> str:
     """provider.yaml, with what was left out of it on the error output."""
     made = provider_config.make(description)
     base_command.tell('note', made.notes)
-    divided = core_division.of_host(description)
-    if divided:
-        base_command.tell('warning', [f'{divided}; {core_division.ADVICE}'])
+    base_command.tell('warning', _divided_cores(description))
     return provider_config.text(made, description.name)
 
 
@@ -83,10 +81,15 @@ def _show(description: host_model.HostDescription,
         host_plan.show(description, console)
     _pairs('Hardware', host_summary.hardware_rows(description), console)
     _devices(description, console)
-    divided = core_division.of_host(description)
-    if divided:
-        printing.say(f'warning: {divided}; {core_division.ADVICE}', console)
+    for text in _divided_cores(description):
+        printing.say(f'warning: {text}', console)
     _pairs('Kernel', host_summary.kernel_rows(description.system), console)
+
+
+def _divided_cores(description: host_model.HostDescription) -> list[str]:
+    """Which cores are divided, and what to do; empty if none is."""
+    divided = core_division.of_host(description)
+    return [f'{divided}; {core_division.ADVICE}'] if divided else []
 
 
 def _pairs(heading: str, pairs: Iterable[tuple[str, str]],

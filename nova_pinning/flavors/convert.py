@@ -18,7 +18,6 @@ import yaml
 
 from nova_pinning.document import yaml_text
 from nova_pinning import errors
-from nova_pinning.flavors import export
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import foreign
 
@@ -26,11 +25,6 @@ from nova_pinning.flavors import foreign
 _DEFAULTS: Mapping[str, Any] = {
     'id': '', 'ephemeral_gib': 0, 'swap_mib': 0,
     'rxtx_factor': 1.0, 'is_public': True, 'projects': (), 'description': ''}
-_NOVA_WORDS = {
-    'name': 'name', 'id': 'id', 'description': 'description',
-    'vcpus': 'vcpus', 'memory_mib': 'ram', 'disk_gib': 'disk',
-    'ephemeral_gib': 'ephemeral', 'swap_mib': 'swap',
-    'rxtx_factor': 'rxtx_factor', 'is_public': 'is_public'}
 _OWNERSHIP = (flavor_model.CATALOGUE_KEY, flavor_model.FAMILY_KEY)
 # What Ansible would take for something to work out.
 _JINJA = re.compile(r'\{[{%#]')
@@ -51,7 +45,7 @@ def _said(flavor: flavor_model.Flavor, words: Mapping[str, str],
           form: str) -> dict[str, Any]:
     """A flavor's properties in a tool's words, without the usual ones."""
     said = {}
-    for field in (*_NOVA_WORDS, 'projects'):
+    for field in (*foreign.NOVA_WORDS, 'projects'):
         value = getattr(flavor, field)
         if field in _DEFAULTS and value == _DEFAULTS[field]:
             continue
@@ -86,7 +80,7 @@ def _yaml(value: Any) -> str:
 
 
 def _list(flavors: Flavors) -> str:
-    return _yaml([_with_specs(flavor, _NOVA_WORDS, 'list')
+    return _yaml([_with_specs(flavor, foreign.NOVA_WORDS, 'list')
                   for flavor in flavors])
 
 
@@ -104,7 +98,7 @@ def _scs(flavors: Flavors) -> str:
 
 def _ansible(flavors: Flavors) -> str:
     def checked(flavor: flavor_model.Flavor) -> dict[str, Any]:
-        said = _with_specs(flavor, _NOVA_WORDS, 'ansible')
+        said = _with_specs(flavor, foreign.NOVA_WORDS, 'ansible')
         if _JINJA.search(json.dumps(said, ensure_ascii=False)):
             raise errors.InputError(
                 f'flavor {flavor.name} has text that Ansible would take for '
@@ -117,7 +111,7 @@ def _ansible(flavors: Flavors) -> str:
 
 
 def _heat(flavors: Flavors) -> str:
-    words = _NOVA_WORDS | {'id': 'flavorid', 'projects': 'tenants'}
+    words = foreign.NOVA_WORDS | {'id': 'flavorid', 'projects': 'tenants'}
     del words['description']
     return _yaml({
         'heat_template_version': 'wallaby', 'resources': {
@@ -127,7 +121,8 @@ def _heat(flavors: Flavors) -> str:
 
 
 def _terraform(flavors: Flavors) -> str:
-    words = _NOVA_WORDS | {'id': 'flavor_id', 'rxtx_factor': 'rx_tx_factor'}
+    words = foreign.NOVA_WORDS | {
+        'id': 'flavor_id', 'rxtx_factor': 'rx_tx_factor'}
     blocks = []
     for label, flavor in _labelled(flavors):
         lines = [f'resource "{foreign.TERRAFORM_TYPE}" "{label}" {{']
@@ -162,7 +157,7 @@ def _labelled(
         yield unique, flavor
 
 
-#: By their names: what the form is for, and how to write it.
+#: How to write each form, by its name.
 FORMS: Mapping[str, Callable[[Flavors], str]] = {
-    'catalogue': export.catalogue_text, 'list': _list, 'scs': _scs,
+    'list': _list, 'scs': _scs,
     'terraform': _terraform, 'ansible': _ansible, 'heat': _heat}

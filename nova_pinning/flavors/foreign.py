@@ -52,6 +52,12 @@ _WORDS = {
     'description': 'description',
     'extra_specs': 'extra_specs', 'properties': 'extra_specs',
 }
+#: Nova's own words for the properties.
+NOVA_WORDS = {
+    'name': 'name', 'id': 'id', 'description': 'description',
+    'vcpus': 'vcpus', 'memory_mib': 'ram', 'disk_gib': 'disk',
+    'ephemeral_gib': 'ephemeral', 'swap_mib': 'swap',
+    'rxtx_factor': 'rxtx_factor', 'is_public': 'is_public'}
 # What else stands beside them and says nothing of what a flavor is.
 _OTHERS = {
     'links', 'os-flv-disabled:disabled', 'location', 'original_name',
@@ -194,7 +200,7 @@ def _flavor(document: source.YamlDocument,
             reader: _Reader = _READERS.get(word, _number)
             given[word] = reader(document, place, value)
             keys[word] = key
-            origins[_NOVA_WORDS.get(word, word)] = document.locate(
+            origins[NOVA_WORDS.get(word, word)] = document.locate(
                 place, key=True)
         elif key.lower() not in _OTHERS:
             raise document.error(
@@ -220,7 +226,7 @@ def _check(document: source.YamlDocument, path: source.Path,
     for word in _REQUIRED:
         if not given.get(word):
             raise document.error(
-                f'{_NOVA_WORDS.get(word, word)} is missing'
+                f'{NOVA_WORDS.get(word, word)} is missing'
                 if word not in given else f'{keys[word]} must be at least 1',
                 path)
     if 'extra_specs' not in given and (
@@ -324,9 +330,6 @@ _TRUTHS = {'true': True, 'yes': True, 'on': True,
 _READERS: Mapping[str, _Reader] = {
     'name': _text, 'id': _optional_text, 'description': _optional_text,
     'rxtx_factor': _factor, 'is_public': _truth, 'projects': _projects}
-#: What findings call the properties.
-_NOVA_WORDS = {'memory_mib': 'ram', 'disk_gib': 'disk',
-               'ephemeral_gib': 'ephemeral', 'swap_mib': 'swap'}
 #: Keys that show that nova or its client has written it.
 _LISTED_BY_NOVA = {'RAM', 'links', 'OS-FLV-DISABLED:disabled',
                    'OS-FLV-EXT-DATA:ephemeral'}

@@ -16,7 +16,7 @@ from nova_pinning.flavors import terraform
 from nova_pinning.tests.unit.flavors import test_export
 from nova_pinning.tests.unit import unit_base
 
-OTHERS = sorted(set(convert.FORMS) - {'catalogue'})
+OTHERS = sorted(convert.FORMS)
 #: What a form has no word for.
 WORDLESS = {
     'list': {'projects'}, 'terraform': {'projects'}, 'ansible': {'projects'},
