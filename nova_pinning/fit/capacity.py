@@ -81,15 +81,15 @@ def mix(rooms: Sequence[_sizing.Room], sizes: Sequence[_sizing.Size],
     return _mix(tuple(used), tuple(sizes), tuple(weights))
 
 
-def mix_bound(rooms: Sequence[_sizing.Room], sizes: Sequence[_sizing.Size],
-              weights: Sequence[int]) -> int:
-    """A number of guests that no mix exceeds, found in a moment."""
-    if not sizes:
-        return 0
-    return len(_beginnings(
-        sum(room.cpus for room in rooms),
-        tuple(guests(rooms, size) for size in sizes),
-        tuple(sizes), tuple(weights))) - 1
+def mix_bound(cpus: int, alone: tuple[int, ...],
+              sizes: tuple[_sizing.Size, ...],
+              weights: tuple[int, ...]) -> int:
+    """A number of guests that no mix exceeds, found in a moment.
+
+    :param cpus: that there are
+    :param alone: guests of each size that fit if there are no others
+    """
+    return len(_beginnings(cpus, alone, sizes, weights)) - 1 if sizes else 0
 
 
 @functools.lru_cache(maxsize=4096)

@@ -5,7 +5,6 @@ What a way costs is a :class:`Cost`, the lower the better.
 """
 
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -103,7 +102,7 @@ class CostScale:
     :param cpus: all that are online, ascending
     """
 
-    def __init__(self, cpus: Sequence[int]) -> None:
+    def __init__(self, cpus: tuple[int, ...]) -> None:
         self._bits = len(cpus)
         self._bit_of = {cpu: 1 << (self._bits - 1 - index)
                         for index, cpu in enumerate(cpus)}
@@ -168,41 +167,50 @@ def allocations(
         leave
     :param poll_cpus: exactly, by node
     """
-    return [
-        tuple(_of_node(node, purpose, AllocationLimits(
-            host_cpus, poll_cpus.get(node.id, 0), shared_cpus), scale))
-        for node in nodes]
+    found = []
+    for node in nodes:
+        polled = poll_cpus.get(node.id, 0)
+        found.append(tuple(
+            allocation for allocation in _of_node(
+                node, purpose, AllocationLimits(
+                    -(-host_cpus // _HOST_STEP) * _HOST_STEP, polled,
+                    shared_cpus
+                    and -(-shared_cpus // _SHARED_STEP) * _SHARED_STEP), scale)
+            if allocation.host_cpus <= host_cpus
+            and allocation.shared_cpus <= (shared_cpus or 0)))
+    return found
 
 
 def scale_of(
         domains: Iterable[allocatable_cores.CacheDomain]) -> CostScale:
     """The scale for all CPUs of these domains."""
-    return CostScale(sorted(
+    return _scale(tuple(sorted(
         cpu for domain in domains for group in domain.groups
-        for core in group.cores for cpu in core))
+        for core in group.cores for cpu in core)))
 
 
+# One for the same CPUs, so that what was worked out with it is found again.
+_scale = functools.lru_cache(maxsize=64)(CostScale)
+
+
+@functools.lru_cache(maxsize=256)
 def _of_node(
     node: allocatable_cores.AllocatableNode, purpose: plan_model.Purpose,
     limits: AllocationLimits, scale: CostScale,
-) -> Iterator[CoreAllocation]:
+) -> tuple[CoreAllocation, ...]:
     own = scale_of(node.domains)
-    found = _by_counts(own.ranked(node.domains), purpose, AllocationLimits(
-        -(-limits.host_cpus // _HOST_STEP) * _HOST_STEP, limits.poll_cpus,
-        limits.shared_cpus
-        and -(-limits.shared_cpus // _SHARED_STEP) * _SHARED_STEP))
     marks = [scale.marks(group.cores) for domain in node.domains
              for group in domain.groups]
     cpus = node.cpu_count
     wants_shared = limits.shared_cpus != 0
-    for (host, poll, shared), (cost, taken) in sorted(found.items()):
-        if poll != limits.poll_cpus or host > limits.host_cpus or (
-                limits.shared_cpus is not None
-                and shared > limits.shared_cpus):
+    found = []
+    for (host, poll, shared), (cost, taken) in sorted(_by_counts(
+            own.ranked(node.domains), purpose, limits).items()):
+        if poll != limits.poll_cpus:
             continue
         is_far = (purpose is plan_model.Purpose.DEDICATED and wants_shared
                   and not shared)
-        yield CoreAllocation(
+        found.append(CoreAllocation(
             host, 0 if limits.shared_cpus is None else shared,
             scale.number(Cost(
                 cpus - host - poll - shared if is_far else 0,
@@ -210,7 +218,8 @@ def _of_node(
                 0 if host else node.idle_devices,
                 ids=scale.ids(zip(marks, taken)))) + scale.number_of(
                     own.figures(cost)),
-            taken, (host + poll, shared))
+            taken, (host + poll, shared)))
+    return tuple(found)
 
 
 @functools.lru_cache(maxsize=64)

@@ -32,7 +32,9 @@ _MAX_SPREADS = 3000
 _MAX_EQUAL_SPREADS = 64
 #: Choices that only serve to be compared with need not be the best ones.
 _MAX_WORSE_SPREADS = 4
-MOST_STATES = 1000
+_MOST_STATES = 1000
+#: To find out what can be sold, any choice will do.
+_MOST_ROUGH_STATES = 100
 #: Steps after which no more equal spreads are looked at.
 _STEPS_PER_STATE = 200
 
@@ -72,7 +74,7 @@ class CpuChoice:
 
 def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
            demand: CpuDemand,
-           count: int = 1, most_states: int = MOST_STATES) -> list[CpuChoice]:
+           count: int = 1, is_rough: bool = False) -> list[CpuChoice]:
     """The best choices, the best first.
 
     The best is that of the largest SaleValue, and among those the one
@@ -82,17 +84,20 @@ def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
     they take as many CPUs from nodes that are alike.
 
     :param count: of choices, at most
-    :param most_states: to go on with from node to node
+    :param is_rough: whether another choice of the largest SaleValue is as
+        good as the best
     :returns: none if the host has no cores that make up these numbers
     """
     field = _Field(allocatable_nodes, demand)
     if not field.is_possible:
         return []
+    most_states = _MOST_ROUGH_STATES if is_rough else _MOST_STATES
     choices: list[CpuChoice] = []
     for _loss, equal in itertools.groupby(
             field.best_spreads(), lambda ranked: ranked[0]):
         best: list[_Entry] = []
-        most = _MAX_WORSE_SPREADS if choices else _MAX_EQUAL_SPREADS
+        most = (1 if is_rough else
+                _MAX_WORSE_SPREADS if choices else _MAX_EQUAL_SPREADS)
         for _same, spread in itertools.islice(equal, most):
             if best and field.steps > _STEPS_PER_STATE * most_states:
                 break
@@ -188,6 +193,10 @@ class _Field:
                             for size in demand.sizes},
                            max(allocatable_node.cpu_count
                                for allocatable_node in allocatable_nodes))
+        #: For each size the guest cells that a room takes.
+        self._cells_in = [
+            {room: fit.Room(room).takes(size) for room in self._sums}
+            for size in demand.sizes]
         #: How much has been looked at.
         self.steps = 0
         self._ways = functools.cache(self._ways_of)
@@ -354,14 +363,19 @@ class _Field:
             kind = kinds.setdefault(
                 (key, node.busy_devices, node.idle_devices, has_cpu0,
                  shape), len(kinds))
-            self._allocations_on.append([
-                [(allocation, 1 << bits * takings.setdefault(
-                    (kind, allocation.host_cpus, allocation.shared_cpus),
-                    len(takings)))
-                 for allocation in node_allocations
-                 if level.least <= allocation.host_cpus
-                 + allocation.shared_cpus <= level.most]
-                for level in self._classes[number]])
+            levels = self._classes[number]
+            on_level: list[list[tuple[
+                core_allocations.CoreAllocation, int]]] = [
+                    [] for _level in levels]
+            for allocation in node_allocations:
+                taken = allocation.host_cpus + allocation.shared_cpus
+                level = bisect.bisect_left(
+                    levels, -taken, key=lambda level: -level.least)
+                on_level[level].append((
+                    allocation, 1 << bits * takings.setdefault(
+                        (kind, allocation.host_cpus, allocation.shared_cpus),
+                        len(takings))))
+            self._allocations_on.append(on_level)
 
     def _levels(
             self, node: allocatable_cores.AllocatableNode, poll: int,
@@ -404,16 +418,16 @@ class _Field:
     def _loss(self, spread: _Spread, is_bound: bool = False) -> SaleValue:
         """What a spread sells, or a bound for it, below 0."""
         demand = self._demand
-        rooms = [
-            fit.Room(level.room)
-            for levels, counts in zip(self._classes, spread)
-            for level, nodes in zip(levels, counts) if level.room
-            for _node in range(nodes)]
-        alone = tuple(capacity.guests(rooms, size) for size in demand.sizes)
+        left = [level.room for levels, counts in zip(self._classes, spread)
+                for level, nodes in zip(levels, counts) if level.room
+                for _node in range(nodes)]
+        alone = tuple(
+            capacity.spread([cells[room] for room in left], size.cells)
+            for size, cells in zip(demand.sizes, self._cells_in))
         mixed = (
-            capacity.mix_bound(rooms, demand.sizes, demand.weights)
-            if is_bound
-            else sum(capacity.mix(rooms, demand.sizes, demand.weights)))
+            capacity.mix_bound(sum(left), alone, demand.sizes, demand.weights)
+            if is_bound else sum(capacity.mix(
+                list(map(fit.Room, left)), demand.sizes, demand.weights)))
         return -mixed, -sum(
             guests * size.guest_vcpus * weight for guests, size, weight
             in zip(alone, demand.sizes, demand.weights)), *(

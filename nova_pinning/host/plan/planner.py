@@ -31,8 +31,6 @@ from nova_pinning.placement import placement_traits
 
 #: Choices that are looked for: the one to take and those to compare it with.
 CHOICES = 4
-#: To find out what CPUs that stay unsold could be for, any choice will do.
-_SPARE_STATES = cpu_search.MOST_STATES // 10
 #: Choices that can be obtained at all, where a host has so many.
 MOST_CHOICES = 20
 # What to plan for where none of the usual sizes fits.
@@ -171,7 +169,7 @@ def _priced(
     description: host_model.HostDescription,
     request: plan_request.PlanOptions,
     sizes: Sequence[plan_model.GuestSize],
-    least_count: int = CHOICES, most_states: int = cpu_search.MOST_STATES,
+    least_count: int = CHOICES, is_rough: bool = False,
 ) -> list[explain.PricedChoice]:
     """Choices of CPUs, those first that sell most.
 
@@ -188,7 +186,7 @@ def _priced(
         for choice in _search(
                 description, request,
                 allocatable_cores.allocatable_nodes(description, full), sizes,
-                count, most_states):
+                count, is_rough):
             if choice not in priced:
                 shared_out = memory.share(description, request, choice)
                 selling = [node for node, memory_mib
@@ -239,7 +237,7 @@ def _sells_as_much(
     """Whether a request loses no guest of those that are offered."""
     try:
         best, *_others = _priced(
-            description, request, sizes, 1, _SPARE_STATES)
+            description, request, sizes, 1, is_rough=True)
     except errors.InputError:
         return False
     return all(map(operator.ge, best.offer.figures, offered.figures))
@@ -274,7 +272,7 @@ def _search(
     request: plan_request.PlanOptions,
     allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
     sizes: Sequence[plan_model.GuestSize],
-    count: int, most_states: int,
+    count: int, is_rough: bool,
 ) -> list[cpu_search.CpuChoice]:
     poll_cpus = _poll_cpus(description, request)
     host_cpus = request.host_cpus
@@ -293,7 +291,7 @@ def _search(
         choices = cpu_search.search(allocatable_nodes, cpu_search.CpuDemand(
             request.purpose, host, shared, poll_cpus,
             tuple(size.size for size in sizes),
-            tuple(size.weight for size in sizes)), count, most_states)
+            tuple(size.weight for size in sizes)), count, is_rough)
         if choices:
             return choices
     raise errors.InputError(

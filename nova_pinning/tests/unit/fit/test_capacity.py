@@ -173,9 +173,10 @@ class TestCapacity(oslotest.BaseTestCase):
 
     def test_many_sizes_on_large_nodes(self):
         """What would take minutes if all ways to fill a node were listed."""
-        sizes = [Size(vcpus) for vcpus in (2, 3, 4, 6, 8, 12)]
+        sizes = tuple(Size(vcpus) for vcpus in (2, 3, 4, 6, 8, 12))
         rooms = [Room(362), Room(384)]
-        self.assertEqual(capacity.mix_bound(rooms, sizes, [1] * 6),
+        alone = tuple(capacity.guests(rooms, size) for size in sizes)
+        self.assertEqual(capacity.mix_bound(746, alone, sizes, (1,) * 6),
                          sum(capacity.mix(rooms, sizes, [1] * 6)))
 
     def test_socket_of_its_own(self):
