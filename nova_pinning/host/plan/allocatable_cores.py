@@ -8,6 +8,7 @@ as many threads can take each other's place.
 import collections
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
 
 from nova_pinning import cpuset
@@ -56,6 +57,8 @@ class AllocatableNode:
     :param sells: whether pinned guests can have memory here
     :param wide_domain: the L3 domain that has all its CPUs and some of other
         nodes (sub-NUMA clustering), none if there is no such
+    :param socket_distances: to other sockets, between those nodes that are
+        nearest; () if all sockets are as far from each other
     """
 
     id: int
@@ -65,6 +68,7 @@ class AllocatableNode:
     sells: bool
     socket: int = 0
     wide_domain: cpuset.CpuSet = cpuset.CpuSet()
+    socket_distances: tuple[tuple[int, int], ...] = ()
 
     @property
     def cpu_count(self) -> int:
@@ -114,6 +118,7 @@ def allocatable_nodes(
     devices = collections.Counter(
         (device.numa_node, is_in_use(device))
         for device in description.pci_devices if serves_host(device))
+    distances = _socket_distances(description)
     return tuple(
         AllocatableNode(
             id=node.id,
@@ -123,11 +128,31 @@ def allocatable_nodes(
             idle_devices=devices[node.id, False],
             sells=node.memory_mib > 0 and node.id not in full,
             socket=node.socket,
-            wide_domain=wide)
+            wide_domain=wide,
+            socket_distances=distances.get(node.socket, ()))
         for node in description.nodes if node.cores
         for wide in (next((domain for domain in node.l3_domains
                            if len(domain) > len(node.cpus)
                            and not node.cpus - domain), cpuset.CpuSet()),))
+
+
+def _socket_distances(
+    description: host_model.HostDescription,
+) -> Mapping[int, tuple[tuple[int, int], ...]]:
+    """To other sockets, by socket; none if all are as far or one is unknown."""
+    if not all(node.distances for node in description.nodes):
+        return {}
+    nearest: dict[tuple[int, int], int] = {}
+    for node in description.nodes:
+        for other, distance in zip(description.nodes, node.distances):
+            if other.socket != node.socket:
+                pair = node.socket, other.socket
+                nearest[pair] = min(distance, nearest.get(pair, distance))
+    if len(set(nearest.values())) < 2:
+        return {}
+    return {socket: tuple((to, distance) for (start, to), distance
+                          in nearest.items() if start == socket)
+            for socket, _to in nearest}
 
 
 def _domains(

@@ -37,6 +37,7 @@ class Cost(NamedTuple):
         domain that reaches over several nodes all CPUs count for both, but
         those that take it
     :param sockets: that have CPUs for the host
+    :param socket_distances: of the others of these from the first
     :param fast_cpus: CPUs for the host on cores that are not of the slowest
         kind
     :param ids: at last, so that there is always one answer: the lowest CPUs
@@ -50,6 +51,7 @@ class Cost(NamedTuple):
     l3_host: int = 0
     l3_shared: int = 0
     sockets: int = 0
+    socket_distances: int = 0
     fast_cpus: int = 0
     ids: int = 0
 

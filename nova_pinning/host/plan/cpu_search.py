@@ -140,10 +140,11 @@ class _Entry(NamedTuple):
     before: '_Entry | None' = None
 
 
-#: Whether there are CPUs for the host in the socket so far, and some for the
-#: host, and shared ones, in the L3 domain that reaches over nodes.
-_Touched = tuple[bool, bool, bool]
-_UNTOUCHED = False, False, False
+#: Whether there are CPUs for the host in the socket so far, the first socket
+#: with some where distances count, and whether there are some for the host,
+#: and shared ones, in the L3 domain that reaches over nodes.
+_Touched = tuple[bool, int | None, bool, bool]
+_UNTOUCHED = False, None, False, False
 
 
 class _Way(NamedTuple):
@@ -184,9 +185,11 @@ class _Field:
         self._allocations = core_allocations.allocations(
             self._nodes, demand.purpose, demand.host_cpus, demand.poll_cpus,
             demand.shared_cpus, scale)
-        self._socket_cost, self._l3_host_cost, self._l3_shared_cost = (
+        (self._socket_cost, self._distance_cost, self._l3_host_cost,
+         self._l3_shared_cost) = (
             scale.number(core_allocations.Cost(**{name: 1}))
-            for name in ('sockets', 'l3_host', 'l3_shared'))
+            for name in ('sockets', 'socket_distances', 'l3_host',
+                         'l3_shared'))
         #: Whether each node has the cores for polling that it has to have.
         self.is_possible = all(self._allocations)
         self._sums = _sums({size.vcpus
@@ -294,9 +297,14 @@ class _Field:
         :returns: with what the next node has to know
         """
         node, cost = self._nodes[number], 0
-        has_host, l3_host, l3_shared = touched
+        has_host, first, l3_host, l3_shared = touched
         if allocation.host_cpus and not has_host:
             cost, has_host = self._socket_cost, True
+            if first is not None:
+                cost += self._distance_cost * dict(
+                    node.socket_distances)[first]
+            elif node.socket_distances:
+                first = node.socket
         if node.wide_domain:
             own, shared = allocation.uses
             size = len(node.wide_domain)
@@ -311,6 +319,7 @@ class _Field:
             after[0].wide_domain == node.wide_domain)
         return cost, (
             bool(after) and after[0].socket == node.socket and has_host,
+            first,
             *((l3_host, l3_shared) if is_same_l3 else (False, False)))
 
     def choice(self, entry: _Entry) -> CpuChoice:

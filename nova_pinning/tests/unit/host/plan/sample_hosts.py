@@ -4,6 +4,7 @@
 """Hosts for the tests of plans: small ones of every kind."""
 
 import dataclasses
+import itertools
 
 from hypothesis import strategies
 
@@ -53,6 +54,8 @@ def any_host(draw, max_cores=7, max_nodes=3):
     sizes = draw(strategies.sampled_from([[1], [2], [2], [1, 2], [3, 4]]))
     widths = [draw(strategies.sampled_from(sizes))
               for _core in range(sum(cores_of))]
+    away = {pair: draw(strategies.sampled_from([21, 21, 31]))
+            for pair in itertools.combinations(range(count), 2)}
     order = draw(strategies.permutations(range(sum(widths))))
     ids = iter(order if draw(strategies.booleans()) else range(sum(widths)))
     first = draw(strategies.sampled_from([0, 0, 1]))
@@ -67,8 +70,10 @@ def any_host(draw, max_cores=7, max_nodes=3):
             memory_mib=draw(strategies.sampled_from(
                 [64 * GIB, 64 * GIB, 64 * GIB, 1, 0])),
             l3_domains=draw(_domains(own)),
-            distances=tuple(10 if other == number else 21
-                            for other in range(count))))
+            distances=tuple(
+                10 if other == number else away[
+                    min(number, other), max(number, other)]
+                for other in range(count))))
     pair = draw(strategies.permutations([
         number for number, node in enumerate(nodes) if node.cores]))[:2]
     if len(pair) == 2 and draw(strategies.booleans()):

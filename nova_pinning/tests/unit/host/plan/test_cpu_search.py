@@ -81,6 +81,13 @@ def _merit(description, demand, choice):
             if domain & choice.shared_cpus:
                 shared_l3 += len(domain - choice.shared_cpus if is_wide
                                  else domain & choice.dedicated_cpus)
+    sockets = sorted({node.socket for node in description.nodes
+                      if node.cpus & choice.host_cpus})
+    away = sum(min(
+        node.distances[index] for node in description.nodes
+        for index, other in enumerate(description.nodes)
+        if (node.socket, other.socket) == (socket, sockets[0]))
+        for socket in sockets[1:])
     for kind in description.core_kinds:
         if kind.name == 'performance':
             fast = len(choice.host_cpus & kind.cpus)
@@ -89,8 +96,7 @@ def _merit(description, demand, choice):
         sum(count * size.guest_vcpus * weight for count, size, weight
             in zip(alone, demand.sizes, demand.weights)),
         alone, -far, -in_use, -idle, -host_l3, -shared_l3,
-        -len({node.socket for node in description.nodes
-              if node.cpus & choice.host_cpus}), -fast,
+        -len(sockets), -away, -fast,
         [[-cpu for cpu in cpus] for cpus in (
             choice.host_cpus, choice.poll_cpus, choice.shared_cpus)])
 
@@ -154,6 +160,21 @@ class TestSearch(oslotest.BaseTestCase):
             node.socket for node in nodes if node.cpus & found.host_cpus})
         self.assertEqual(2, sum(
             bool(node.cpus & found.host_cpus) for node in nodes))
+
+    def test_distance(self):
+        """The host's CPUs are in two sockets that are near each other."""
+        nodes = tuple(host_model.NumaNode(
+            number, number, tuple((cpu,) for cpu in range(
+                10 * number, 10 * number + 10)), 65536,
+            distances=(distances)) for number, distances in enumerate((
+                (10, 31, 21, 31), (31, 10, 31, 21), (21, 31, 10, 31),
+                (31, 21, 31, 10))))
+        found, *_others = cpu_search.search(
+            allocatable_cores.allocatable_nodes(
+                host_model.HostDescription('ring', nodes)),
+            cpu_search.CpuDemand(plan_model.Purpose.DEDICATED, 4, 0, {},
+                                 (fit.Size(4),), (1,)))
+        self.assertEqual(cpuset.CpuSet([0, 1, 20, 21]), found.host_cpus)
 
 
 def cpus_of(first, end):
