@@ -139,7 +139,7 @@ def allocatable_nodes(
 def _socket_distances(
     description: host_model.HostDescription,
 ) -> Mapping[int, tuple[tuple[int, int], ...]]:
-    """To other sockets, by socket; none if all are as far or one is unknown."""
+    """To other sockets, by socket; none if all are as far or not known."""
     if not all(node.distances for node in description.nodes):
         return {}
     nearest: dict[tuple[int, int], int] = {}
