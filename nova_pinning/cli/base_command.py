@@ -14,7 +14,6 @@ from cliff import command
 from cliff import help
 import rich.console
 
-from nova_pinning.cli import renamed
 from nova_pinning import errors
 from nova_pinning import extras
 
@@ -164,12 +163,8 @@ class DescribedCommand(command.Command):
         parser.epilog = f'{heading}{examples}'.strip()
         # Else names could not stand after options, as in
         # flavor show FILE --format json NAME.
-        def parse(args: Sequence[str] | None = None,
-                  namespace: typing.Any = None) -> typing.Any:
-            renamed.check(parser, sys.argv[1:] if args is None else args)
-            return parser.parse_intermixed_args(args, namespace)
-
-        parser.parse_args = parse  # type: ignore[assignment,method-assign]
+        parser.parse_args = (  # type: ignore[method-assign]
+            parser.parse_intermixed_args)
         self.add_arguments(parser)
         return parser
 

@@ -19,7 +19,6 @@ try:
 
     from nova_pinning.cli import base_command
     from nova_pinning.cli import completion
-    from nova_pinning.cli import renamed
 except ModuleNotFoundError as missing:
     extras.end(missing)
 
@@ -38,7 +37,6 @@ class _Commands(commandmanager.CommandManager):
             self.commands[name] = entry_point
 
     def find_command(self, argv: list[str]) -> Any:
-        renamed.check_command(NovaPinning.NAME, argv)
         try:
             return super().find_command(argv)
         except ModuleNotFoundError as error:

@@ -7,7 +7,6 @@ Every ``openstack`` command imports this module, so it has to be quick.
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 from typing import TYPE_CHECKING
 import urllib.parse
@@ -36,15 +35,7 @@ def make_client(instance: Any) -> flavor_cloud.FlavorCloud:
 
 def build_option_parser(
         parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Global options: none.
-
-    It is the one thing of ours that runs for a command that there is not, so
-    here it is told what one that is gone is called now.
-    """
-    if API_NAME in sys.argv:
-        from nova_pinning.cli import renamed
-        renamed.check_command(
-            'openstack', sys.argv[sys.argv.index(API_NAME):])
+    """Global options: none."""
     return parser
 
 
