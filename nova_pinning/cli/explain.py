@@ -40,8 +40,8 @@ class Explain(display.Lister):
 
     The verdict on each host with its reason, their sum in one sentence, what
     Placement alone would exclude before any filter, and what would make the
-    guest fit: another property, a smaller size, a guest to move. Each of
-    these was tried, none is guessed. The exit status is 1 if the guest fits
+    guest fit: another property, or a smaller size. Each of these was tried,
+    none is guessed. The exit status is 1 if the guest fits
     nowhere, or only where too little is known of hosts to be certain.
 
     Of a request that nova-scheduler refused, its own record tells what really
@@ -93,12 +93,6 @@ class Explain(display.Lister):
         common_options.add_assume(parser)
         parser.add_argument('--per-host', action='store_true',
                             help='print a line for each host as well')
-        parser.add_argument(
-            '--release', metavar='RELEASE', default='',
-            help='the nova, such as 2026.1 or 33.0.2, of hosts of which the '
-                 'snapshot does not tell it; where it is known, guests to '
-                 'move are shown with what keeps nova from live-migrating '
-                 'them')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         common_options.image_properties(parsed_args)
@@ -108,7 +102,6 @@ class Explain(display.Lister):
                 errors.Location('--record'))
         if parsed_args.fleet is None:
             return self._remembered(parsed_args)
-        known = common_options.defects(parsed_args)
         fleet = fleets.load(parsed_args)
         filters = nova_options.enabled_filters(fleet)
         names = fleets.named_hosts(parsed_args.host, fleet)
@@ -131,7 +124,7 @@ class Explain(display.Lister):
         with (flavor_request.batch(rules.pci_in_placement),
               fleets.progress('explaining') as tell):
             explained = explanation.explain_guest(
-                fleet, judge, request.order, read, names, tell, known)
+                fleet, judge, request.order, read, names, tell)
         if not explained.fitting or not explained.is_certain:
             self.status = base_command.FINDINGS
 

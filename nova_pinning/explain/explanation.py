@@ -15,24 +15,19 @@ from nova_pinning.admission import scheduler_rules
 from nova_pinning import errors
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning.explain import host_verdicts
-from nova_pinning.explain import moves
 from nova_pinning.explain import verdict_summary
 from nova_pinning import fit
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import migration
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import Reason
-from nova_pinning.upgrade import known_hits
 
 #: Told how much is done, from 0 to 1.
 Progress = Callable[[float], None]
 
 # How much is done after each part of the work, roughly.
 _AFTER_VERDICTS = 0.2
-_AFTER_PROPERTIES = 0.4
-_AFTER_SIZES = 0.6
-_AFTER_MOVES = 0.9
+_AFTER_PROPERTIES = 0.6
 
 _STATUS_TRAIT = frozenset({'COMPUTE_STATUS_DISABLED'})
 _NUMBERS = ('no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven',
@@ -46,19 +41,17 @@ class Remediation:
     :param properties: other extra specs or image properties
     :param smaller: flavors of the fleet, and the largest size that fits
     :param disabled: hosts on which it would fit if they were enabled
-    :param single: what can be obtained by moving one guest
-    :param pairs: the same for two, if one will not do
+    :param lacks_room: hosts that lack nothing but room, which moves of guests
+        may make; see :mod:`nova_pinning.rebalance`
     """
 
     properties: tuple[flavor_alternatives.FlavorAlternative, ...] = ()
     smaller: tuple[flavor_alternatives.FlavorAlternative, ...] = ()
     disabled: tuple[offered_host.OfferedHost, ...] = ()
-    single: moves.HostClearings = moves.HostClearings()
-    pairs: moves.HostClearings = moves.HostClearings()
+    lacks_room: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.properties or self.smaller or self.disabled
-                    or self.single.hosts or self.pairs.hosts)
+        return bool(self.properties or self.smaller or self.disabled)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +99,6 @@ def explain_guest(
     read: flavor_alternatives.Reader,
     hosts: Sequence[str] = (),
     progress: Progress = lambda part: None,
-    known: known_hits.KnownDefects = known_hits.KnownDefects(),
 ) -> Explanation:
     """Explain why a guest fits or not.
 
@@ -114,7 +106,6 @@ def explain_guest(
     :param order: what is asked for
     :param read: what makes a wanted guest of an order's parts
     :param hosts: names of those that are asked about; () for all
-    :param known: tells which defects of nova a move of a guest would meet
     :raises errors.InputError: if nova would not accept the order
     """
     request = read(order.flavor, order.image)
@@ -125,8 +116,7 @@ def explain_guest(
         verdicts.append(judge.verdict(occupancy, request))
         progress(_AFTER_VERDICTS * (number + 1) / len(occupancies))
     groups = verdict_summary.groups(verdicts, request)
-    helper = _RemediationFinder(
-        fleet, judge, order, read, request, progress, known)
+    helper = _RemediationFinder(fleet, judge, order, read, request, progress)
     asides = {
         group.cause: aside for group in groups
         if (aside := helper.aside(group))}
@@ -153,15 +143,10 @@ class _RemediationFinder:
     read: flavor_alternatives.Reader
     request: guest_request.GuestRequest
     progress: Progress
-    known: known_hits.KnownDefects
 
     def remediation(
             self,
             verdicts: Sequence[host_verdicts.HostVerdict]) -> Remediation:
-        open_to = [
-            self._occupancy(verdict)
-            for verdict in verdicts
-            if verdict.is_eligible]
         # What traits are asked for can change with the thread policy.
         maybe = [
             self._occupancy(verdict)
@@ -176,17 +161,8 @@ class _RemediationFinder:
         disabled = tuple(
             host for host in self._disabled(verdicts)
             if self.judge.fits(self._enabled(host), self.request))
-        self.progress(_AFTER_SIZES)
-        movers = moves.MoveFinder(
-            self.judge, migration.MigrationRules(
-                self.fleet, self.judge.judge.rules),
-            self.known)
-        single = movers.single(self.request, open_to)
-        pairs = moves.HostClearings()
-        self.progress(_AFTER_MOVES)
-        if not single.hosts:
-            pairs = movers.pairs(self.request, open_to)
-        return Remediation(properties, smaller, disabled, single, pairs)
+        return Remediation(properties, smaller, disabled, tuple(
+            verdict.host for verdict in verdicts if verdict.is_eligible))
 
     def aside(self, group: verdict_summary.RefusalGroup) -> str:
         """How many would do if the guest had more cells; '' if none."""

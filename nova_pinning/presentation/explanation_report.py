@@ -20,7 +20,6 @@ from nova_pinning.document import quantities
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning.explain import host_verdicts
-from nova_pinning.explain import moves
 from nova_pinning.explain import verdict_summary
 from nova_pinning.fit import cell_check
 from nova_pinning.flavors import listing
@@ -33,7 +32,6 @@ from nova_pinning.presentation import host_structure
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import terminal_drawing
 from nova_pinning.presentation import typed_table
-from nova_pinning.upgrade import known_hits
 
 # Hosts that stand for many.
 _EXAMPLES = 3
@@ -120,8 +118,7 @@ def _helps(remediation: explanation.Remediation) -> dict[str, Any]:
         'smaller': list(map(_alternative, remediation.smaller)),
         'enable': [{'host': host.name, 'disabled_reason': host.disabled_reason}
                    for host in remediation.disabled],
-        'move_one': _clearings(remediation.single),
-        'move_two': _clearings(remediation.pairs)}
+        'lacks_room': list(remediation.lacks_room)}
 
 
 def _alternative(
@@ -131,20 +128,6 @@ def _alternative(
         'changes': dict(alternative.changes),
         'flavor': listing.as_dict(alternative.flavor),
         'hosts': list(alternative.hosts)}
-
-
-def _clearings(clearings: moves.HostClearings) -> dict[str, Any]:
-    return {
-        'hosts': list(clearings.hosts),
-        'examples': [{
-            'host': clearing.host,
-            'moves': [{
-                'uuid': move.guest.uuid, 'name': move.guest.name,
-                'flavor': move.guest.flavor, 'vcpus': move.guest.vcpus,
-                'memory_mib': move.guest.memory_mib, 'to': move.target,
-                'defects': [hit.as_dict() for hit in move.defects],
-            } for move in clearing.moves],
-        } for clearing in clearings.shown]}
 
 
 def show(explanation: explanation.Explanation, console: rich.console.Console,
@@ -252,36 +235,17 @@ def _remediation(remediation: explanation.Remediation) -> Iterator[str]:
     if len(remediation.disabled) > _EXAMPLES:
         yield (f'- or one of {len(remediation.disabled) - _EXAMPLES:,} more '
                'disabled hosts')
-    for clearings, guests in ((remediation.single, 'one guest'),
-                              (remediation.pairs, 'two guests')):
-        for clearing in clearings.shown:
-            yield '- ' + _clearing(clearing)
-        if len(clearings.hosts) > len(clearings.shown):
-            yield (f'- in all, moving {guests} makes room on any one of '
-                   f'{words.count(len(clearings.hosts), "host")}')
+    if remediation.lacks_room:
+        count = len(remediation.lacks_room)
+        yield (f'- {words.count(count, "host")} '
+               f'{"lacks" if count == 1 else "lack"} '
+               'nothing but room: which moves of guests make it, if any do, '
+               'says nova-pinning rebalance plan FLEET --for FLAVOR')
 
 
 def _alternative_text(
         alternative: flavor_alternatives.FlavorAlternative) -> str:
     return f'- {alternative.text}: fits on {_on(alternative.hosts)}'
-
-
-def _clearing(clearing: moves.HostClearing) -> str:
-    return ', and '.join(
-        f'move guest {move.guest.uuid} ({_guest(move)}) from {clearing.host} '
-        f'to {move.target}{_defects(move)}'
-        for move in clearing.moves) + f': fits on {clearing.host}'
-
-
-def _defects(move: moves.GuestMove) -> str:
-    found = known_hits.told(move.defects)
-    return f' (not live: {found})' if found else ''
-
-
-def _guest(move: moves.GuestMove) -> str:
-    guest = move.guest
-    parts = [part for part in (guest.name, guest.flavor) if part]
-    return ', '.join((*parts, f'{guest.vcpus} vCPUs'))
 
 
 def _on(hosts: Sequence[str]) -> str:

@@ -48,25 +48,6 @@ class TestExplain(cli_case.TestCase):
         self.assertIn('It fits\n  on ', done.out)
         self.assertNotIn('What would make it fit', done.out)
 
-    def test_unknown_release(self):
-        done = self._explain('--flavor', 'dedicated-2', '--release', 'zed')
-        self.assertEqual(2, done.status)
-        self.assertIn("--release: 'zed' is not a release", done.err)
-
-    def test_what_keeps_guests(self):
-        for options, expected in (((), set()),
-                                  (('--release', '2025.2'), set()),
-                                  (('--release', '33.0.2'), {'U101'})):
-            _status, found = self._explain_json(
-                '--flavor', 'dedicated-8', *options)
-            moves = [move for way in ('move_one', 'move_two')
-                     for example in found['helps'][way]['examples']
-                     for move in example['moves']]
-            self.assertTrue(moves)
-            self.assertEqual(expected, {
-                defect['code'] for move in moves
-                for defect in move['defects']})
-
     def test_fits_nowhere(self):
         done = self._explain('--flavor', 'dedicated-32')
         self.assertEqual(1, done.status, done.err)
