@@ -277,7 +277,8 @@ def _edges() -> session.Edges:
     return session.Edges(
         monotonic=time.monotonic, now=time.time, sleep=time.sleep,
         load=conditions.load, peer=peer.running, bind=own_threads.bound,
-        observe=functools.partial(kernel_counters.observed, tree),
+        steal=lambda cpus: kernel_counters.steal(
+            tree.text('/proc/stat') or '', cpus),
         mhz=functools.partial(kernel_counters.mhz, tree),
         busy=lambda: kernel_counters.busy(tree.text('/proc/stat') or ''))
 

@@ -30,11 +30,9 @@ COUNTERS = (
     'run_delay_seconds', 'migrations', 'voluntary_switches',
     'involuntary_switches', 'throttled_seconds', 'cpu_pressure_seconds',
     'memory_pressure_seconds', 'io_pressure_seconds', 'steal_seconds')
-#: What the kernel and the CPUs count of the host as a whole: time of CPUs that
-#: another guest of the same machine had, and of the CPUs that were measured
-#: the mean frequency and what perf stat tells.
-HOST_COUNTERS = (
-    'steal_seconds', 'mhz', 'instructions_per_cycle', 'llc_misses')
+#: What the kernel counts of the host's CPUs that were measured: their time
+#: that another guest of the same machine had, and their mean frequency.
+HOST_COUNTERS = ('steal_seconds', 'mhz')
 
 
 class WorkloadClass(enum.StrEnum):

@@ -17,12 +17,8 @@ has ended meanwhile.
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import contextlib
 import functools
 import re
-import shutil
-import signal
-import subprocess
 
 from nova_pinning import cpuset
 from nova_pinning.host import machine_files
@@ -43,8 +39,6 @@ _PRESSURE = re.compile(r'^some .*\btotal=(\d+)', re.MULTILINE)
 _THROTTLED = re.compile(
     r'^throttled_(usec|time) (\d+)', re.MULTILINE)
 _THROTTLED_UNIT = {'usec': 1e6, 'time': 1e9}
-_EVENTS = ('instructions', 'cycles', 'LLC-load-misses')
-_PERF_SECONDS = 10.0
 
 
 class ThreadCounters:
@@ -164,6 +158,7 @@ def steal(stat: str, cpus: cpuset.CpuSet | None = None) -> dict[str, float]:
 
     :param stat: its text
     :param cpus: all CPUs unless given
+    :returns: by bench_model.HOST_COUNTERS; nothing if it does not tell
     """
     names = {'cpu'} if cpus is None else {f'cpu{cpu}' for cpu in cpus}
     ticks = [int(fields[_STEAL + 1]) for fields in
@@ -195,69 +190,3 @@ def busy(stat: str) -> dict[int, float]:
             seconds[int(name.removeprefix('cpu'))] = (
                 (spent - idle) / _TICKS_PER_SECOND)
     return seconds
-
-
-@contextlib.contextmanager
-def observed(tree: machine_files.Tree,
-             cpus: cpuset.CpuSet) -> Iterator[dict[str, float]]:
-    """What CPUs of the host count while the context lasts.
-
-    :returns: filled when it is left, by bench_model.HOST_COUNTERS; what they
-        do not count, such as mhz, is not in it
-    """
-    before = steal(tree.text('/proc/stat') or '', cpus)
-    with perf(cpus) as found:
-        yield found
-    found |= difference(before, steal(tree.text('/proc/stat') or '', cpus))
-
-
-@contextlib.contextmanager
-def perf(cpus: cpuset.CpuSet) -> Iterator[dict[str, float]]:
-    """What the CPUs' own counters say of the time that the context lasts.
-
-    :returns: filled when it is left, by bench_model.HOST_COUNTERS; it stays
-        empty where perf is not installed, or the CPUs have no counters, as
-        in most virtual machines
-    """
-    found: dict[str, float] = {}
-    if shutil.which('perf') is None:
-        yield found
-        return
-    with subprocess.Popen(
-            ['perf', 'stat', '--field-separator', ',', '--event',
-             ','.join(_EVENTS), '--cpu', str(cpus)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True,
-            start_new_session=True) as process:
-        try:
-            yield found
-        finally:
-            # It is asked for its counts so.
-            process.send_signal(signal.SIGINT)
-            try:
-                _out, said = process.communicate(timeout=_PERF_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                said = ''
-            found |= read_perf(said)
-
-
-def read_perf(said: str) -> dict[str, float]:
-    """Read what ``perf stat -x,`` prints.
-
-    Its fields are a count, its unit and the event's name, see perf-stat(1);
-    instead of a count it says '<not supported>' and the like.
-    """
-    counts = {}
-    for line in said.splitlines():
-        fields = line.split(',')
-        if len(fields) > 2 and fields[0].isdecimal():
-            # Without the permission to look into the kernel: 'cycles:u'.
-            counts[fields[2].partition(':')[0]] = int(fields[0])
-    found = {}
-    instructions, cycles, misses = map(counts.get, _EVENTS)
-    if instructions is not None and cycles:
-        found['instructions_per_cycle'] = instructions / cycles
-    if misses is not None:
-        found['llc_misses'] = float(misses)
-    return found

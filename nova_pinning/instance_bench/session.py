@@ -63,8 +63,7 @@ class Edges:
     :param peer: runs a command of the shell on CPUs of the host
     :param bind: has the controller, which looks at instances, run on CPUs of
         the host and on no others; on any if there are none
-    :param observe: watches CPUs of the host; what it gives is, when it is
-        left, what they counted, by the names of
+    :param steal: what CPUs of the host have counted, by the names of
         :data:`bench_model.HOST_COUNTERS`
     :param mhz: the mean frequency of CPUs of the host, None if nobody tells
     :param busy: for how many seconds each CPU has been busy, by its number
@@ -77,8 +76,7 @@ class Edges:
     peer: Callable[[str, cpuset.CpuSet],
                    contextlib.AbstractContextManager[Check]]
     bind: Callable[[cpuset.CpuSet], contextlib.AbstractContextManager[None]]
-    observe: Callable[[cpuset.CpuSet],
-                      contextlib.AbstractContextManager[Mapping[str, float]]]
+    steal: Callable[[cpuset.CpuSet], Mapping[str, float]]
     mhz: Callable[[cpuset.CpuSet], float | None]
     busy: Callable[[], Mapping[int, float]]
 
@@ -237,9 +235,10 @@ class CaseSession:
         """
         started, load = self.edges.now(), self.edges.load()
         before = [member.instance.counters() for member in measured]
-        with self.edges.observe(self._cpus) as host_counters:
-            outcomes, watch = self._run_all(
-                self._timed(measured, clocks), members)
+        stolen = self.edges.steal(self._cpus)
+        outcomes, watch = self._run_all(self._timed(measured, clocks), members)
+        host_counters = kernel_counters.difference(
+            stolen, self.edges.steal(self._cpus))
         after = [member.instance.counters() for member in measured]
         clocks_after = _clocks(measured)
         lines = [timed_runs.ClockLine(*pair)

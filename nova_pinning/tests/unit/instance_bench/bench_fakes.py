@@ -99,6 +99,7 @@ class World:
         self.commands = []
         self.slept = []
         self.bound = []
+        self.stolen = 0.0
         self._fault = fault
         self._at = at
         # What tests set to have odd things happen.
@@ -155,7 +156,7 @@ class World:
         return session.Edges(
             monotonic=lambda: self.time, now=self.now, sleep=self.sleep,
             load=self.load, peer=self.peer, bind=self.bind,
-            observe=self.observe, mhz=self.mhz,
+            steal=self.steal, mhz=self.mhz,
             busy=lambda: {0: self.time / 2, 1: 0.0})
 
     def mhz(self, cpus):
@@ -172,12 +173,10 @@ class World:
         return (EPOCH + time + self.offsets.get(name, 0)
                 + self.gains.get(name, 0) * (time - 1000.0))
 
-    @contextlib.contextmanager
-    def observe(self, cpus):
-        self.step('observe')
-        counted = {}
-        yield counted
-        counted['steal_seconds'] = 0.25
+    def steal(self, cpus):
+        self.step('steal')
+        self.stolen += 0.25
+        return {'steal_seconds': self.stolen}
 
 
 class Job:

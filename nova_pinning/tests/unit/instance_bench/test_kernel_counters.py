@@ -18,14 +18,6 @@ _STATUS = ('Name:\tx\nvoluntary_ctxt_switches:\t{}\n'
 _SCHED = 'x (7, #threads: 1)\n---\nse.nr_migrations             :    {}\n'
 _STAT = ('cpu  10 0 10 70 1 0 1 {} 0 0\ncpu0 5 0 5 35 1 0 1 {} 0 0\n'
          'cpu1 5 0 5 35 0 0 0 {} 0 0\nintr 1 2 3\n')
-_PERF = ('# started on Mon\n\n1500,,instructions,10,100.00,0.75,insn\n'
-         '2000,,cycles,10,100.00,,\n30,,LLC-load-misses:u,10,100.00,,\n')
-# A perf that says so when it is interrupted.
-_PROGRAM = """#!/bin/sh
-trap 'cat {said} >&2; exit 0' INT
-echo "$@" >{log}
-while :; do sleep 0.01; done
-"""
 
 
 class TestCase(unit_base.TestCase):
@@ -158,19 +150,13 @@ class CgroupTestCase(TestCase):
 @ddt.ddt
 class HostTestCase(TestCase):
 
-    def setUp(self):
-        super().setUp()
-        # No perf is installed.
-        self.useFixture(fixtures.EnvironmentVariable('PATH', str(self.root)))
-
     @ddt.data(('0', 2.0), ('0-1', 5.0))
     @ddt.unpack
     def test_steal(self, cpus, expected):
-        texts = _STAT.format(500, 200, 300), _STAT.format(1000, 400, 600)
-        self.write('proc/stat', texts[0])
-        with kernel_counters.observed(
-                self.tree, cpuset.CpuSet.parse(cpus)) as found:
-            self.write('proc/stat', texts[1])
+        stolen = [kernel_counters.steal(text, cpuset.CpuSet.parse(cpus))
+                  for text in (_STAT.format(500, 200, 300),
+                               _STAT.format(1000, 400, 600))]
+        found = kernel_counters.difference(*stolen)
         self.assertEqual({'steal_seconds': expected}, found)
         self.assertLessEqual(set(found), set(bench_model.HOST_COUNTERS))
 
@@ -189,60 +175,5 @@ class HostTestCase(TestCase):
 
     def test_nothing_is_told(self):
         for text in '', 'cpu 1 2\n', 'intr 5\n':
-            self.write('proc/stat', text)
-            with kernel_counters.observed(
-                    self.tree, cpuset.CpuSet([0])) as found:
-                pass
-            self.assertEqual({}, found)
-
-
-@ddt.ddt
-class PerfTestCase(unit_base.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        self.useFixture(fixtures.EnvironmentVariable(
-            'PATH', f'{self.home}:{os.environ["PATH"]}'))
-
-    def program(self, said):
-        (self.home / 'said').write_text(said)
-        path = self.home / 'perf'
-        path.write_text(_PROGRAM.format(said=self.home / 'said',
-                                        log=self.home / 'log'))
-        path.chmod(0o755)
-
-    def counted(self):
-        with kernel_counters.perf(cpuset.CpuSet([1, 3])) as found:
-            while not (self.home / 'log').exists():
-                os.sched_yield()
-            self.assertEqual({}, found)
-        return found
-
-    def test_counts(self):
-        self.program(_PERF)
-        found = self.counted()
-        self.assertEqual({'instructions_per_cycle': 0.75, 'llc_misses': 30.0},
-                         found)
-        self.assertLessEqual(set(found), set(bench_model.HOST_COUNTERS))
-        self.assertIn('--cpu 1,3', (self.home / 'log').read_text())
-
-    def test_no_counters(self):
-        self.program('<not supported>,,instructions,0,100.00,,\n'
-                     '<not supported>,,cycles,0,100.00,,\n')
-        self.assertEqual({}, self.counted())
-
-    def test_it_has_ended(self):
-        self.program(_PERF)
-        (self.home / 'perf').write_text('#!/bin/sh\nexit 1\n')
-        with kernel_counters.perf(cpuset.CpuSet([1])) as found:
-            pass
-        self.assertEqual({}, found)
-
-    @ddt.data(
-        ('', {}), ('error\n', {}), ('5,,instructions\n', {}),
-        ('5,,instructions\n0,,cycles\n', {}),
-        ('<not counted>,,cycles\n7,,LLC-load-misses\n', {'llc_misses': 7.0}))
-    @ddt.unpack
-    def test_what_it_says(self, said, expected):
-        self.assertEqual(expected, kernel_counters.read_perf(said))
+            self.assertEqual({}, kernel_counters.steal(
+                text, cpuset.CpuSet([0])))
