@@ -8,7 +8,6 @@ in which bin of lifetimes each was. The archive has the texts of that
 repository. Whoever shows figures of it names both, and the licence.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import os
@@ -16,7 +15,6 @@ import pathlib
 import random
 import tarfile
 from typing import NamedTuple
-from typing import TypeVar
 
 from benchmarks import datasets
 from nova_pinning import errors
@@ -33,8 +31,7 @@ _ARRIVED = 'v1.test.txt'
 _LIVED = 'v1.test.c2591400.txt'
 _BIN_SECONDS = 300
 _END_OF_BATCH = '|'
-_RUNNING, _ENDED = 'C', 'U'
-_Parsed = TypeVar('_Parsed')
+_RUNNING = 'C'
 
 
 class AzureVm(NamedTuple):
@@ -65,52 +62,41 @@ def read(path: str | os.PathLike[str], seed: int = 0) -> Iterator[AzureVm]:
     drawn evenly from its bin of lifetimes.
 
     :param seed: of these draws
-    :raises errors.InputError: if the archive cannot be read, or its files do
-        not agree with each other
+    :raises errors.InputError: if it cannot be read, or is not that archive
     """
-    texts = _texts(path)
+    try:
+        yield from _machines(_texts(path), random.Random(f'azure-{seed}'))
+    except (OSError, EOFError, UnicodeDecodeError,
+            tarfile.TarError) as error:
+        raise errors.InputError(
+            f'cannot be read: {error}', errors.Location(str(path)),
+            'set NOVA_PINNING_DATA to the directory that has '
+            'azure-2017/v1-test.tar.xz') from None
+    except (KeyError, ValueError) as error:
+        raise errors.InputError(
+            f'is not the archive, or was changed: {error}',
+            errors.Location(str(path))) from None
 
-    def lines(name: str, what: str,
-              parse: Callable[[str], _Parsed]) -> Iterator[_Parsed]:
-        """What stands on the lines of a file, but for empty ones."""
-        for number, line in enumerate(texts[name], 1):
-            try:
-                if line.strip():
-                    yield parse(line)
-            except (ValueError, KeyError):
-                raise errors.InputError(
-                    f'{line!r} is not {what}',
-                    errors.Location(f'{path}:{name}', number)) from None
 
-    sizes = dict(lines(_FLAVORS, 'vCPUs, GiB and a letter', _size))
+def _machines(texts: Mapping[str, list[str]],
+              draws: random.Random) -> Iterator[AzureVm]:
+    """:raises KeyError, ValueError: for what is not as in the archive"""
+    sizes = dict(map(_size, texts[_FLAVORS]))
     spans: dict[str, tuple[float, float]] = {}
-    for name, begin in lines(
-            _LIFETIMES, 'a number of seconds and of a bin', _span):
-        low, high = spans.get(name, (begin, begin))
-        spans[name] = min(low, begin), max(high, begin + _BIN_SECONDS)
-    draws = random.Random(f'azure-{seed}')
+    for seconds, name in map(str.split, texts[_LIFETIMES]):
+        low, _high = spans.get(name, (float(seconds), 0.0))
+        spans[name] = low, float(seconds) + _BIN_SECONDS
     batch = number = 0
-    bins = zip(lines(_ARRIVED, 'a bin of flavors', _bin),
-               lines(_LIVED, 'a bin of lifetimes', _bin))
     first: float | None = None
-    for line, ((begin, arrived), (other, lived)) in enumerate(bins, 1):
-        where = errors.Location(f'{path}:{_ARRIVED}', line)
+    for (begin, arrived), (_begin, lived) in zip(
+            map(_bin, texts[_ARRIVED]), map(_bin, texts[_LIVED]), strict=True):
         first = begin if first is None else first
-        if begin != other or [name == _END_OF_BATCH for name in arrived] != [
-                life == _END_OF_BATCH for life in lived]:
-            raise errors.InputError(
-                f'is not of the same machines as that line of {_LIVED}', where)
         count = len(arrived) - arrived.count(_END_OF_BATCH)
         place = 0
-        for flavor, life in zip(arrived, lived):
+        for flavor, life in zip(arrived, lived, strict=True):
             if flavor == _END_OF_BATCH:
                 batch += 1
                 continue
-            if flavor not in sizes or life[1:] not in spans or (
-                    life[0] not in (_RUNNING, _ENDED)):
-                raise errors.InputError(
-                    f'{flavor!r} with the lifetime {life!r} is not known',
-                    where)
             lifetime = draws.uniform(*spans[life[1:]])
             yield AzureVm(
                 begin - first + _BIN_SECONDS * place / count, f'vm{number}',
@@ -121,21 +107,14 @@ def read(path: str | os.PathLike[str], seed: int = 0) -> Iterator[AzureVm]:
 
 
 def _texts(path: str | os.PathLike[str]) -> Mapping[str, list[str]]:
-    where = errors.Location(str(path))
+    """Lines of the files, but for empty ones."""
     texts = {}
-    try:
-        with tarfile.open(path) as archive:
-            for name in (_FLAVORS, _LIFETIMES, _ARRIVED, _LIVED):
-                member = archive.extractfile(f'./{name}')
-                assert member is not None
-                texts[name] = member.read().decode('ascii').splitlines()
-    except KeyError as error:
-        raise errors.InputError(str(error.args[0]), where) from None
-    except (OSError, EOFError, UnicodeDecodeError, tarfile.TarError) as error:
-        raise errors.InputError(
-            f'cannot be read: {error}', where,
-            'set NOVA_PINNING_DATA to the directory that has '
-            'azure-2017/v1-test.tar.xz') from None
+    with tarfile.open(path) as archive:
+        for name in (_FLAVORS, _LIFETIMES, _ARRIVED, _LIVED):
+            member = archive.extractfile(f'./{name}')
+            assert member is not None
+            texts[name] = list(filter(
+                None, member.read().decode('ascii').splitlines()))
     return texts
 
 
@@ -144,12 +123,6 @@ def _size(line: str) -> tuple[str, tuple[int, int]]:
     size, letter = line.split()
     vcpus, gib = size.split(',')
     return letter, (int(vcpus), round(float(gib) * units.MIB_PER_GIB))
-
-
-def _span(line: str) -> tuple[str, float]:
-    """A bin of lifetimes, and one of the times that are in it: ``3900 13``."""
-    seconds, name = line.split()
-    return name, float(seconds)
 
 
 def _bin(line: str) -> tuple[float, list[str]]:

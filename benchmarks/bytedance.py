@@ -8,7 +8,6 @@ nodes, CPUs and memory of each guest. It does not say which CPUs a guest has.
 
 import argparse
 import collections
-from collections.abc import Container
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -25,7 +24,6 @@ from nova_pinning import cpuset
 from nova_pinning.document import json_text
 from nova_pinning.document import packed
 from nova_pinning.document import schema
-from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.fit import usage
@@ -65,20 +63,25 @@ def read(path: str | os.PathLike[str], cluster: str = '') -> snapshot.Fleet:
             f'there is no cluster {cluster!r}',
             errors.Location('--cluster'), f'there are {", ".join(names)}')
     taken = sorted({cluster} if cluster else set(names))
-    hosts: list[offered_host.OfferedHost] = []
-    guests: list[resident_guest.ResidentGuest] = []
-    more_mib = 0
-    for number, name in enumerate(names):
-        if name in taken:
-            imported = _Cluster(document, number)
-            hosts += imported.hosts()
-            guests += imported.guests()
-            more_mib += imported.more_mib
-    return snapshot.Fleet(
-        hosts=tuple(hosts), guests=tuple(guests),
-        flavors=tuple(map(_flavor, document.value['vm_type_list'])),
-        aggregates=tuple(map(offered_host.Aggregate, taken)),
-        source=_source(taken, more_mib))
+    clusters = [_Cluster(value) for value in values
+                if value['cluster_name'] in taken]
+    try:
+        fleet = snapshot.Fleet(
+            hosts=tuple(host for one in clusters for host in one.hosts()),
+            guests=tuple(guest for one in clusters for guest in one.guests()),
+            flavors=tuple(map(_flavor, document.value['vm_type_list'])),
+            aggregates=tuple(map(offered_host.Aggregate, taken)))
+        for name, times in collections.Counter((
+                *(host.name for host in fleet.hosts),
+                *(guest.uuid for guest in fleet.guests))).items():
+            if times > 1:
+                raise ValueError(f'{name} appears {times} times')
+    except (IndexError, ValueError) as error:
+        raise errors.InputError(
+            f'does not agree with itself: {error}',
+            errors.Location(packed.name(path))) from None
+    return dataclasses.replace(fleet, source=_source(
+        taken, sum(one.more_mib for one in clusters)))
 
 
 def _source(clusters: Sequence[str], more_mib: int) -> str:
@@ -99,23 +102,13 @@ class _Cluster:
     :ivar more_mib: memory that nodes have free beyond what guests leave
     """
 
-    def __init__(self, document: source.YamlDocument, number: int) -> None:
-        self._document = document
-        self._path: source.Path = ('cluster_list', number)
-        self._value: _Json = document.value['cluster_list'][number]
+    def __init__(self, value: _Json) -> None:
+        self._value = value
         self.more_mib = 0
         self._engines: dict[str, model.Host] = {}
 
-    def _error(self, message: str, *path: str | int) -> errors.InputError:
-        return self._document.error(message, (*self._path, *path))
-
-    def _once(self, name: object, before: Container[object],
-              *path: str | int) -> None:
-        """:raises errors.InputError: if there is one of this name before"""
-        if name in before:
-            raise self._error(f'{name} appears here a second time', *path)
-
     def hosts(self) -> Iterator[offered_host.OfferedHost]:
+        """:raises ValueError: if a node has not free what guests leave"""
         used: dict[tuple[str, int], list[int]] = collections.defaultdict(
             lambda: [0, 0])
         for guest in self._value['vm_instance']:
@@ -123,35 +116,29 @@ class _Cluster:
                 both = used[guest['host_id'], part['node']]
                 both[0] += part['cpu']
                 both[1] += _whole(part['mem_mb'])
-        name = self._value['cluster_name']
-        for number, value in enumerate(self._value['host_info']):
-            self._once(value['node_id'], self._engines,
-                       'host_info', number, 'node_id')
-            cells = tuple(self._cells(value, number, used))
+        for value in self._value['host_info']:
+            cells = tuple(self._cells(value, used))
             self._engines[value['node_id']] = model.Host(cells)
             is_enabled = value.get('status', _ACTIVE) == _ACTIVE
             yield offered_host.OfferedHost(
                 name=value['node_id'], cells=cells,
-                host_class=hostclass.HostClass.DEDICATED, aggregates=(name,),
+                host_class=hostclass.HostClass.DEDICATED,
+                aggregates=(self._value['cluster_name'],),
                 is_enabled=is_enabled,
                 disabled_reason='' if is_enabled else value['status'])
 
     def _cells(
-        self, value: _Json, number: int,
-        used: Mapping[tuple[str, int], Sequence[int]],
+        self, value: _Json, used: Mapping[tuple[str, int], Sequence[int]],
     ) -> Iterator[model.HostCell]:
         first = 0
         for index, node in enumerate(value['numa']):
-            path = 'host_info', number, 'numa', index
-            if node['node'] != index:
-                raise self._error(f'node {node["node"]} is not {index}',
-                                  *path, 'node')
             cpus, memory_mib = used[value['node_id'], index]
             total = node['total_cpu']
-            if total - cpus != node['free_cpu']:
-                raise self._error(
-                    f'{node["free_cpu"]:g} CPUs are free, where guests leave '
-                    f'{total - cpus} of {total}', *path, 'free_cpu')
+            if (node['node'], node['free_cpu']) != (index, total - cpus):
+                raise ValueError(
+                    f'node {node["node"]} of {value["node_id"]} has '
+                    f'{node["free_cpu"]:g} CPUs free, where guests leave '
+                    f'{total - cpus} of {total}')
             total_mib = _whole(node['memory_huge_total_mb'])
             free_mib = _whole(node['memory_huge_free_mb'])
             reserved_mib = total_mib - memory_mib - free_mib
@@ -169,17 +156,11 @@ class _Cluster:
                 socket=index)
 
     def guests(self) -> Iterator[resident_guest.ResidentGuest]:
-        seen: set[str] = set()
-        for number, value in enumerate(self._value['vm_instance']):
-            name, host = value['instance_id'], value['host_id']
-            self._once(name, seen, 'vm_instance', number, 'instance_id')
-            seen.add(name)
-            if host not in self._engines:
-                raise self._error(f'there is no host {host}',
-                                  'vm_instance', number, 'host_id')
-            topology, placed_fit = self._placed(value, number)
+        """:raises ValueError, IndexError: if one is on no host, or no node"""
+        for value in self._value['vm_instance']:
+            topology, placed_fit = self._placed(value)
             yield resident_guest.ResidentGuest(
-                uuid=name, host=host,
+                uuid=value['instance_id'], host=value['host_id'],
                 vcpus=sum(part['cpu'] for part in value['numa']),
                 memory_mib=sum(cell.memory_mib for cell in topology.cells),
                 guest_class=hostclass.HostClass.DEDICATED,
@@ -187,29 +168,22 @@ class _Cluster:
                 fit=placed_fit,
                 is_movable=value.get('allow_migration', True))
 
-    def _placed(self, value: _Json,
-                number: int) -> tuple[model.Guest, model.Fit]:
+    def _placed(self, value: _Json) -> tuple[model.Guest, model.Fit]:
         """A guest, and its CPUs in the nodes that it is in."""
-        host = self._engines[value['host_id']]
+        host = self._engines.get(value['host_id'])
+        if host is None:
+            raise ValueError(f'{value["instance_id"]} is on no host')
         vcpus = 0
         guest_cells = []
-        cells: list[model.CellView] = []
-        for index, part in enumerate(value['numa']):
-            path = 'vm_instance', number, 'numa', index
-            if part['node'] >= len(host.cells):
-                raise self._error(
-                    f'{value["host_id"]} has no node {part["node"]}',
-                    *path, 'node')
-            self._once(f'node {part["node"]}',
-                       [f'node {cell.id}' for cell in cells], *path, 'node')
-            cells.append(host.cells[part['node']])
+        for part in value['numa']:
             guest_cells.append(model.GuestCell(
                 tuple(range(vcpus, vcpus + part['cpu'])), (),
                 _whole(part['mem_mb']), _PAGE_KIB))
             vcpus += part['cpu']
         topology = model.Guest(tuple(guest_cells), model.CpuPolicy.DEDICATED)
         # That there are CPUs enough was found when they were counted.
-        placed_fit = fit.pin(topology, tuple(cells))
+        placed_fit = fit.pin(topology, tuple(
+            host.cells[part['node']] for part in value['numa']))
         placed_fit = model.Fit(tuple(
             dataclasses.replace(cell, page_size_kib=_PAGE_KIB)
             for cell in placed_fit.cells))
