@@ -73,6 +73,23 @@ def ratio(summary: statistics.RunSummary, row: statistics.FigureRow,
         is_paired=True).stretched(summary.stretch)
 
 
+def against_own(
+    summary: statistics.RunSummary, pair: Pair, other: Pair,
+    confidence: float = intervals.CONFIDENCE,
+) -> intervals.Interval:
+    """How much worse a row is by one of its own than another by its own.
+
+    Round by round; as wide as the self-test says that it has to be.
+    """
+    rows = (*pair, *other)
+    if rows[0].figure.better is bench_model.Better.HIGHER:
+        rows = (*pair[::-1], *other[::-1])
+    return intervals.interval(
+        [row.estimate.sample for row in rows], intervals.ratio_of_ratios,
+        is_positive=True, is_paired=True, confidence=confidence,
+    ).stretched(summary.stretch)
+
+
 def first_figures(
         summary: statistics.RunSummary) -> list[statistics.FigureRow]:
     """Rows of measured tenants, of their workloads' first figures."""
@@ -116,17 +133,11 @@ def slowdown_pairs(
     not. Above 1 the floating one is slowed more.
     """
     for floating, pinned in pinning_pairs(summary):
-        beside = [floating, pinned]
-        alone = [quiet for row in beside
+        alone = [quiet for row in (floating, pinned)
                  if (quiet := statistics.quiet_row(summary, row)) is not None]
         if len(alone) == 2 and floating.has_neighbours:
-            if pinned.figure.better is bench_model.Better.HIGHER:
-                beside, alone = alone, beside
-            ratio = intervals.interval([
-                row.estimate.sample for pair in zip(beside, alone)
-                for row in pair], intervals.ratio_of_ratios,
-                is_positive=True, is_paired=True)
-            yield pinned, floating, ratio.stretched(summary.stretch)
+            yield pinned, floating, against_own(
+                summary, (floating, alone[0]), (pinned, alone[1]))
 
 
 def smp_pairs(summary: statistics.RunSummary) -> Iterator[Pair]:

@@ -239,7 +239,7 @@ def _compared(row: FigureRow, rows: Sequence[FigureRow],
     changes: dict[str, Any] = {}
     better = row.figure.better
     sample = row.estimate.sample
-    base = _baseline(row, rows, experiment)
+    base = baseline_row(row, rows, experiment)
     if base is not None:
         changes.update(
             baseline=base.case.name,
@@ -261,9 +261,9 @@ def is_baseline(case: bench_model.Case, baseline: Mapping[str, str]) -> bool:
     return baseline.items() <= case.factors.items()
 
 
-def _baseline(row: FigureRow, rows: Sequence[FigureRow],
-              experiment: bench_model.Experiment) -> FigureRow | None:
-    """The row of the baseline's tenant that is most like this one.
+def baseline_row(row: FigureRow, rows: Sequence[FigureRow],
+                 experiment: bench_model.Experiment) -> FigureRow | None:
+    """The row of the baseline's tenant that is most like one, None of its own.
 
     The workload has to be the same, but where workloads are what is compared.
     A scenario may fix axes that others vary, so the other factors need not
@@ -314,7 +314,7 @@ def quiet_row(summary: RunSummary, row: FigureRow) -> FigureRow | None:
     """What a row is without its neighbours, or else its baseline."""
     experiment = summary.experiment
     return (_without_neighbours(row, summary.rows, experiment)
-            or _baseline(row, summary.rows, experiment))
+            or baseline_row(row, summary.rows, experiment))
 
 
 def _row_of(tenant_of_case: tuple[bench_model.Case, bench_model.Tenant] | None,
@@ -369,7 +369,7 @@ def split(summary: RunSummary) -> tuple[Split, ...]:
 def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
            summary: RunSummary) -> Split:
     """:param rows: of one figure, by size"""
-    bases = [base for row in rows if (base := _baseline(
+    bases = [base for row in rows if (base := baseline_row(
         row, summary.rows, summary.experiment)) is not None]
     # Sizes may share a baseline, whose rounds are then left out of all.
     distinct = list({id(base): base for base in bases}.values())

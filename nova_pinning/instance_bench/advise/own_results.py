@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import math
 
 from nova_pinning.instance_bench.advise import advice_model
 from nova_pinning.instance_bench import bench_model
@@ -22,6 +23,8 @@ STRENGTH = 'own results'
 WORTH = 0.02
 #: Overhead that nobody minds, beyond that of the best size.
 _HARDLY = 0.05
+# Nobody measures for so long.
+_MANY_ROUNDS = 1000
 _GUESTS = frozenset((bench_model.PlatformName.GUEST,
                      bench_model.PlatformName.NOVA))
 
@@ -166,35 +169,70 @@ def _least_size(
     summaries: Sequence[statistics.RunSummary],
     question: advice_model.Question,
 ) -> advice_model.AdviceLine | None:
-    """The smallest size with hardly more overhead than the best has.
+    """The smallest size with hardly more overhead than any other has.
+
+    Each size against each other, round by round: it is too small if one is
+    better by more than that, and large enough if none can be. Where neither
+    is known of it, nothing is said of larger ones.
 
     On a host with another number of CPUs it does not decide: nobody knows
     what of it goes by the size, and what by its ratio to the host's.
     """
-    by_kind: dict[object, dict[int, tuple[
-        intervals.Interval, statistics.FigureRow,
-        statistics.RunSummary]]] = {}
+    by_kind: dict[object, tuple[
+        statistics.RunSummary, dict[int, row_pairs.Pair]]] = {}
     for run in summaries:
         for row in row_pairs.first_figures(run):
-            tenant, overhead = row.tenant, row.overhead
-            if (overhead is not None and overhead.is_known
-                    and is_about(run.results, tenant, question)):
+            base = statistics.baseline_row(row, run.rows, run.experiment)
+            if base is not None and is_about(run.results, row.tenant,
+                                             question):
                 by_kind.setdefault((
-                    id(run), tenant.workload, tenant.platform,
-                    tenant.provisioning), {})[tenant.size.vcpus] = (
-                        overhead, row, run)
-    sizes = max(by_kind.values(), default={}, key=len)
+                    id(run), row.tenant.workload, row.tenant.platform,
+                    row.tenant.provisioning), (run, {}))[1][
+                        row.tenant.size.vcpus] = row, base
+    if not by_kind:
+        return None
+    run, sizes = max(by_kind.values(), key=lambda kind: len(kind[1]))
     if len(sizes) < 2:
         return None
-    lowest = min(overhead.value for overhead, _row, _run in sizes.values())
-    vcpus = min(size for size, (overhead, _row, _run) in sizes.items()
-                if overhead.low <= (1 + _HARDLY) * lowest)
-    overhead, row, run = sizes[vcpus]
+    # Bonferroni's.
+    confidence = 1 - (1 - intervals.CONFIDENCE) / (len(sizes) - 1)
+    most = 1 + _HARDLY
+    for vcpus, pair in sorted(sizes.items()):
+        ratios = {other: row_pairs.against_own(
+            run, pair, sizes[other], confidence)
+            for other in sizes if other != vcpus}
+        if not any(ratio.low > most for ratio in ratios.values()):
+            break
+    row, overhead = pair[0], pair[0].overhead
+    assert overhead is not None
+    unclear = {other: ratio for other, ratio in ratios.items()
+               if not ratio.high <= most}
     is_of_host = (question.host is None
                   or len(question.host.cpus) == run.host_cpus)
     return advice_model.AdviceLine(
         topic='size', strength=STRENGTH, holds=_where(run, row),
-        low=vcpus if is_of_host else None,
-        why=f'with {vcpus} vCPUs it takes {overhead.value:.3g} times '
-            f'({overhead.low:.3g} to {overhead.high:.3g}) what the baseline '
-            f'takes, and with more hardly less: {row.case.name}')
+        low=vcpus if is_of_host and not unclear else None,
+        why=_unclear(vcpus, unclear, len(row.estimate.sample.clusters), most)
+        if unclear else
+        f'with {vcpus} vCPUs it takes {overhead.value:.3g} times '
+        f'({overhead.low:.3g} to {overhead.high:.3g}) what the baseline '
+        f'takes, and with more hardly less: {row.case.name}')
+
+
+def _unclear(vcpus: int, unclear: Mapping[int, intervals.Interval],
+             rounds: int, most: float) -> str:
+    """What is not known of a size, and how many rounds would tell."""
+    more = {}
+    for other, ratio in unclear.items():
+        away = abs(math.log(most / ratio.value))
+        more[other] = (
+            rounds * ((math.log(ratio.high / ratio.value) / away) ** 2 - 1)
+            if ratio.is_known and away else math.inf)
+    other = max(more, key=lambda size: more[size])
+    ratio = unclear[other]
+    return (f'with {vcpus} vCPUs its overhead is {ratio.value:.3g} times '
+            f'({ratio.low:.3g} to {ratio.high:.3g}) that with {other}, where '
+            f'{most:.3g} is too much; ' + (
+                f'about {math.ceil(more[other]):,} more rounds would tell'
+                if more[other] < _MANY_ROUNDS else
+                f'not even {_MANY_ROUNDS:,} rounds need tell'))

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import collections
 import dataclasses
+import re
 
 import ddt
 
 from nova_pinning.instance_bench.advise import advisor
+from nova_pinning.instance_bench.advise import own_results
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import statistics
 from nova_pinning.tests.unit.instance_bench.advise import advise_scenes
@@ -157,19 +160,45 @@ class OwnResultsTest(unit_base.TestCase):
 
     def test_size(self):
         """Of 1.2 (0.6 / vCPUs) on top 5% are left to the largest's 1.045."""
-        run = report_scenes.overhead(platform=0.0)
+        run = report_scenes.overhead(platform=0.0, spread=0.001)
         line = self.check(_advise(run), 'size', '8 or more vCPUs')
         self.assertIn('with 8 vCPUs it takes 1.09', line.why)
 
     @ddt.data('xeon-80-dedicated', 'epyc-256-nps1')
     def test_size_of_another_machine(self, host):
-        run = report_scenes.overhead(platform=0.0)
+        run = report_scenes.overhead(platform=0.0, spread=0.001)
         line = self.check(_advise(run, host=host), 'size', '')
         self.assertEqual('as large as it needs', str(line))
         self.assertIn('own results do not decide: with 8 vCPUs', line.remark)
         cpus = len(advise_scenes.HOSTS[host].cpus)
         self.check(_advise(run, host=host, conditions={'cpus': cpus}),
                    'size', '8 or more vCPUs')
+
+    @ddt.data((0.001, 15), (0.01, 0), (0.1, 0), (0.5, 0))
+    @ddt.unpack
+    def test_size_is_right_or_undecided(self, spread, least):
+        """Of 15 made-up runs in which 8 vCPUs are right."""
+        answers = collections.Counter()
+        for seed in range(15):
+            answers[self._size(
+                spread=spread, rounds=5, seed=seed).low] += 1
+        self.assertEqual(15, answers[8] + answers[None], answers)
+        self.assertGreaterEqual(answers[8], least, answers)
+
+    def test_size_says_how_many_rounds_would_do(self):
+        line = self._size(rounds=5, spread=0.003)
+        self.assertIsNone(line.low)
+        more, = re.findall(r'about (\d+) more rounds would', line.why)
+        line = self._size(rounds=2 * (5 + int(more)), spread=0.003)
+        self.assertEqual(8, line.low)
+
+    def _size(self, **options):
+        """Of guests beside the host, in as many cases as that takes."""
+        run = report_scenes.overhead(platform=0.0, **options)
+        run.keep(lambda factors: factors['platform'] != 'cn'
+                 and factors['provisioning'] == 'vanilla')
+        return own_results.findings(
+            [run.summary()], advise_scenes.ask())['size']
 
     def test_one_size_says_nothing(self):
         run = report_scenes.overhead().keep(

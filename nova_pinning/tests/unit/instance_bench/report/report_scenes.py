@@ -319,7 +319,7 @@ def ladder(**options):
     return run
 
 
-def overhead(platform=0.05, by_size=0.6, **options):
+def overhead(platform=0.05, by_size=0.6, spread=0.01, **options):
     ffmpeg = workload('ffmpeg', ('seconds', 's', 'lower'))
     run = Run('overhead', [ffmpeg], baseline={
         'platform': 'bm', 'provisioning': 'vanilla'}, **options)
@@ -335,8 +335,9 @@ def overhead(platform=0.05, by_size=0.6, **options):
                    workload='ffmpeg'),
             level, {'workload': 'ffmpeg', 'platform': str(name),
                     'provisioning': str(provisioning), 'size': str(size)},
-            cpus={'measured': '0-15' if provisioning is VANILLA
-                  else f'0-{size - 1}'})
+            spread=spread, cpus={
+                'measured': '0-15' if provisioning is VANILLA
+                else f'0-{size - 1}'})
     return run
 
 
