@@ -35,17 +35,22 @@ def unit_bytes(unit: str) -> fractions.Fraction | None:
 
 
 def amount_bytes(value: str | int, where: errors.Location,
-                 plain_unit: str) -> fractions.Fraction:
+                 plain_unit: str = '', *,
+                 has_bits: bool = False) -> fractions.Fraction:
     """An amount in bytes.
 
     :param value: a number with a unit, or a number of plain_units
+    :param has_bits: whether it may be one of bits, as networks have it, and
+        a second be said
     :raises errors.InputError: if it is neither
     """
-    match = _AMOUNT.fullmatch(str(value).strip())
+    text = str(value).strip()
+    match = _AMOUNT.fullmatch(
+        text.removesuffix('/s') if has_bits else text)
     if match is None:
         raise errors.InputError(f'{value!r} is not an amount', where, _EXAMPLE)
     factor = unit_bytes(match[2] or plain_unit)
-    if factor is None or 'bit' in match[2].lower():
+    if factor is None or not has_bits and 'bit' in match[2].lower():
         raise errors.InputError(
             f'{value!r} has a unit that is not known, {match[2]!r}', where,
             _EXAMPLE)

@@ -7,7 +7,6 @@ does not come back as the same extra specs gives way to the extra specs
 themselves.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -24,6 +23,8 @@ from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import difference
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import translate
+from nova_pinning.flavors import words
 
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,63}')
 _OWNERSHIP = (flavor_model.CATALOGUE_KEY, flavor_model.FAMILY_KEY)
@@ -38,7 +39,7 @@ _SPECS = Mapping[str, str]
 
 def catalogue_text(flavors: Iterable[flavor_model.Flavor],
                    name: str | None = None) -> str:
-    """A catalogue, version 1, as YAML.
+    """A catalogue, version 2, as YAML.
 
     Translated again it gives the same flavors, but for their ids and the
     extra specs that say to which catalogue and family they belong.
@@ -62,7 +63,7 @@ def catalogue_text(flavors: Iterable[flavor_model.Flavor],
         family, size = _place(flavor, placed)
         placed.setdefault(family, {})[size] = flavor
     text = _dump({
-        'version': 1, 'name': name, 'families': {
+        'version': 2, 'name': name, 'families': {
             family: _family(family, sizes)
             for family, sizes in placed.items()}})
     _verify(text, flavors)
@@ -109,25 +110,18 @@ def _sizes(flavors: Mapping[str, flavor_model.Flavor],
            class_name: str | None) -> dict[str, dict[str, Any]]:
     """Flavors as sizes of a family that says nothing but its class."""
     done: dict[str, dict[str, Any]] = {}
-    for choice in range(2):
+    for matches_host in (True, False):
         # Many at once, since each translation of a catalogue takes its time.
-        sizes = {size: _with_all_words(flavor, class_name, choice)
-                 for size, flavor in flavors.items() if size not in done}
+        sizes = {}
+        for size, flavor in flavors.items():
+            if size not in done:
+                specs = _foreign_specs(flavor, class_name)
+                sizes[size] = _said(_properties(flavor), _words(
+                    specs, matches_host), specs)
         done |= {size: sizes[size]
                  for size in _right(sizes, flavors, class_name)}
     return {size: done[size] if size in done else _tried_out(
         flavor, class_name) for size, flavor in flavors.items()}
-
-
-def _with_all_words(flavor: flavor_model.Flavor, class_name: str | None,
-                    choice: int) -> dict[str, Any]:
-    """A flavor as a size with all words that there might be.
-
-    :param choice: which way to say its topology
-    """
-    specs = _foreign_specs(flavor, class_name)
-    return _said(_properties(flavor), [
-        *_words(specs), *_topologies(specs)[choice]], specs)
 
 
 def _tried_out(flavor: flavor_model.Flavor,
@@ -139,13 +133,10 @@ def _tried_out(flavor: flavor_model.Flavor,
     specs = _foreign_specs(flavor, class_name)
     said = _properties(flavor)
     kept: list[Word] = []
-    topologies = _topologies(specs)
-    for words in (*([word] for word in _words(specs)), *topologies):
-        candidate = _said(said, [*kept, *words], specs)
-        if not any(word in topology for word in kept
-                   for topology in topologies) and _right(
-                       {'size': candidate}, {'size': flavor}, class_name):
-            kept += words
+    for word in _words(specs, matches_host=False):
+        candidate = _said(said, [*kept, word], specs)
+        if _right({'size': candidate}, {'size': flavor}, class_name):
+            kept.append(word)
     return _said(said, kept, specs)
 
 
@@ -175,100 +166,45 @@ def _said(properties: Mapping[str, Any], words: Iterable[Word],
     covered: set[str] = set()
     for word, value, keys in words:
         # Throttles and traits come one by one.
-        if isinstance(value, dict) and word in said:
+        if isinstance(value, dict) and isinstance(said.get(word), dict):
             value = {**said[word], **value}
         said[word] = value
         covered.update(keys)
-    # A bracket begins a formula there.
-    rest = {key: value.replace('{', '{{').replace('}', '}}')
-            for key, value in sorted(specs.items()) if key not in covered}
+    rest = {key: value for key, value in sorted(specs.items())
+            if key not in covered}
     if rest:
         said['extra_specs'] = rest
     return said
 
 
-def _words(specs: _SPECS) -> Iterator[Word]:
-    """The words that might stand for extra specs, in the format's order."""
-    for key, word, read in _SIMPLE:
-        if key in specs:
-            value = read(specs[key])
-            if value is not None:
-                yield word, value, (key,)
-    if specs.get('hw:cpu_realtime') == 'true':
-        mask = specs.get('hw:cpu_realtime_mask')
-        yield (('realtime', {'vcpus': mask},
-                ('hw:cpu_realtime', 'hw:cpu_realtime_mask')) if mask
-               else ('realtime', True, ('hw:cpu_realtime',)))
-    yield from _security(specs)
+def _words(specs: _SPECS, matches_host: bool) -> Iterator[Word]:
+    """The words that might stand for extra specs, in the format's order.
+
+    :param matches_host: whether a topology is said to be like that of host
+        CPUs
+    """
+    if 'hw:cpu_dedicated_mask' in specs:
+        yield 'dedicated_vcpus', specs['hw:cpu_dedicated_mask'], (
+            'hw:cpu_dedicated_mask',)
+    for word in words.WORDS:
+        said = word.read(specs[word.key]) if word.key in specs else None
+        if said is not None:
+            if matches_host and word.path[0] == 'cpu_topology':
+                said = 'match-host'
+            yield word.path[0], said, (word.key,)
     yield from _numa(specs)
     yield from _devices(specs)
     yield from _cpu_cap(specs)
-    yield from _throttles(specs)
+    for key, value in specs.items():
+        kind, _colon, name = key.partition(':')
+        amount = words.number(value)
+        if kind == 'resources' and amount is not None:
+            yield 'resources', {name: amount}, (key,)
     yield from _traits(specs)
 
 
-def _one_of(*values: str) -> Callable[[str], str | None]:
-    return lambda value: value if value in values else None
-
-
-def _number(value: str) -> int | None:
-    is_usual = re.fullmatch(r'0|[1-9][0-9]{0,14}', value, re.ASCII)
-    return int(value) if is_usual else None
-
-
-def _truth(value: str) -> bool | None:
-    return {'true': True, 'false': False}.get(value)
-
-
-def _page_size(value: str) -> str | None:
-    if value in ('large', 'small', 'any'):
-        return value
-    kib = _number(value)
-    if not kib:
-        return None
-    return quantities.page_size_text(kib)
-
-
-#: Extra specs that have a word each, and how to read their values.
-_SIMPLE: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
-    ('hw:cpu_dedicated_mask', 'dedicated_vcpus', str),
-    ('hw:cpu_thread_policy', 'thread_policy',
-     _one_of('prefer', 'require', 'isolate')),
-    ('hw:emulator_threads_policy', 'emulator_threads',
-     _one_of('share', 'isolate')),
-    ('hw:mem_page_size', 'page_size', _page_size),
-    ('hw:locked_memory', 'locked_memory', _truth),
-    ('hw:vif_multiqueue_enabled', 'nic_multiqueue', _truth),
-    ('quota:cpu_shares', 'cpu_priority', _number),
-    ('os:secure_boot', 'secure_boot',
-     _one_of('required', 'disabled')),
-)
-
-
-def _security(specs: _SPECS) -> Iterator[Word]:
-    if 'hw:tpm_version' in specs:
-        keys = tuple(key for key in specs if key.startswith('hw:tpm_'))
-        yield 'tpm', {key.removeprefix('hw:tpm_'): specs[key]
-                      for key in keys}, keys
-    if specs.get('hw:mem_encryption') == 'true':
-        model = specs.get('hw:mem_encryption_model')
-        yield (('memory_encryption', model,
-                ('hw:mem_encryption', 'hw:mem_encryption_model')) if model
-               else ('memory_encryption', True, ('hw:mem_encryption',)))
-    limits = {key: count for key in ('sockets', 'cores', 'threads')
-              if (count := _number(specs.get(f'hw:cpu_max_{key}', '')))}
-    if limits:
-        yield ('cpu_topology_limits', limits,
-               tuple(f'hw:cpu_max_{key}' for key in limits))
-    for key, value in specs.items():
-        amount = _number(value)
-        if key.startswith('resources:') and amount is not None:
-            yield 'resources', {key.removeprefix('resources:'): amount}, (
-                key,)
-
-
 def _numa(specs: _SPECS) -> Iterator[Word]:
-    count = _number(specs.get('hw:numa_nodes', ''))
+    count = words.number(specs.get('hw:numa_nodes', ''))
     if not count or count > 64:
         return
     keys = [(f'hw:numa_cpus.{cell}', f'hw:numa_mem.{cell}')
@@ -278,7 +214,7 @@ def _numa(specs: _SPECS) -> Iterator[Word]:
     elif all(key in specs for pair in keys for key in pair):
         cells = []
         for cpus, memory in keys:
-            size = _number(specs[memory])
+            size = words.number(specs[memory])
             try:
                 vcpus = str(cpuset.CpuSet.parse(specs[cpus]))
             except ValueError:
@@ -290,78 +226,27 @@ def _numa(specs: _SPECS) -> Iterator[Word]:
                ('hw:numa_nodes', *(key for pair in keys for key in pair)))
 
 
-def _topologies(specs: _SPECS) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
-    """Two ways to say it, the better one first."""
-    keys = [key for key in ('sockets', 'cores', 'threads')
-            if _number(specs.get(f'hw:cpu_{key}', ''))]
-    if not keys:
-        # A class and a thread policy may bring their own topology.
-        return (), (('cpu_topology', 'none', ()),)
-    covered = tuple(f'hw:cpu_{key}' for key in keys)
-    return (('cpu_topology', 'match-host', covered),), (
-        ('cpu_topology', {key: int(specs[f'hw:cpu_{key}'])
-                          for key in keys}, covered),)
-
-
 def _devices(specs: _SPECS) -> Iterator[Word]:
-    affinity = specs.get('hw:pci_numa_affinity_policy')
     aliases: dict[str, Any] = {}
     for item in specs.get('pci_passthrough:alias', '').split(','):
         alias, _colon, count = item.rpartition(':')
-        if not alias or alias in aliases or not _number(count):
+        if not alias or alias in aliases or not words.number(count):
             return
         aliases[alias] = int(count)
     yield 'pci_devices', aliases, ('pci_passthrough:alias',)
-    if affinity:
-        yield ('pci_devices', {'affinity': affinity},
-               ('hw:pci_numa_affinity_policy',))
 
 
 def _cpu_cap(specs: _SPECS) -> Iterator[Word]:
     keys = ('quota:cpu_period', 'quota:cpu_quota')
-    period, quota = (_number(specs.get(key, '')) for key in keys)
-    if period and quota:
-        yield ('cpu_cap', {'quota_us': quota, 'period_us': period}, keys)
-
-
-#: The throttles, and nova's unit of each in those of the catalogue.
-_THROTTLES = {
-    'quota:disk_total_iops_sec': ('disk_iops', None),
-    'quota:disk_read_iops_sec': ('disk_read_iops', None),
-    'quota:disk_write_iops_sec': ('disk_write_iops', None),
-    'quota:disk_total_bytes_sec': ('disk_bandwidth', 'B'),
-    'quota:disk_read_bytes_sec': ('disk_read_bandwidth', 'B'),
-    'quota:disk_write_bytes_sec': ('disk_write_bandwidth', 'B'),
-    # A kilobit is of 1000 bits, a KiB of 1024 bytes.
-    'quota:vif_inbound_average': ('network_in', 'kbit'),
-    'quota:vif_inbound_peak': ('network_in_peak', 'kbit'),
-    'quota:vif_inbound_burst': ('network_in_burst', 'KiB'),
-    'quota:vif_outbound_average': ('network_out', 'kbit'),
-    'quota:vif_outbound_peak': ('network_out_peak', 'kbit'),
-    'quota:vif_outbound_burst': ('network_out_burst', 'KiB'),
-}
-
-
-def _throttles(specs: _SPECS) -> Iterator[Word]:
-    for key, (word, unit) in _THROTTLES.items():
-        number = _number(specs.get(key, ''))
-        if number is not None:
-            yield 'throttles', {word: _throttle(number, unit)}, (key,)
-
-
-def _throttle(number: int, unit: str | None) -> int | str:
-    if unit is None:
-        return number
-    if unit == 'kbit':
-        kilobits = 8 * number
-        return (f'{kilobits}kbit' if kilobits % 1000 or not number
-                else f'{kilobits // 1000}Mbit')
-    size = number * 1024 if unit == 'KiB' else number
-    for unit in ('GiB', 'MiB', 'KiB', 'B'):
-        factor = int(quantities.unit_bytes(unit) or 1)
-        if size % factor == 0:
-            break
-    return f'{size // factor}{unit}'
+    period, quota = (words.number(specs.get(key, '')) for key in keys)
+    if not period or not quota:
+        return
+    percent = quota * 100 / period
+    cap: dict[str, int | float] = {
+        'percent': int(percent) if percent.is_integer() else percent}
+    if period != translate.PERIOD_US:
+        cap['period_us'] = period
+    yield 'cpu_cap', cap, keys
 
 
 def _traits(specs: _SPECS) -> Iterator[Word]:
@@ -383,7 +268,7 @@ def _right(sizes: Mapping[str, Mapping[str, Any]],
     """
     if not sizes:
         return set()
-    text = _dump({'version': 1, 'name': 'exported', 'flavor_name': '{size}',
+    text = _dump({'version': 2, 'name': 'exported', 'flavor_name': '{size}',
                   'families': {'exported': {
                       **_with_class(class_name), 'sizes': dict(sizes)}}})
     try:

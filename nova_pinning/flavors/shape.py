@@ -27,18 +27,11 @@ class Placed(Generic[_Value]):
     key: errors.Location
 
 
-#: A number or a formula.
-Figure = Placed[int] | Placed[float] | Placed[str]
 Group = Mapping[str, Placed[Any]]
 
 #: Mappings to which a size adds key by key. It replaces other settings.
 _GROUPS = ('throttles', 'pci_devices', 'resources', 'extra_specs', 'ignore')
 
-#: What says that a key is as if it were not there. Among extra specs it is
-#: YAML's null, since none is a value of some.
-UNSET = 'none'
-#: Keys for which it is a value, or text.
-_NEVER_UNSET = ('cpu_topology', 'name', 'description', 'flavor_name')
 # What is a keyword of Python.
 _FIELDS = {'class': 'cpu_policy'}
 
@@ -82,10 +75,10 @@ class CatalogueEntry:
     locked_memory: Placed[bool] | None = None
     realtime: Placed[Any] | None = None
     nic_multiqueue: Placed[bool] | None = None
-    cpu_priority: Figure | None = None
+    cpu_priority: Placed[Any] | None = None
     cpu_cap: Placed[Group] | None = None
-    l3_ways: Figure | None = None
-    memory_bandwidth: Figure | None = None
+    l3_ways: Placed[Any] | None = None
+    memory_bandwidth: Placed[Any] | None = None
     traits: Placed[Mapping[str, Placed[list[Placed[str]]]]] | None = None
     secure_boot: Placed[str] | None = None
     tpm: Placed[Group] | None = None
@@ -127,22 +120,19 @@ def read_mapping(document: source.YamlDocument, path: source.Path,
 def merge(family: Group, size: Group) -> dict[str, Any]:
     """The settings of a size on top of those of its family, by field.
 
-    What is UNSET in either is left out.
+    What is null is left out.
     """
     fields: dict[str, Any] = {name: {} for name in _GROUPS}
     for settings in (family, size):
         for key, setting in settings.items():
             field = _FIELDS.get(key, key)
-            if setting.value == UNSET and key not in _NEVER_UNSET:
-                fields.pop(field, None)
-                if key in _GROUPS:
-                    fields[key] = {}
-            elif key in _GROUPS:
-                unset = None if key == 'extra_specs' else UNSET
-                fields[key] = {
+            if key in _GROUPS:
+                fields[key] = {} if setting.value is None else {
                     name: below
                     for name, below in (fields[key] | setting.value).items()
-                    if below.value != unset}
+                    if below.value is not None}
+            elif setting.value is None:
+                fields.pop(field, None)
             else:
                 fields[field] = setting
     return fields

@@ -56,6 +56,6 @@ class ExtraSpecsTest(unit_base.TestCase):
 
     def test_names_are_those_of_the_schema(self):
         schema = pathlib.Path(
-            nova_pinning.flavors.__file__).with_name('catalogue-1.json')
+            nova_pinning.flavors.__file__).with_name('catalogue-2.json')
         names = json.loads(schema.read_text())['properties']['name']
         self.assertEqual(names['pattern'], f'^{extra_specs._NAME}$')

@@ -505,7 +505,7 @@ class InCatalogueTest(unit_base.TestCase):
 
     def test_only_words_that_a_catalogue_has(self):
         properties = schema.shipped(
-            catalogue.__package__, 'catalogue-1.json')[
+            catalogue.__package__, 'catalogue-2.json')[
                 '$defs']['family']['properties']
         known = {*properties, 'forbidden', 'required', 'vcpus', 'hw:pmu'}
         for one in flavor_check_run.RULES.values():

@@ -134,7 +134,7 @@ class TestWords(unit_base.TestCase):
         text = export.catalogue_text([flavor])
         for words in ('secure_boot: required', 'tpm:', 'VGPU: 1',
                       'memory_encryption: true', 'cpu_topology_limits:',
-                      '{{c'):
+                      "a:b: '{c'"):
             self.assertIn(words, text)
 
 
@@ -187,3 +187,95 @@ class TestCells(unit_base.TestCase):
         made = specs('class: mixed\nthread_policy: require\n'
                      "cpu_topology: match-host\ndedicated_vcpus: '1-4'")
         self.assertEqual('1', made['hw:cpu_threads'])
+
+
+@ddt.ddt
+class TestVersion2(unit_base.TestCase):
+
+    def text(self, family, size='', vcpus=8):
+        lines = test_catalogue.catalogue_text(family, vcpus=vcpus).replace(
+            'version: 1', 'version: 2')
+        return lines.replace('memory: 16GiB}', f'memory: 16GiB{size}}}')
+
+    def specs(self, *words, **more):
+        flavor, = catalogue.parse(self.text(*words, **more), 'f').flavors
+        return {key: value for key, value in flavor.extra_specs.items()
+                if not key.startswith('pinning:')}
+
+    @ddt.data(
+        ('{per_vcpu: 500}', 4000), ('{per_vcpu: 500, max: 1000}', 1000),
+        ('{per_vcpu: 500, min: 5000}', 5000), ('{per_vcpu: 1/3}', 2),
+        ('{per_vcpu: 0.5, min: 1, max: 9}', 4), ('7', 7))
+    @ddt.unpack
+    def test_figures(self, figure, expected):
+        self.assertEqual(
+            {'quota:cpu_shares': str(expected)},
+            self.specs(f'cpu_priority: {figure}'))
+
+    @ddt.data(
+        ('network_in: {per_vcpu: 500Mbit, max: 2Gbit}',
+         'vif_inbound_average', 250_000),
+        ('network_out: 8kbit/s', 'vif_outbound_average', 1),
+        ('network_in_burst: 10MiB', 'vif_inbound_burst', 10240),
+        ('disk_bandwidth: {per_vcpu: 1KiB, min: 1MiB}',
+         'disk_total_bytes_sec', 1 << 20))
+    @ddt.unpack
+    def test_amounts(self, throttle, key, expected):
+        self.assertEqual({f'quota:{key}': str(expected)},
+                         self.specs(f'throttles: {{{throttle}}}'))
+
+    @ddt.data(
+        ('disk: 20', '20 is not an amount with its unit'),
+        ('page_size: 2048', '2048 is not large, small, any, or a size'),
+        ('cpu_priority: 100*vcpus', 'is not a number, or one by size such'),
+        ('cpu_priority: {per_vcpu: 1, min: 3, max: 2}',
+         'min is more than max'),
+        ('cpu_priority: {per_vcpu: 1/0}', 'not a number, or a fraction'),
+        ('throttles: {network_in: 1MiB}', 'is not bits a second'),
+        ('throttles: {network_in: 100kbit}', '12.5 times 8kbit'),
+        ('throttles: {network_out: network_in}', 'is not bits a second'),
+        ('throttles: {disk_bandwidth: 1Mbit}', 'is not bytes, such as'),
+        ('thread_policy: none', 'none is not one of prefer'),
+        ('thread_policy: null', 'has no value'),
+        ('cpu_topology: none', 'none is not match-host'),
+        ('emulator_threads: on-vcpus', 'is not one of share, isolate'),
+        ('realtime: false', 'false is not true, or {vcpus'),
+        ('cpu_cap: {quota_us: 1000, percent: 1}', 'quota_us is not known'))
+    @ddt.unpack
+    def test_one_way(self, family, expected):
+        error = self.assertRaises(
+            errors.InputError, catalogue.parse, self.text(family), 'f')
+        self.assertIn(expected, str(error))
+
+    def test_null_unsets(self):
+        keys = [line.partition(':')[0]
+                for line in _EVERYTHING.splitlines()
+                if not line.startswith('class')]
+        today = _EVERYTHING.replace('disk: 10\n', 'disk: 10GiB\n')
+        self.assertEqual(
+            {'hw:cpu_policy': 'dedicated'},
+            self.specs(today, ''.join(f', {key}: null' for key in keys)))
+        self.assertEqual(
+            {'quota:disk_read_iops_sec': '1'},
+            self.specs('throttles: {disk_iops: 1, disk_read_iops: 1}',
+                       ', throttles: {disk_iops: null}'))
+
+    def test_no_topology_by_itself(self):
+        self.assertEqual(
+            {'hw:cpu_policy': 'dedicated', 'hw:cpu_thread_policy': 'require'},
+            self.specs('class: dedicated\nthread_policy: require'))
+
+    def test_brackets_are_text(self):
+        self.assertEqual({'a:b': '{vcpus}'},
+                         self.specs("extra_specs: {'a:b': '{vcpus}'}"))
+
+    def test_version_1_becomes_it(self):
+        old = test_catalogue.catalogue_text(
+            'class: dedicated\nthread_policy: require\n'
+            'emulator_threads: on-vcpus\ncpu_cap: {quota_us: 12500}\n'
+            'throttles: {network_in: 100kbit*vcpus, disk_iops: 5*memory_gib}\n'
+            "extra_specs: {'a:b': '{vcpus/2-1}'}")
+        flavors = catalogue.parse(old, 'f').flavors
+        text = export.catalogue_text(flavors)
+        self.assertIn('version: 2', text)
+        self.assertEqual(flavors, catalogue.parse(text, 'f').flavors)
