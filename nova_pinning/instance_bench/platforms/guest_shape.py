@@ -74,16 +74,16 @@ def flavor_of(tenant: bench_model.Tenant, *, cells: int,
         if tenant.agent is bench_model.AgentScheme.WAYS:
             family['l3_ways'] = _L3_WAYS
         if tenant.weight != bench_model.USUAL_WEIGHT:
-            family['cpu_priority'] = f'{tenant.weight}*vcpus'
+            family['cpu_priority'] = {'per_vcpu': tenant.weight}
     else:
-        family = {**VANILLA, 'cpu_priority': f'{tenant.weight}*vcpus'}
+        family = {**VANILLA, 'cpu_priority': {'per_vcpu': tenant.weight}}
     if tenant.queues is not None:
         family['nic_multiqueue'] = (
             tenant.queues is bench_model.NetworkQueues.VCPUS)
     size = {'vcpus': tenant.size.vcpus,
             'memory': f'{tenant.size.memory_mib}MiB'}
     flavor, = catalogue.parse(yaml.safe_dump({
-        'version': 1, 'name': 'bench', 'families': {
+        'version': 2, 'name': 'bench', 'families': {
             'bench': {**family, 'sizes': {'size': size}}}}),
         f'tenant {tenant.name}').flavors
     return flavor

@@ -122,7 +122,7 @@ class TestDiff(cli_case.TestCase):
             (self._diff().status, self._diff().out))
 
     def test_update(self):
-        done = self._diff(('max 40000', 'max 30000'))
+        done = self._diff(('max: 40000', 'max: 30000'))
         self.assertEqual(1, done.status)
         self.assertEqual(
             'update enterprise.8xlarge\n'
@@ -134,7 +134,7 @@ class TestDiff(cli_case.TestCase):
             '2 changed, 20 unchanged\n', done.out)
 
     def test_some(self):
-        done = self._diff(('max 40000', 'max 30000'),
+        done = self._diff(('max: 40000', 'max: 30000'),
                           names=('enterprise.8xlarge',))
         self.assertEqual('1 changed, 0 unchanged',
                          done.out.splitlines()[-1])
