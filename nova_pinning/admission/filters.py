@@ -13,9 +13,9 @@ that is disabled is refused in any case, by a trait in Placement.
 
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import functools
 from typing import NamedTuple
 from typing import TypeAlias
 
@@ -112,7 +112,7 @@ def gate(
     """What is said of a host whatever guests are on it."""
     case = filter_rules.FilterCase(request, wishes, host, rules)
     found = {name: find(case) for name, find in _REQUEST_FILTERS.items()}
-    for name, rule in _enabled(rules):
+    for name, rule in _enabled(rules.enabled_filters):
         if rule.of_host is not None:
             found[name] = rule.of_host(case)
     return _verdict(found, rules, [
@@ -130,7 +130,8 @@ def by_guests(
     case = filter_rules.FilterCase(request, wishes, occupancy.host, rules)
     return _verdict(
         {name: rule.of_guests(case, occupancy)
-         for name, rule in _enabled(rules) if rule.of_guests is not None},
+         for name, rule in _enabled(rules.enabled_filters)
+         if rule.of_guests is not None},
         rules)
 
 
@@ -145,14 +146,13 @@ def verdict(
                          first.doubts + second.doubts)
 
 
+@functools.lru_cache(maxsize=None)
 def _enabled(
-    rules: scheduler_rules.SchedulerRules,
-) -> Iterator[tuple[str, FilterRule]]:
+    names: tuple[str, ...] | None,
+) -> Sequence[tuple[str, FilterRule]]:
     """The filters to ask: all, if it is not known which are enabled."""
-    names = rules.enabled_filters
-    for name, rule in RULES.items():
-        if names is None or name in names or name == _COMPUTE_FILTER:
-            yield name, rule
+    return [(name, rule) for name, rule in RULES.items()
+            if names is None or name in names or name == _COMPUTE_FILTER]
 
 
 def _verdict(

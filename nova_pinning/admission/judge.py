@@ -76,6 +76,8 @@ class AdmissionJudge:
         self.rules = rules
         self.bounds = bounds
         self.assumes = assumes
+        # It is asked of each of thousands of placements.
+        self._counts_guests = rules.counts_guests
 
     def gate(
         self, request: guest_request.GuestRequest,
@@ -160,21 +162,33 @@ class AdmissionJudge:
         self, request: guest_request.GuestRequest,
         occupancy: host_occupancy.HostOccupancy,
     ) -> model.Fit | model.Refusal:
-        """What Placement and the claim say of a guest, filters apart.
+        """What Placement, the claim and filters that look at guests say.
 
         What is not known refuses.
         """
+        found = self._by_those_there(request, occupancy)
+        if found.refusals:
+            return model.Refusal(model.Reason.FILTER, detail='; '.join(
+                refusal.text for refusal in found.refusals))
         candidate, place = self._place(request, occupancy)
         if candidate is None:
             return model.Refusal(model.Reason.ALLOCATION, detail='; '.join(
                 short.text for short in _shortages(request, occupancy)))
-        unknown = self.remaining((
+        unknown = (*found.doubts, *self.remaining((
             *request.doubts, *_of_hardware(occupancy.host, request),
-            *candidate.doubts))
+            *candidate.doubts)))
         if isinstance(place, model.Refusal) or not unknown:
             return place
         return model.Refusal(model.Reason.UNDECIDED, detail='; '.join(
             doubt.text for doubt in unknown))
+
+    def _by_those_there(
+        self, request: guest_request.GuestRequest,
+        occupancy: host_occupancy.HostOccupancy,
+    ) -> HostGate:
+        if not occupancy.guests or not self._counts_guests:
+            return HostGate((), ())
+        return self.by_guests(request, occupancy)
 
     def _place(
         self, request: guest_request.GuestRequest,

@@ -11,6 +11,9 @@ from nova_pinning.model import reserve
 
 #: That of this project which keeps guests off hosts of the other class.
 CLASS_FILTER = 'HostClassFilter'
+#: Those of nova that go by how many guests a host has.
+COUNT_FILTERS = ('NumInstancesFilter', 'AggregateNumInstancesFilter')
+_MOST_GUESTS = 'max_instances_per_host'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +84,25 @@ class SchedulerRules:
     def counts_guests(self) -> bool:
         """Whether a filter may go by how many guests a host has."""
         return any(
-            name in (self.enabled_filters or ())
-            for name in ('NumInstancesFilter', 'AggregateNumInstancesFilter')
-        ) or any('max_instances_per_host' in aggregate.metadata
+            name in (self.enabled_filters or ()) for name in COUNT_FILTERS
+        ) or any(_MOST_GUESTS in aggregate.metadata
                  for aggregate in self.aggregates.values())
+
+    @property
+    def counting_only(self) -> 'SchedulerRules':
+        """The rules for a guest of which no project or zone is known."""
+        known = self.enabled_filters
+        return SchedulerRules(
+            packs_cells=self.packs_cells,
+            max_instances_per_host=self.max_instances_per_host,
+            enabled_filters=None if known is None else tuple(
+                name for name in known
+                if name in COUNT_FILTERS) + (CLASS_FILTER,),
+            aggregates={
+                name: offered_host.Aggregate(name, metadata={
+                    _MOST_GUESTS: aggregate.metadata[_MOST_GUESTS]})
+                for name, aggregate in self.aggregates.items()
+                if _MOST_GUESTS in aggregate.metadata})
 
     @property
     def keeps_classes(self) -> bool:

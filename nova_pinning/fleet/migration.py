@@ -85,11 +85,6 @@ class MigrationRules:
         self._specs = {flavor.name: flavor.extra_specs
                        for flavor in fleet.flavors}
         self._groups = {group.id: group for group in fleet.server_groups}
-        self._members: dict[str, list[str]] = {}
-        for guest in fleet.guests:
-            if guest.server_group:
-                self._members.setdefault(guest.server_group, []).append(
-                    guest.uuid)
 
     @functools.cached_property
     def hopeful(self) -> Self:
@@ -311,20 +306,18 @@ class MigrationRules:
             offered_host.GroupPolicy.AFFINITY,
             offered_host.GroupPolicy.ANTI_AFFINITY)
 
-    def group_refusal(self, guest: resident_guest.ResidentGuest, target: str,
-                      hosts_of_guests: Mapping[str, str]) -> str:
-        """Why the guest's server group keeps it off a host.
+    def group_refusal(
+        self, guest: resident_guest.ResidentGuest,
+        there: Iterable[resident_guest.ResidentGuest],
+    ) -> str:
+        """Why the guest's server group keeps it off another host.
 
-        :param hosts_of_guests: the host of each guest at that moment, by
-            UUID; guests that are left out are nowhere
+        :param there: the guests of that host at that moment
         """
         group = self._groups.get(guest.server_group)
         if group is None:
             return ''
-        others = sum(
-            hosts_of_guests.get(member) == target
-            for member in self._members.get(group.id, ())
-            if member != guest.uuid)
+        others = sum(other.server_group == group.id for other in there)
         name = group.name or group.id
         if group.policy is offered_host.GroupPolicy.AFFINITY and not others:
             # ServerGroupAffinityFilter: its hosts are those of its members,

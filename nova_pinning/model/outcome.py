@@ -63,6 +63,7 @@ class Reason(compat.StrEnum):
     PCI = 'pci'
     NETWORK = 'network'
     ALLOCATION = 'allocation'
+    FILTER = 'filter'
     DISABLED = 'disabled'
     HOST_CLASS = 'host-class'
     CLASS_UNKNOWN = 'class-unknown'
@@ -132,6 +133,7 @@ _HOST_SENTENCES = {
                     'networks it attaches to',
     Reason.ALLOCATION: 'Placement offers no allocation on this host',
     Reason.UNDECIDED: 'not all is known that the answer depends on',
+    Reason.FILTER: 'nova-scheduler filters the host out',
     Reason.DISABLED: 'the host is disabled',
     Reason.HOST_CLASS: 'the host is of another class than the guest',
     Reason.CLASS_UNKNOWN: 'the class of the host or the guest is not known',

@@ -89,7 +89,7 @@ def _other_gains(
 ) -> tuple[plan_model.SlotGain, ...]:
     """What a plan that was made for another size does for these."""
     after = replay.fleet_after(fleet, plan.moves)
-    goal = slot_goal.SlotGoal(sizes, fleet.packs_cells)
+    goal = slot_goal.SlotGoal(sizes, occupied.rules_of(fleet))
     before, then = [goal.total(occupied.of_fleet(state).values())
                     for state in (fleet, after)]
     return tuple(
@@ -178,7 +178,7 @@ class _Defragmentation:
         """
         search, least = self._search, self._least
         done, is_proof = search.best_of_all(
-            search.value_of_host, math.inf if least is None else least)
+            math.inf if least is None else least)
         if done is not None:
             self._offer(done)
         if not is_proof:
@@ -198,7 +198,6 @@ class _Defragmentation:
         if self._least is not None:
             is_best = self._value >= self._least
         done = search.best_of_few(
-            search.value_of_host,
             len(self._best.moves) - 1 if is_best else None,
             math.inf if self._least is None else self._least)
         if done is not None:

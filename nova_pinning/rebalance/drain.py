@@ -76,7 +76,7 @@ class _Drain:
             return self._stuck(stuck, True)
         if not stuck:
             self._check_room_in_limits()
-        done, is_proof = search.best_of_all(self._emptiness, 0.0)
+        done, is_proof = search.best_of_all(0.0)
         if stuck:
             return self._stuck(stuck, is_proof)
         if done is not None and self._is_drained(done):
@@ -98,16 +98,11 @@ class _Drain:
                 program, solution, self._is_drained,
                 lambda: program.fewest_moves(search.seconds))
         if done is None:
-            done = search.best_of_few(self._emptiness, enough=0.0)
+            done = search.best_of_few(enough=0.0)
         if done is None or not self._is_drained(done):
             return self._stuck(self._without_room(''), False)
         return self._made(
             done, len(done.moves) <= math.ceil(-solution.bound - _TOLERANCE))
-
-    def _emptiness(self, occupancy: host_occupancy.HostOccupancy) -> float:
-        """Less for hosts that are to be emptied, and have more guests."""
-        return -float(occupancy.host.name in self._search.closed
-                      and len(occupancy.guests))
 
     def _bound_to_stay(
             self, is_hopeful: bool) -> list[plan_model.StuckGuest]:

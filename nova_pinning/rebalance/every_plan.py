@@ -24,7 +24,6 @@ from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import guest_kinds
 from nova_pinning import model
 from nova_pinning.rebalance import counted_fleet
-from nova_pinning.rebalance import move_order
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import replay
 from nova_pinning.rebalance import slot_goal
@@ -86,21 +85,18 @@ class EveryPlan:
     """The sequences of moves of a fleet.
 
     :param goal: the slots that are wanted, if any
-    :param worth: of a host; what is looked for is most of it in all
-    :param closed: names of hosts that no guest may go to
+    :param closed: names of hosts that no guest may go to, and all are to leave
     :ivar is_proof: whether all was known that could be minded
     """
 
     def __init__(
         self, counted: counted_fleet.CountedFleet, start: replay.MoveReplay,
-        goal: slot_goal.SlotGoal, worth: move_order.ValueOfHost,
-        limits: move_rules.MoveLimits,
+        goal: slot_goal.SlotGoal, limits: move_rules.MoveLimits,
         closed: Collection[str] = (),
     ) -> None:
         self._counted = counted
         self._start = start
         self._goal = goal
-        self._worth = worth
         self._limits = limits
         self._closed = closed
         self._known: dict[Hashable, _GuestsOnHost] = {}
@@ -247,10 +243,7 @@ class EveryPlan:
     def _arrived(self, target: _GuestsOnHost,
                  mover: _Mover) -> _GuestsOnHost | None:
         occupancy, kind = target.occupancy, mover.kind
-        if self._counted.rules.group_refusal(
-                mover.guest, occupancy.host.name,
-                {guest.uuid: occupancy.host.name
-                 for guest in occupancy.guests}):
+        if self._counted.rules.group_refusal(mover.guest, occupancy.guests):
             return None
         room = self._start.room(mover.guest, occupancy)
         if not isinstance(room, model.Fit):
@@ -297,9 +290,13 @@ class EveryPlan:
             (mover.kind.number, mover.place) for mover in movers).items())
         known = self._known.get(key)
         if known is None:
-            self.is_proof &= self._goal.is_certain(occupancy)
+            slots, is_certain = self._goal.known_on_host(occupancy)
+            self.is_proof &= is_certain
+            worth = self._goal.value(slots)
+            if occupancy.host.name in self._closed:
+                worth -= len(occupancy.guests)
             known = self._known[key] = _GuestsOnHost(
-                occupancy, movers, self._worth(occupancy))
+                occupancy, movers, worth)
         return known
 
     def _made(self, step: _Step | None) -> replay.MoveReplay | None:

@@ -111,7 +111,7 @@ def check_plan(
     :param claim: is asked about every move too, and has to agree
     """
     checker = _PlanChecker(plan, fleet, rules, ask_nova, claim)
-    goal = slot_goal.SlotGoal(sizes, fleet.packs_cells)
+    goal = slot_goal.SlotGoal(sizes, occupied.rules_of(fleet))
     before = _room(checker.replay, goal, excluded)
     checks = tuple(checker.check(number, move)
                    for number, move in enumerate(plan.moves))

@@ -51,7 +51,8 @@ class PlanSearch:
         self.rules = rules or move_rules.MoveRules(fleet)
         self.counted = counted_fleet.CountedFleet(
             fleet, self.rules, limits.fixed)
-        self.goal = slot_goal.SlotGoal(tuple(sizes), fleet.packs_cells)
+        self.goal = slot_goal.SlotGoal(
+            tuple(sizes), self.rules.scheduler)
         self.before = {
             name: self.goal.on_host(occupancy)
             for name, occupancy in self.counted.occupancies.items()}
@@ -84,25 +85,25 @@ class PlanSearch:
         return states
 
     def best_of_all(
-        self, worth: move_order.ValueOfHost, enough: float = math.inf,
+        self, enough: float = math.inf,
     ) -> tuple[replay.MoveReplay | None, bool]:
         """The best of all plans, where there are few.
 
-        :param worth: of each host; what is looked for is most of it in all
-        :param enough: more is worth nothing
+        :param enough: more is worth nothing; of hosts that are to be emptied
+            the guests count, negative
         :returns: None if there are too many, and whether it is proved that
             there is none better
         """
         if not self._tries_all:
             return None, False
-        plans = self._every_plan(worth)
+        plans = self._every_plan()
         if not plans.is_small:
             return None, False
         done = plans.best(enough)
         return done, done is not None and plans.is_proof
 
     def best_of_few(
-        self, worth: move_order.ValueOfHost, most_moves: int | None = None,
+        self, most_moves: int | None = None,
         enough: float = math.inf,
     ) -> replay.MoveReplay | None:
         """The best of all plans with so few moves that all can be tried.
@@ -111,7 +112,7 @@ class PlanSearch:
         """
         if not self._tries_all or not self.seconds:
             return None
-        plans = self._every_plan(worth)
+        plans = self._every_plan()
         few = min(plans.most_moves, plans.most_moves if most_moves is None
                   else most_moves)
         return plans.best(enough, few) if few > 0 else None
@@ -120,12 +121,9 @@ class PlanSearch:
     def _tries_all(self) -> bool:
         return self.settings.tries_all and self.settings.proves
 
-    def _every_plan(
-        self, worth: move_order.ValueOfHost,
-    ) -> every_plan.EveryPlan:
+    def _every_plan(self) -> every_plan.EveryPlan:
         return every_plan.EveryPlan(
-            self.counted, self.start, self.goal, worth, self.limits,
-            self.closed)
+            self.counted, self.start, self.goal, self.limits, self.closed)
 
     def giving(
         self, givers: Iterable[str], emptied: frozenset[str] = frozenset(),

@@ -66,8 +66,7 @@ class MoveReplay:
         """
         occupancy = self.occupancies[target]
         reason = (self._rules.host_refusal(guest, occupancy.host)
-                  or self._rules.group_refusal(guest, target,
-                                               self._hosts_of_guests))
+                  or self._rules.group_refusal(guest, occupancy.guests))
         if reason:
             return reason
         place = self.room(guest, occupancy)

@@ -21,17 +21,20 @@ class SlotGoal:
     """Counts what nova would place on hosts, as ``capacity`` does.
 
     Each size is counted as if it was the only one. Which aggregates and zones
-    guests of a size are for nobody says.
+    guests of a size are for nobody says; how many guests may be on a host,
+    filters do.
 
     :param sizes: each counts by its weight
-    :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    :param rules: what nova-scheduler is set to
     """
 
-    def __init__(self, sizes: Sequence[slot_size.SlotSize],
-                 packs_cells: bool) -> None:
+    def __init__(
+        self, sizes: Sequence[slot_size.SlotSize],
+        rules: scheduler_rules.SchedulerRules = (
+            scheduler_rules.SchedulerRules()),
+    ) -> None:
         self.sizes = tuple(sizes)
-        admission = judge.AdmissionJudge(
-            scheduler_rules.SchedulerRules(packs_cells=packs_cells))
+        admission = judge.AdmissionJudge(rules.counting_only)
         self._counters = [count.Counter(size.request, admission)
                           for size in sizes]
         self._numbering = like_hosts.Numbering()
@@ -40,15 +43,16 @@ class SlotGoal:
 
     def on_host(self, occupancy: host_occupancy.HostOccupancy) -> Slots:
         """Further guests of each size on a host."""
-        host = self._numbering.host(occupancy)
-        return tuple([counter.count(host).certain
-                      for counter in self._counters])
+        return self.known_on_host(occupancy)[0]
 
-    def is_certain(self, occupancy: host_occupancy.HostOccupancy) -> bool:
-        """Whether it is known how many further guests fit on a host."""
+    def known_on_host(
+        self, occupancy: host_occupancy.HostOccupancy,
+    ) -> tuple[Slots, bool]:
+        """The same, and whether no more can fit for all that is known."""
         host = self._numbering.host(occupancy)
-        return all(found.certain == found.fits for found in (
-            counter.count(host) for counter in self._counters))
+        counts = [counter.count(host) for counter in self._counters]
+        return (tuple([found.certain for found in counts]),
+                all([found.certain == found.fits for found in counts]))
 
     def total(
         self, occupancies: Iterable[host_occupancy.HostOccupancy],

@@ -68,6 +68,7 @@ class HostStates:
                 model.ThreadPolicy.PREFER) for request in self._requests)
         self._minds_disk = any(
             request.disk_gib for request in self._requests)
+        self._counts_guests = counted.rules.scheduler.counts_guests
         judge = counted.rules.admission(fit.ClaimBounds(ask_nova=ask_nova))
         for name in names:
             self._of(guest_kinds.HostState(
@@ -169,6 +170,7 @@ class HostStates:
         used = occupancy.resources_used
         return (
             self._counted.shape(host), tuple(cells),
+            len(occupancy.guests) if self._counts_guests else 0,
             occupancy.device_uses if host.pci_pools else (),
             used.get(inventory.DISK_GB) if self._minds_disk else 0,
             tuple(used.values()) if per_cpu is None else tuple(

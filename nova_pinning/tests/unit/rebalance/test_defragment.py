@@ -47,7 +47,8 @@ def plan_of(fleet, *sizes, moves=None, until=None, settings=_PATIENT,
 
 def slots(fleet, *sizes):
     """Slots of each size, by the engine."""
-    counter = slot_goal.SlotGoal(sizes or (_SLOT,), fleet.packs_cells)
+    counter = slot_goal.SlotGoal(
+        sizes or (_SLOT,), occupied.rules_of(fleet))
     rows = [counter.on_host(occupancy)
             for occupancy in occupied.of_fleet(fleet).values()]
     return tuple(map(sum, zip(*rows)))
@@ -133,7 +134,7 @@ class TestSmall(_Case):
 
     @staticmethod
     def _value(occupancies):
-        counter = slot_goal.SlotGoal([_SLOT], False)
+        counter = slot_goal.SlotGoal([_SLOT])
         return sum(counter.on_host(occupancy)[0]
                    for occupancy in occupancies)
 
@@ -241,7 +242,7 @@ class TestSmall(_Case):
             sizes = [slot_size.dedicated_slot(4, 4, weights[0]),
                      slot_size.dedicated_slot(3, 3, weights[1])]
             plan = plan_of(fleet, *sizes, moves=1)
-            counters = slot_goal.SlotGoal(sizes, False)
+            counters = slot_goal.SlotGoal(sizes)
             best = small_fleets.BruteForce(
                 fleet, lambda occupancies: sum(
                     counters.value(counters.on_host(occupancy))
@@ -308,7 +309,7 @@ class TestAgainstBruteForce(_Case):
     def _hold(self, fleet, size):
         """Hold a plan against all there are."""
         moves = 3 if len(fleet.guests) < 9 else 2
-        counter = slot_goal.SlotGoal([size], fleet.packs_cells)
+        counter = slot_goal.SlotGoal([size], occupied.rules_of(fleet))
         best = small_fleets.BruteForce(fleet, lambda occupancies: sum(
             counter.on_host(occupancy)[0] for occupancy in occupancies)
         ).best(moves)
@@ -332,7 +333,8 @@ class TestAgainstBruteForce(_Case):
         seeds = range(20 if forms.SHORT else 40)
         for seed in seeds:
             fleet = small_fleets.random_fleet(seed)
-            counter = slot_goal.SlotGoal([_SLOT], fleet.packs_cells)
+            counter = slot_goal.SlotGoal(
+                [_SLOT], occupied.rules_of(fleet))
             best = small_fleets.BruteForce(fleet, lambda occupancies: sum(
                 counter.on_host(occupancy)[0] for occupancy in occupancies),
                 most_states=4000).best(2)

@@ -177,18 +177,14 @@ class TestDrain(test_defragment._Case):
     def test_server_group(self):
         """Two guests that may not be on one host."""
         fleet = self._fleet((0, [0], 1), (0, [0], 1), sizes=(4, 4, 4))
-        rules = move_rules.MoveRules(fleet)
-
-        def refusal(guest, target, hosts):
-            return 'group' if target in [
-                host for uuid, host in hosts.items()
-                if uuid != guest.uuid] else ''
-
-        with mock.patch.multiple(
-                rules, group_refusal=mock.Mock(side_effect=refusal),
-                is_grouped=mock.Mock(return_value=True)):
-            plan = drain.plan_drain(fleet, ['host0'],
-                                    move_rules.MoveLimits(), rules=rules)
+        fleet = dataclasses.replace(
+            fleet, guests=tuple(
+                dataclasses.replace(guest, server_group='group')
+                for guest in fleet.guests),
+            server_groups=(offered_host.ServerGroup(
+                id='group', max_per_host=1,
+                policy=offered_host.GroupPolicy.ANTI_AFFINITY),))
+        plan = plan_of(fleet, 'host0')
         self.assertEqual({'host1', 'host2'},
                          {move.target for move in plan.moves})
         self.assertEqual((0,), plan.moves[1].after)

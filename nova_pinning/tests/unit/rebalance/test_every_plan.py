@@ -5,12 +5,15 @@ import dataclasses
 import ddt
 
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import scheduler_rules
 from nova_pinning import cpuset
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import moved_guest
+from nova_pinning.fleet import occupied
 from nova_pinning.rebalance import every_plan
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_search
+from nova_pinning.rebalance import replay
 from nova_pinning.rebalance import slot_size
 from nova_pinning.rebalance import solver_settings
 from nova_pinning.tests.unit import builders
@@ -81,6 +84,45 @@ class TestEveryPlan(test_defragment._Case):
             plan.gains[0].before, plan.gains[0].after,
             [move.guest for move in plan.moves], plan.is_optimal))
 
+    def test_alike_guests_of_a_group(self):
+        """One of them on a host keeps the other off it, whichever it is."""
+        fleet = fleet_of((6, 6), [
+            (0, [0], 1, 2), (1, [1], 1, 2), (1, [1], 2), (0, [0], 2),
+            (0, [1], 3)], hosts=2, staying=(3,), grouped=(0, 1, 4))
+        host = small_fleets.fleet_host(2, 3, 3)
+        place = small_fleets.fleet_of(
+            (*fleet.hosts, host), [(2, [0], 3)]).guests[0]
+        fleet = dataclasses.replace(
+            fleet, hosts=(*fleet.hosts, host), guests=(
+                *fleet.guests, dataclasses.replace(place, uuid='other')))
+        plan = test_defragment.plan_of(
+            fleet, slot_size.dedicated_slot(4, 4),
+            slot_size.dedicated_slot(2, 2), moves=4)
+        self.assertEqual(([3, 8], 2, True), (
+            [gain.after for gain in plan.gains], len(plan.moves),
+            plan.is_optimal))
+        self.assert_carried_out(fleet, plan)
+
+    def test_filter_that_counts_guests(self):
+        """No guest, moved or new, goes to a host that has as many as may be.
+        """
+        fleet = fleet_of((4,), [(0, [0], 1), (1, [0], 1), (2, [0], 2)])
+        for most, moved, slots in ((3, 1, 4), (2, 0, 3), (1, 0, 0)):
+            counting = dataclasses.replace(
+                fleet, enabled_filters=('NumInstancesFilter',),
+                rules=scheduler_rules.SchedulerRules(
+                    max_instances_per_host=most))
+            plan = test_defragment.plan_of(
+                counting, slot_size.dedicated_slot(2, 2))
+            self.assertEqual((moved, slots, True), (
+                len(plan.moves), plan.gains[0].after, plan.is_optimal))
+            self.assert_carried_out(counting, plan)
+            verdict = replay.MoveReplay(
+                counting, move_rules.MoveRules(counting),
+                occupied.of_fleet(counting)).verdict(
+                    counting.guests[0], 'host1')
+            self.assertEqual(most == 1, 'has 1 guests' in str(verdict))
+
     def test_drain_by_way_of_others(self):
         fleet = fleet_of((6, 6), [
             (0, [0, 1], 4), (1, [0], 1), (1, [0], 2), (1, [1], 2),
@@ -125,7 +167,7 @@ class TestEveryPlan(test_defragment._Case):
                 test_defragment.PROGRAMS)
             plans = every_plan.EveryPlan(
                 search.counted, search.start, search.goal,
-                search.value_of_host, search.limits)
+                search.limits)
             self.assertEqual((is_small, most_moves),
                              (plans.is_small, plans.most_moves))
 

@@ -88,7 +88,9 @@ def least_down(fleet, lost, shunned=()):
             request = rules.request(guest)
             for name, occupancy in occupancies.items():
                 if rules.evacuation_host_refusal(guest, occupancy.host) or (
-                        rules.group_refusal(guest, name, where)):
+                        rules.group_refusal(
+                            guest, (other for other in fleet.guests
+                                    if where.get(other.uuid) == name))):
                     continue
                 found = placing.verdict(occupancy, request, fleet.packs_cells)
                 if isinstance(found, model.Fit):

@@ -377,15 +377,14 @@ class GroupTestCase(TestCase):
                 offered_host.ServerGroup(
                     id='i', policy=offered_host.GroupPolicy(policy),
                     max_per_host=most),))
-        where = {one.uuid: one.host for one in (self.guest, *others)}
         self.assertIs(passes, not rules.group_refusal(
-            self.guest, 'h1', where))
+            self.guest, [one for one in others if one.host == 'h1']))
         self.assertIs(not policy.startswith('soft'),
                       rules.is_grouped(self.guest))
 
     def test_no_group(self):
         rules = self.rules(guest(server_group='gone'))
-        self.assertEqual('', rules.group_refusal(self.guest, 'h1', {}))
+        self.assertEqual('', rules.group_refusal(self.guest, ()))
         self.assertFalse(rules.is_grouped(self.guest))
 
 
