@@ -76,6 +76,18 @@ class Calibration:
                              for comparison in self.comparisons), default=0))
 
     @property
+    def smallest_effect(self) -> float:
+        """The ratio, above 1, that half of the intervals can tell from 1.
+
+        As wide as they have to be, or infinite.
+        """
+        if not (self.comparisons and math.isfinite(self.stretch)):
+            return math.inf
+        reaches = sorted(one.ratio.high / one.ratio.value
+                         for one in self.comparisons)
+        return math.pow(reaches[len(reaches) // 2], self.stretch)
+
+    @property
     def chance(self) -> float:
         """That so few intervals, or fewer, include 1 if 95% are to."""
         from scipy import stats

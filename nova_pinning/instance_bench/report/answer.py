@@ -246,7 +246,8 @@ def calibration_words(found: self_test.Calibration | None) -> str:
                'spread, so that no stretch will do and ratios say nothing')
     return (f'{found.including_one:,} of {len(found.comparisons):,} identical '
             'comparisons on this machine include 1.0, the largest ratio '
-            f'being {found.largest:.2f}; {stretch}.')
+            f'being {found.largest:.2f}; {stretch}. An effect of less than '
+            f'{words.percent(found.smallest_effect - 1)} need not show.')
 
 
 _OF_TABLE: dict[

@@ -36,7 +36,8 @@ _SPLIT = {'with_platform': 'platform', 'by_size': 'by_size',
 _CHANGE = {'case': 'new.case.factors', 'tenant': 'new.tenant.name',
            'figure': 'new.figure.name', 'was': 'old.estimate.mean',
            'is': 'new.estimate.mean', 'ratio': 'ratio', 'verdict': 'verdict'}
-_SELF_TEST = ('comparisons', 'including_one', 'largest', 'stretch')
+_SELF_TEST = ('comparisons', 'including_one', 'largest', 'smallest_effect',
+              'stretch')
 _COMPARISON = ('tolerance', 'confidence', 'only_old', 'only_new', 'unlike',
                'differing')
 

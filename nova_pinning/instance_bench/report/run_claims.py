@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import dataclasses
 import enum
 import itertools
+import math
 import re
 
 from nova_pinning.instance_bench import bench_model
@@ -33,6 +34,9 @@ _RATE = 0.001
 _VAGUE_RATE = 0.01
 # Comparisons of which one in 20 can be seen.
 _LEAST_COMPARISONS = 20
+# An effect that a machine has to show, or its intervals include 1 whatever
+# happens.
+_SHOWN = 0.10
 _NO_EQUAL = ('no floating instance of its platform and size had as many vCPUs '
              'for each CPU')
 _ONE_CPU = ('the floating one has a single CPU to float on, and is pinned in '
@@ -64,7 +68,7 @@ class RunClaim:
 
     :param name: for programs: 'affinities', 'clocks', 'complete', 'level',
         'spread', 'slowdown', 'mutex', 'finish-ratio', 'bare-metal',
-        'agent', 'placement', 'self-test'
+        'agent', 'placement', 'self-test', 'sensitivity'
     :param subject: of which case, '' if of all
     :param evidence: the figures that decide
     """
@@ -375,6 +379,9 @@ def _self_test(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     if number:
         evidence = (f'{found.including_one:,} of {number:,} do; the largest '
                     f'ratio is {found.largest:.2f}')
+    if 0 < number < _LEAST_COMPARISONS:
+        evidence += (f'; this claim needs {_LEAST_COMPARISONS} comparisons, '
+                     'which a self-test has without --short')
     if number >= _LEAST_COMPARISONS:
         # On a perfect machine there are fewer than 95 of 100 in four of ten
         # self-tests.
@@ -387,6 +394,14 @@ def _self_test(summary: statistics.RunSummary) -> Iterator[RunClaim]:
         'intervals of their ratios include 1.0',
         evidence if is_wrong and not is_right else '',
         '' if is_right else evidence, evidence)
+    shown = (f'half of the intervals tell {words.percent(effect)} from none'
+             if math.isfinite(effect := found.smallest_effect - 1)
+             else 'no effect can be told from none')
+    yield _settled(
+        'sensitivity', 'Half of the comparisons on this machine would show '
+        f'an effect of {words.percent(_SHOWN)}',
+        shown if number and effect > _SHOWN else '',
+        '' if number else 'nothing was compared', shown)
 
 
 def _network(summary: statistics.RunSummary) -> Iterator[RunClaim]:

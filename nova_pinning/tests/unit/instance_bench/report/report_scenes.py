@@ -422,10 +422,10 @@ def matrix(worst=2.0, floating=1.0, cpus=None, **options):
     return run
 
 
-def copies(**options):
+def copies(spread=0.01, **options):
     run = Run('self-test', **options)
     for number in range(5):
-        run.alone(level=100.0, factors={'copy': str(number)})
+        run.alone(level=100.0, factors={'copy': str(number)}, spread=spread)
     return run
 
 

@@ -168,7 +168,8 @@ class PageTest(unit_base.TestCase):
             calibration=report_scenes.calibration(stretch=1.3))
         self.assertIn(
             '96 of 100 identical comparisons on this machine include 1.0, the '
-            'largest ratio being 1.40; intervals stretched by 1.30.',
+            'largest ratio being 1.40; intervals stretched by 1.30. An effect '
+            'of less than 59.0% need not show.',
             _root(part).text_content())
         self.assertEqual(96, document.report_document([part])['results'][0][
             'self_test']['including_one'])

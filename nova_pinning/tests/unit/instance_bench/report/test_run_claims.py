@@ -2,6 +2,7 @@
 """What runs can be held to."""
 
 import dataclasses
+import math
 
 import ddt
 import hypothesis
@@ -12,6 +13,7 @@ from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench.report import answer
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench import row_pairs
+from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
 from nova_pinning.tests.unit.instance_bench import bench_fakes
 from nova_pinning.tests.unit.instance_bench.report import report_scenes
@@ -211,6 +213,18 @@ class SelfTestTest(unit_base.TestCase):
                 comparisons=comparisons, including_one=including)))
             self.assertEqual([verdict], _verdicts(report_scenes.copies(),
                                                   'self-test'))
+
+    def test_sensitivity(self):
+        """Intervals that include 1.0 since they include anything are none."""
+        for spread, stretch, verdict in (
+                (0.01, 1.0, HOLDS), (0.01, 9.0, DOES_NOT_HOLD),
+                (0.5, 1.0, DOES_NOT_HOLD), (0.01, math.inf, DOES_NOT_HOLD)):
+            run = report_scenes.copies(rounds=5, spread=spread)
+            with report_scenes.SelfTest(dataclasses.replace(
+                    self_test.calibrate(run.results()), stretch=stretch)):
+                self.assertEqual([verdict], _verdicts(run, 'sensitivity'))
+        self.assertEqual([INCONCLUSIVE], _verdicts(
+            report_scenes.copies(rounds=1), 'sensitivity'))
 
 
 class AgentTest(unit_base.TestCase):

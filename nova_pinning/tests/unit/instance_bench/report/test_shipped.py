@@ -29,7 +29,7 @@ _OWN = {
     'network-queues': [],
     'overhead-ladder': ['bare-metal'],
     'platform-overhead': ['bare-metal'],
-    'self-test': ['self-test'],
+    'self-test': ['self-test', 'sensitivity'],
     'siblings': [],
     'smp-mutex': ['mutex'],
 }
