@@ -22,12 +22,18 @@ _CODE = re.compile('[A-Z][0-9]+')
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what all checks have: --fail-on, --format and --ignore."""
+    """Add what all checks have, such as --fail-on and --format."""
     parser.add_argument('--fail-on',
                         choices=list(map(str, check_rule.Severity)),
                         default='warning',
                         help='the least severity that makes the exit '
                         'status 1 (default: %(default)s)')
+    parser.add_argument('--severity',
+                        choices=list(map(str, check_rule.Severity)),
+                        default='note',
+                        help='the least severity that the table tells in '
+                        'full; of what is less severe it has the number '
+                        '(default: %(default)s)')
     common_options.add_format(
         parser, 'table', 'json', 'sarif', 'prometheus',
         note='; sarif is for code review tools, prometheus for the textfile '
@@ -85,4 +91,5 @@ def _write(checked: report.CheckReport,
             from nova_pinning.checks import metrics
             print(metrics.exposition(checked), end='')
         case _:
-            findings_text.show(checked, base_command.console())
+            findings_text.show(checked, base_command.console(),
+                               check_rule.Severity(parsed_args.severity))

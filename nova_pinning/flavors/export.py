@@ -99,11 +99,7 @@ def _class(flavors: Mapping[str, flavor_model.Flavor]) -> str | None:
     names = {flavor.extra_specs.get(_CLASS_KEY, '')
              for flavor in flavors.values()}
     name = names.pop()
-    if names or name not in _CLASSES:
-        return None
-    sizes = {size: _said(_properties(flavor), (), _foreign_specs(
-        flavor, name)) for size, flavor in flavors.items()}
-    return name if len(_right(sizes, flavors, name)) == len(sizes) else None
+    return None if names or name not in _CLASSES else name
 
 
 def _sizes(flavors: Mapping[str, flavor_model.Flavor],

@@ -227,7 +227,8 @@ def _cpu_cap(size: shape.CatalogueEntry) -> Iterator[Spec]:
     cap = {key: below.value for key, below in size.cpu_cap.value.items()}
     period = cap.get('period_us', PERIOD_US)
     quota = int(period * fractions.Fraction(str(cap['percent'])) / 100)
-    if quota < _MIN_QUOTA_US:
+    # Version 1 could say that there is none.
+    if quota < _MIN_QUOTA_US and quota != -1:
         raise size.error(
             f'{cap["percent"]} percent of {period} microseconds are less '
             f'than {_MIN_QUOTA_US}, the least that libvirt takes',

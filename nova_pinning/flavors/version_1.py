@@ -25,6 +25,7 @@ _Placed = shape.Placed[Any]
 #: Gives the value of a name that a formula has, or raises KeyError.
 _Lookup = Callable[[str], _Fraction]
 
+_PERIOD_US = 100_000
 _MAX_LENGTH = 500
 # Far above any result of use; names that multiply each other grow without
 # end otherwise.
@@ -99,13 +100,12 @@ def current(fields: Mapping[str, Any], memory_mib: int) -> dict[str, Any]:
             raise errors.InputError(
                 'percent and quota_us say the same thing twice', cap.where,
                 'leave one of them out')
-        del said['cpu_cap']
-        period = cap.value.get('period_us', cap)
-        said['extra_specs'] |= {
-            'quota:cpu_period': dataclasses.replace(
-                cap, value=100_000 if period is cap else period.value),
-            'quota:cpu_quota': dataclasses.replace(
-                cap, value=cap.value['quota_us'].value)}
+        quota, period = (cap.value[key].value if key in cap.value else usual
+                         for key, usual in (('quota_us', 0),
+                                            ('period_us', _PERIOD_US)))
+        said['cpu_cap'] = dataclasses.replace(cap, value={
+            **cap.value, 'percent': dataclasses.replace(
+                cap, value=_Fraction(quota * 100, period))})
     return said
 
 

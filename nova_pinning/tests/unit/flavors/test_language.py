@@ -224,6 +224,11 @@ class TestVersion2(unit_base.TestCase):
         self.assertEqual({f'quota:{key}': str(expected)},
                          self.specs(f'throttles: {{{throttle}}}'))
 
+    def test_percent(self):
+        self.assertEqual(
+            {'quota:cpu_period': '20000', 'quota:cpu_quota': '10000'},
+            self.specs('cpu_cap: {percent: 50, period_us: 20000}'))
+
     @ddt.data(
         ('disk: 20', '20 is not an amount with its unit'),
         ('page_size: 2048', '2048 is not large, small, any, or a size'),
