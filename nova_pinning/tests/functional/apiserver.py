@@ -12,7 +12,6 @@ import fixtures
 from placement import deploy
 import webob
 
-from nova_pinning.tests import forms
 
 _PLACEMENT = '/placement'
 #: Only says that it is there: nobody is asked for a name or a password.
@@ -29,19 +28,6 @@ class Fault(enum.Enum):
     DROPPED = 'dropped'
     #: or after, so that the client never gets the answer.
     LOST = 'lost'
-
-
-def turns(count, fault, faults=tuple(Fault)):
-    """The requests, of so many, that a fault befalls in turn.
-
-    All of them; in CI every second request meets one of the faults. Those of
-    the unit tests, against fakes, meet more.
-
-    :param faults: all that are tried
-    """
-    if forms.SHORT:
-        return range(2 * faults.index(fault), count, 2 * len(faults))
-    return range(count)
 
 
 class ApiServer(fixtures.Fixture):

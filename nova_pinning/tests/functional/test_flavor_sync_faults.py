@@ -120,7 +120,7 @@ class TestEveryRequest(flavorsync.SyncTestCase):
     @ddt.data(*apiserver.Fault)
     def test_a_fault(self, fault):
         # The unit tests have every pair.
-        for number in apiserver.turns(self.count, fault):
+        for number in forms.turns(self.count, fault, tuple(apiserver.Fault)):
             self.set_up_flavors()
             self.api.restart(fault, (number,))
             try:
@@ -144,7 +144,7 @@ class TestEveryRequest(flavorsync.SyncTestCase):
     @ddt.data(apiserver.Fault.DROPPED, apiserver.Fault.LOST)
     def test_cut_off_and_run_again(self, fault):
         for number in range(fault is apiserver.Fault.LOST, self.count,
-                            8 if forms.SHORT else 2):
+                            12 if forms.SHORT else 2):
             self.set_up_flavors()
             self.api.restart(fault, range(number, 10_000))
             try:

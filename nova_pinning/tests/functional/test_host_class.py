@@ -541,7 +541,7 @@ class TestEveryRequest(CommandTestCase):
 
     def check_fault(self, fault):
         ends = collections.Counter()
-        numbers = apiserver.turns(self.count, fault, FAULTS)
+        numbers = forms.turns(self.count, fault, FAULTS)
         for number in numbers:
             self.turn_back()
             self.api.restart(fault, at=(number,))
@@ -569,7 +569,7 @@ class TestEveryRequest(CommandTestCase):
 
     def check_cut_off(self, fault):
         """From some request on nothing works."""
-        for number in range(0, self.count, 8 if forms.SHORT else 4):
+        for number in range(0, self.count, 12 if forms.SHORT else 4):
             self.turn_back()
             self.api.restart(fault, at=range(number, 1000))
             try:

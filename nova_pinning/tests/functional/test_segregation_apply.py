@@ -263,7 +263,7 @@ class TestEveryRequest(ApplyTestCase):
         count = max(requests for _text, _end, requests in ends)
         turns = itertools.cycle(ends)
         for fault in FAULTS:
-            self.check_fault(fault, apiserver.turns(count + 1, fault, FAULTS),
+            self.check_fault(fault, forms.turns(count + 1, fault, FAULTS),
                              turns)
 
     def check_fault(self, fault, numbers, turns):
@@ -292,7 +292,7 @@ class TestEveryRequest(ApplyTestCase):
     def test_cut_off_and_run_again(self):
         end, count = self.apply_fully(SITE)
         self.check_end()
-        for number in range(0, count, 12 if forms.SHORT else 3):
+        for number in range(0, count, 20 if forms.SHORT else 3):
             self.set_up_cloud()
             self.api.restart(apiserver.Fault.LOST, range(number, 10_000))
             self.assertRaises(errors.CloudError, self.apply)
