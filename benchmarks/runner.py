@@ -115,7 +115,6 @@ class Group:
     :param steps: how many there are for a case
     :param explain: says what the figures of the table are
     :param numbers: the columns that are flush right
-    :param more: further tables of the same outcomes
     """
 
     key: str
@@ -128,8 +127,6 @@ class Group:
     explain: Callable[[Sequence[Outcome], argparse.Namespace],
                       str] = lambda _outcomes, _options: ''
     numbers: range = range(0)
-    more: Callable[[Sequence[Outcome]],
-                   Sequence[tables.FigureTable]] = lambda _outcomes: []
 
     def chosen(self, options: argparse.Namespace) -> list[Any]:
         """The cases to be measured."""
@@ -137,20 +134,19 @@ class Group:
             case.name in options.case if options.case
             else self.is_quick(case) or not options.quick)]
 
-    def tables(self, outcomes: Sequence[Outcome],
-               options: argparse.Namespace) -> Iterator[tables.FigureTable]:
+    def table(self, outcomes: Sequence[Outcome],
+              options: argparse.Namespace) -> tables.FigureTable:
         """What was measured."""
         sentences = [self.explain(outcomes, options), *(
             _SENTENCES[bar.verdict].format(outcome.name, *bar)
             for outcome in outcomes for bar in outcome.bars
             if bar.verdict in _SENTENCES)]
-        yield tables.FigureTable(
+        return tables.FigureTable(
             [(*self.headings, 'verdict'),
              *((*outcome.cells,
                 *([outcome.bar] if self.headings[-1] == 'bar' else ()),
                 outcome.verdict) for outcome in outcomes)],
             ' '.join(sentences).strip(), self.numbers)
-        yield from self.more(outcomes)
 
 
 def parser(prog: str, description: str) -> argparse.ArgumentParser:
@@ -189,9 +185,8 @@ def run(options: argparse.Namespace, groups: Sequence[Group],
             if cases := group.chosen(options):
                 with _progress(len(cases) * group.steps(options)) as step:
                     outcomes[group.key] = group.measure(cases, options, step)
-                for table in group.tables(outcomes[group.key], options):
-                    print('\n'.join(table.as_text()), flush=True)
-                    shown.append(table)
+                shown.append(group.table(outcomes[group.key], options))
+                print('\n'.join(shown[-1].as_text()), flush=True)
     except (BenchmarkError, errors.InputError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2

@@ -132,8 +132,7 @@ class Samples:
     """What one process measured for one case.
 
     Times are ns for all hosts; each round is a list of its passes, the
-    first-seen one first. What a side's time consists of is told of its last
-    pass in each round.
+    first-seen one first.
     """
 
     hosts: int
@@ -142,8 +141,6 @@ class Samples:
     ours_ns: list[list[int]] = dataclasses.field(default_factory=list)
     ours_passed: int = 0
     differ: list[str] = dataclasses.field(default_factory=list)
-    parts_ns: dict[str, list[dict[str, int]]] = dataclasses.field(
-        default_factory=dict)
     limited: Limited | None = None
 
 
@@ -202,7 +199,6 @@ def _differing(scene: 'scenes.Scene', name: str, answer: Answer,
 def measure(case: bars.Case, process: int, plan: Plan) -> Samples:
     """Measure one case in this process."""
     from benchmarks.speed import scenes
-    from benchmarks.speed import whole_request
     # Let go of the case before, which was kept out of collections.
     gc.unfreeze()
     gc.collect()
@@ -223,9 +219,6 @@ def measure(case: bars.Case, process: int, plan: Plan) -> Samples:
         for name in order:
             times[name], answers[name] = _passes(
                 scene, sides[name], all_states[name], plan.passes_of(case))
-            if number >= warm_up and isinstance(
-                    sides[name], whole_request.WholeRequestSide):
-                samples.parts_ns.setdefault(name, []).append(sides[name].parts)
             for answer in answers[name]:
                 differ |= _differing(scene, name, answer,
                                      answers[order[0]][0])

@@ -14,7 +14,6 @@ from benchmarks import judging
 from benchmarks import runner
 from benchmarks.speed import bars
 from benchmarks.speed import measure
-from benchmarks import tables
 
 _Rounds = list[list[int]]
 
@@ -143,30 +142,6 @@ def _ratio(value: float, unit: str = 'x') -> str:
     return f'{value:.3g}{unit}'
 
 
-def parts_tables(
-        outcomes: Sequence[runner.Outcome]) -> list[tables.FigureTable]:
-    """What the times of a case consist of, where that is known."""
-    return [_parts_table(outcome.details['processes'])
-            for outcome in outcomes
-            if outcome.details['processes'][0]['parts_ns']]
-
-
-def _parts_table(processes: Sequence[dict]) -> tables.FigureTable:
-    def median(side: str, part: str) -> float:
-        return _mean_of_medians(
-            ([times[part] for times in process['parts_ns'][side]]
-             for process in processes), 1000)
-
-    names = list(processes[0]['parts_ns']['ours'][0])
-    times = {side: {name: median(side, name) for name in names}
-             for side in ('nova', 'ours')}
-    return tables.FigureTable([
-        ('of the whole request', 'nova', '%', 'ours', '%'),
-        *((name, *(word for took in times.values() for word in (
-            _time(took[name]), f'{100 * took[name] / sum(took.values()):.0f}')
-        )) for name in names)], numbers=range(1, 5))
-
-
 def explain(outcomes: Sequence[runner.Outcome],
             options: argparse.Namespace) -> str:
     """Say what the figures of the table are."""
@@ -200,4 +175,4 @@ GROUP = runner.Group(
     key='cases', cases=bars.CASES, measure=run,
     steps=lambda options: measure.plan_of(options).processes,
     headings=('case', 'nova', 'ours', 'ratio', 'first', 'bar'),
-    numbers=range(1, 5), explain=explain, more=parts_tables)
+    numbers=range(1, 5), explain=explain)

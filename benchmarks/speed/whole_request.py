@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole requests through nova's own HostManager, and what their parts cost.
+"""Whole requests through nova's own HostManager.
 
 That is what nova-scheduler computes, from the rows of the database to the host
 that is chosen. To wait for the database, for Placement and for the message bus
@@ -14,9 +14,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import copy
-import time
 import typing as ty
-from unittest import mock
 
 import nova.conf
 from nova import objects
@@ -75,12 +73,7 @@ class _HostManager(host_manager.HostManager):
 
 
 class WholeRequestSide:
-    """One of the two contestants: the filters and weighers of a nova.conf.
-
-    :ivar parts: of the last request: CPU time in ns by part
-    """
-
-    parts: Mapping[str, int] = {}
+    """One of the two contestants: the filters and weighers of a nova.conf."""
 
     def __init__(self, options: Options,
                  aggregates: Sequence[objects.Aggregate]) -> None:
@@ -90,32 +83,14 @@ class WholeRequestSide:
 
     def __call__(self, found: list[HostRows], spec: objects.RequestSpec,
                  ) -> tuple[str, ...]:
-        marks = [time.thread_time_ns()]
-
-        def mark() -> None:
-            marks.append(time.thread_time_ns())
-
-        with _topologies_timed() as topologies:
-            states = self._host_states(found)
-        mark()
+        states = self._host_states(found)
         candidates = {row.compute['uuid']: row.candidates for row in found}
         for state in states:
             state.allocation_candidates = copy.deepcopy(candidates[state.uuid])
-        mark()
         passed = self._manager.get_filtered_hosts(states, spec)
-        mark()
         weighed = self._manager.get_weighed_hosts(passed, spec)
-        mark()
         for best in weighed[:1]:
             best.obj.consume_from_request(spec)
-        mark()
-        made, offered, filtered, weighing, consumed = (
-            end - start for start, end in zip(marks, marks[1:]))
-        parsed = sum(topologies)
-        self.parts = {
-            'HostStates': made - parsed, 'their topologies': parsed,
-            'filters': filtered, 'weighers': weighing,
-            'rest': offered + consumed}
         return tuple(sorted(item.obj.host for item in weighed))
 
     def _host_states(self, found: list[HostRows],
@@ -140,19 +115,3 @@ def _set(options: Options) -> Iterator[None]:
         for name in options:
             conf.clear_override(name, 'filter_scheduler')
         conf.clear_override('service_down_time')
-
-
-@contextlib.contextmanager
-def _topologies_timed() -> Iterator[list[int]]:
-    """Note how long nova takes to make each topology of its JSON, in ns."""
-    parse = objects.NUMATopology.obj_from_db_obj
-    times: list[int] = []
-
-    def timed(text: str) -> objects.NUMATopology:
-        start = time.thread_time_ns()
-        topology = parse(text)
-        times.append(time.thread_time_ns() - start)
-        return topology
-
-    with mock.patch.object(objects.NUMATopology, 'obj_from_db_obj', timed):
-        yield times

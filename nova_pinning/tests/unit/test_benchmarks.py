@@ -150,20 +150,6 @@ class TestCases(base.BaseTestCase):
             self.assertEqual(
                 1 if case.whole_request else 2, len(samples.ours_ns[0]))
 
-    def test_parts_of_the_whole_request(self):
-        case = self._case('whole-request')
-        samples = measure.measure(case, 0, PLAN)
-        for side, times in (('nova', samples.nova_ns),
-                            ('ours', samples.ours_ns)):
-            self.assertEqual(len(times), len(samples.parts_ns[side]))
-            for (all_of_it,), parts in zip(times, samples.parts_ns[side]):
-                self.assertGreater(min(parts.values()), 0)
-                self.assertLessEqual(sum(parts.values()), all_of_it)
-        table, = report.parts_tables([report.summarise(case, [samples])])
-        lines = table.as_text()
-        self.assertEqual(len(parts), len(lines) - 4)
-        self.assertFalse([line for line in lines if len(line) > 79])
-
     def test_wrong_answers_are_noticed(self):
         # Ours must leave out just the hosts on which a claim goes wrong.
         case = self._case('second-tier-2')
@@ -353,7 +339,7 @@ class TestReport(base.BaseTestCase):
             case, [_samples([200, 297, 400], [10, 10, 10])])
         self.assertLess(row.details['ratio'], 30)
         self.assertEqual('inconclusive', row.verdict)
-        table, = report.GROUP.tables([row], _options())
+        table = report.GROUP.table([row], _options())
         self.assertIn('inconclusive', table.as_text()[3])
         for lines in (table.as_text(), table.as_rst()):
             text = ' '.join(lines)
@@ -409,7 +395,7 @@ class TestReport(base.BaseTestCase):
         case = bars.Case('x', limit_us=2000, endless=True)
         row = report.summarise(case, [_samples(
             [], [30], limited=measure.Limited(10, False))])
-        table, = report.GROUP.tables([row], _options())
+        table = report.GROUP.table([row], _options())
         self.assertEqual(
             ('x', '> 10 s', '30 us', '> 330,000', '-', '<2 ms', 'met'),
             table.grid[1])
@@ -424,7 +410,7 @@ class TestReport(base.BaseTestCase):
             self.assertEqual(verdict, row.verdict)
         row = report.summarise(case, [_samples(
             [], [1.5e6], limited=measure.Limited(1, False))])
-        table, = report.GROUP.tables([row], _options())
+        table = report.GROUP.table([row], _options())
         self.assertIn('interval, 0.667x or more.', table.text)
         said, = runner.as_json({'cases': [row]}, _options(), {})['cases']
         self.assertIsNone(said['ratio_95'][1])
@@ -436,7 +422,7 @@ class TestReport(base.BaseTestCase):
                 limited=measure.Limited(10, False) if case.endless
                 else None)])
             for case in bars.CASES]
-        table, = report.GROUP.tables(rows, _options())
+        table = report.GROUP.table(rows, _options())
         lines = table.as_text()
         self.assertLessEqual(max(map(len, lines)), 80)
         for case in bars.CASES:
@@ -510,12 +496,12 @@ class TestCommands(base.BaseTestCase):
         for limit_s, verdict in ((2, 'MISSED'), (2.5, 'met'), (None, '-')):
             outcome = commands.summarise(
                 self._command('', limit_s), (2.0, 2.0, 2.1))
-            table, = commands.GROUP.tables([outcome], _options())
+            table = commands.GROUP.table([outcome], _options())
             self.assertEqual(verdict, table.grid[1][-1])
 
     def test_inconclusive(self):
         outcome = commands.summarise(self._command('', 2), (1.0, 1.9, 9.0))
-        table, = commands.GROUP.tables([outcome], _options())
+        table = commands.GROUP.table([outcome], _options())
         self.assertIn('Inconclusive, which is not a failure: the bar <2 s of '
                       'c', table.text)
 
@@ -565,7 +551,7 @@ class TestAudits(base.BaseTestCase):
             self.assertEqual(verdict, outcome.verdict)
 
     def test_table_fits(self):
-        table, = audit.GROUP.tables(
+        table = audit.GROUP.table(
             list(map(self._audit, audit.CASES)), _options())
         self.assertLessEqual(max(map(len, table.as_rst())), 80)
 
@@ -583,7 +569,7 @@ class TestExporting(base.BaseTestCase):
             outcome = exporting.summarise(small, exporting.measure(small))
             self.assertEqual(40, outcome.details['flavors'])
             self.assertEqual([], list(outcome.problems))
-            table, = exporting.GROUP.tables([outcome], _options())
+            table = exporting.GROUP.table([outcome], _options())
             self.assertIn(case.title, '\n'.join(table.as_rst()))
 
     def test_verdict(self):
