@@ -23,14 +23,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument('--rigorous', action='store_true',
                         help='a quarter of an hour or more, for a quiet '
                              'machine')
-    parser.add_argument('--time-limit', type=float, metavar='SECONDS',
-                        help='how long nova may try one host of a case that '
-                             'it cannot end in useful time')
     options = runner.parse(parser, GROUPS, argv)
     if options.quick and options.rigorous:
         parser.error('--quick and --rigorous exclude each other')
-    if options.time_limit is not None and options.time_limit <= 0:
-        parser.error('--time-limit must be more than 0')
     # Where a launcher fixed the hash seed for all processes, as tox does,
     # they would be less different than they ought to be.
     os.environ.pop('PYTHONHASHSEED', None)
