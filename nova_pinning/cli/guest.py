@@ -44,6 +44,18 @@ if typing.TYPE_CHECKING:
     from nova_pinning.bridge.preview import result
 
 
+def _libvirt_version(text: str) -> tuple[int, ...]:
+    """A version of libvirt.
+
+    :raises argparse.ArgumentTypeError: if it is none
+    """
+    try:
+        return tuple(map(int, text.split('.')))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is not a version such as 8.0.0') from None
+
+
 class ShowGuest(display.ShowOne):
     """Show the guest that nova would make of a flavor on a host.
 
@@ -96,6 +108,10 @@ class ShowGuest(display.ShowOne):
         parser.add_argument(
             '--cpu-shared-set', type=common_options.cpu_list, metavar='CPUS',
             help="[compute] cpu_shared_set in place of the file's")
+        parser.add_argument(
+            '--libvirt', type=_libvirt_version, metavar='VERSION',
+            help="the version of the host's libvirt, such as 8.0.0, on which "
+                 'some of the XML depends (default: the latest)')
         common_options.add_image_properties(parser)
         common_options.add_release(
             parser, 'the release of nova that the cloud runs, such as 2025.1: '
@@ -126,7 +142,7 @@ class ShowGuest(display.ShowOne):
         try:
             seen = preview.preview_guest(
                 dataclasses.replace(flavor, extra_specs=known_specs),
-                known_properties, host, parsed_args.used)
+                known_properties, host, parsed_args.used, parsed_args.libvirt)
         except errors.InputError as error:
             raise errors.InputError(
                 select.without_made_up_name(error), error.where,

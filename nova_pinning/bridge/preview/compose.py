@@ -44,6 +44,7 @@ def preview_guest(
     image_properties: Mapping[str, str],
     host: host_model.HostDescription,
     used_cpus: cpuset.CpuSet = cpuset.CpuSet(),
+    libvirt: tuple[int, ...] | None = None,
 ) -> result.Preview:
     """What nova would make of a flavor on a host.
 
@@ -58,6 +59,8 @@ def preview_guest(
     :param used_cpus: CPUs that other guests are pinned to, counted as one
         guest; the memory, the devices and the shared CPUs are taken to be
         free
+    :param libvirt: the version of the host's; None if it is not known, and
+        taken to have all that nova looks for
     :raises errors.InputError: if nova would not accept flavor and image, or
         not start with the host's options
     """
@@ -67,7 +70,7 @@ def preview_guest(
         request = order.from_flavor(flavor, image_properties)
         with order.refusals(flavor, image_properties):
             queries = placement_queries.queries(request)
-        driver, host_topology = _start(host)
+        driver, host_topology = _start(host, libvirt)
         tracker = devices.DeviceTracker(host, host_topology)
         if host_topology is not None and used_cpus:
             host_topology = _use(host_topology, used_cpus)
@@ -101,16 +104,17 @@ def preview_guest(
         remarks=(*_remarks(used_cpus, host, host_topology),
                  *(query.xml_remarks(queries[0], xml) if xml else ()),
                  *_unseen(flavor, xml or ''),
+                 *(_of_versions(driver) if xml and not libvirt else ()),
                  *_emulators(request.topology, host),
                  *_everywhere(host, placement)))
 
 
 def _start(
-    host: host_model.HostDescription,
+    host: host_model.HostDescription, libvirt: tuple[int, ...] | None,
 ) -> tuple[machine.DescribedDriver, Any]:
     """The driver, and the host as it reports it."""
     try:
-        driver = machine.DescribedDriver(host)
+        driver = machine.DescribedDriver(host, libvirt)
         return driver, driver.host_topology()
     except exception.NovaException as error:
         raise errors.InputError(
@@ -223,6 +227,17 @@ def _unseen(flavor: flavor_model.Flavor, xml: str) -> Iterator[str]:
     if 'cbitpos' in xml:
         yield ('cbitpos and reducedPhysBits in the XML are those of the first '
                'EPYCs; nova asks libvirt on the host')
+    if xml.count('<cell ') > 1 and '<hostdev' in xml:
+        yield ('Nova does not tell the guest on which of its NUMA nodes a '
+               'passed-through device is')
+
+
+def _of_versions(driver: machine.DescribedDriver) -> Iterator[str]:
+    """What depends on the version of libvirt, which is not known."""
+    for version in driver.libvirts_looked_for():
+        shown = '.'.join(map(str, version))
+        yield (f'Nova looks whether libvirt is {shown} or later, which it is '
+               'taken to be here: --libvirt tells its version')
 
 
 def _emulators(topology: Any,

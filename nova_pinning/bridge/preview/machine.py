@@ -86,7 +86,10 @@ class _AnyMachineType(dict[str, Any]):
 class DescribedHost(host.Host):
     """Nova's view of libvirt, answered from a description.
 
-    What libvirt and QEMU can do is taken to be all that nova asks for.
+    What libvirt and QEMU can do is taken to be all that nova asks for, but
+    for what needs a later libvirt.
+
+    :param libvirt: its version, None if it is not known, and has all
     """
 
     supports_uefi = True
@@ -97,8 +100,12 @@ class DescribedHost(host.Host):
     supports_amd_sev = supports_amd_sev_es = supports_amd_sev_snp = True
     supports_intel_tdx = True
 
-    def __init__(self, description: host_model.HostDescription) -> None:
+    def __init__(self, description: host_model.HostDescription,
+                 libvirt: tuple[int, ...] | None = None) -> None:
         # Nova's own constructor prepares threads for libvirt's events.
+        self._libvirt = libvirt
+        #: The versions of libvirt that nova has looked for.
+        self.looked_for: set[tuple[int, ...]] = set()
         self._description = description
         self._caps = vconfig.LibvirtConfigCaps()
         self._caps.parse_str(capabilities_xml(description))
@@ -135,7 +142,10 @@ class DescribedHost(host.Host):
     def has_min_version(
         self, lv_ver: Any = None, hv_ver: Any = None, hv_type: Any = None,
     ) -> bool:
-        return True
+        if lv_ver is None:
+            return True
+        self.looked_for.add(lv_ver)
+        return self._libvirt is None or self._libvirt >= lv_ver
 
     def is_cpu_control_policy_capable(self) -> bool:
         return True
@@ -220,12 +230,14 @@ class DescribedDriver(driver.LibvirtDriver):
     The host's options must apply when it is made and while it is used, see
     :mod:`nova_pinning.bridge.preview.settings`.
 
+    :param libvirt: its version, None if it is not known
     :raises nova.exception.NovaException: if the options are wrong
     """
 
-    def __init__(self, description: host_model.HostDescription) -> None:
+    def __init__(self, description: host_model.HostDescription,
+                 libvirt: tuple[int, ...] | None = None) -> None:
         # Nova's own constructor wants libvirt, and talks to other services.
-        self._host = DescribedHost(description)
+        self._host = DescribedHost(description, libvirt)
         self.vif_driver = _Vifs(self._host)
         self.image_backend = _Disks(use_cow=True)
         self.disk_cachemodes: dict[str, str] = {}
@@ -237,6 +249,11 @@ class DescribedDriver(driver.LibvirtDriver):
         self.cpu_model_flag_mapping: dict[str, set[str]] = {}
         self._vpmems_by_name: dict[str, Any] = {}
         self._vpmems_by_rc: dict[str, Any] = {}
+
+    def libvirts_looked_for(self) -> list[tuple[int, ...]]:
+        """Versions later than those that nova starts with, sorted."""
+        return sorted(version for version in self._host.looked_for
+                      if version > driver.MIN_LIBVIRT_VERSION)
 
     def add_persistent_memory(self, resources: Any) -> None:
         """Have the persistent memory that a server is given.

@@ -88,13 +88,41 @@ def pins(xml):
 
 class TestCase(unit_base.TestCase):
 
-    def preview(self, wanted, described=None, image=None, used=''):
+    def preview(self, wanted, described=None, image=None, used='',
+                libvirt=None):
         return preview.preview_guest(
-            wanted, image or {}, described or host(), cpus(used))
+            wanted, image or {}, described or host(), cpus(used), libvirt)
 
     def refuse(self, *arguments, **keywords):
         return self.assertRaises(
             errors.InputError, self.preview, *arguments, **keywords)
+
+
+class TestVersions(TestCase):
+
+    def test_what_hangs_on_libvirt(self):
+        wanted = flavor(hw__cpu_policy='dedicated',
+                        hw__viommu_model='auto')
+        q35 = {'hw_machine_type': 'q35'}
+        later = self.preview(wanted, image=q35)
+        self.assertIn('model="virtio"', later.xml.split('<iommu')[1])
+        self.assertIn('libvirt is 8.3.0 or later', ' '.join(later.remarks))
+        older = self.preview(wanted, image=q35, libvirt=(8, 0, 0))
+        self.assertIn('model="intel"', older.xml.split('<iommu')[1])
+        self.assertNotIn('8.3.0', ' '.join(older.remarks))
+        self.assertNotIn('libvirt', ' '.join(self.preview(
+            flavor(vcpus=1)).remarks))
+
+    def test_nodes_of_devices(self):
+        described = host(devices=[device('0000:81:00.0')])
+        for cells, is_said in (('2', True), ('1', False)):
+            shown = self.preview(flavor(
+                hw__cpu_policy='dedicated', hw__numa_nodes=cells,
+                pci_passthrough__alias='nvme:1',
+                hw__pci_numa_affinity_policy='preferred'), described)
+            self.assertIn('<hostdev', shown.xml)
+            self.assertEqual(is_said, 'on which of its NUMA nodes' in ' '.join(
+                shown.remarks))
 
 
 class TestFit(TestCase):
