@@ -167,7 +167,7 @@ def _formula(of: _Placed, lookup: _Lookup,
     if not is_amount and _AMOUNT.search(text):
         raise errors.InputError(
             'a plain number belongs here, not an amount with a unit',
-            of.where)
+            of.where, 'write the number, size by size if they differ')
     try:
         if len(text) > _MAX_LENGTH:
             raise ValueError(f'it has more than {_MAX_LENGTH} characters')

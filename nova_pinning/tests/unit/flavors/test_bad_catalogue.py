@@ -151,7 +151,8 @@ class TestBadCatalogue(base.BaseTestCase):
                 ('cpu_cap: {quota_us: 999}', '1000 microseconds or more'),
                 ('cpu_priority: 5MiB', 'not an amount with a unit'),
                 ('throttles: {disk_iop: 5}', 'did you mean disk_iops'),
-                ('throttles: {disk_iops: 5MiB}', 'not an amount with a unit'),
+                ('throttles: {disk_iops: 5MiB}',
+                 'not an amount with a unit; write the number, size by size'),
                 ('throttles: {network_in: 5}', 'the result has no unit; '
                  "write it like '50MiB*vcpus'"),
                 ('throttles: {disk_iops: 7-vcpus}',
