@@ -31,6 +31,7 @@ from nova_pinning.admission import judge as admission_judge  # noqa: E402
 from nova_pinning.admission import offered_host  # noqa: E402
 from nova_pinning.bridge.offline import fleet_claim  # noqa: E402
 from nova_pinning import errors  # noqa: E402
+from nova_pinning.fleet import snapshot  # noqa: E402
 from nova_pinning.rebalance import defragment  # noqa: E402
 from nova_pinning.rebalance import drain  # noqa: E402
 from nova_pinning.rebalance import plan_model  # noqa: E402
@@ -46,6 +47,7 @@ _CHUNK = 25
 # far longer than all the rest.
 _BY_PROGRAMS = 20
 _PROGRAMS = solver_settings.SolverSettings(tries_all=False)
+_BY_PROGRAMS_ALONE = 'by the programs alone'
 _KEPT = 20
 _TOLERANCE = 1e-6
 #: What a guest has that is made smaller.
@@ -113,12 +115,15 @@ class Trial:
         self.start = self._certain.value(self._certain.start)
         self.counts['gains'] = self.best.value > self.start
         self.plans = [planning.make_plan(request, fleet)]
-        self.wrong.update(self._faults(self.plans[0], True))
+        # Of fleets that share providers not all sequences are looked at.
+        shares = any(child.is_shared for host in fleet.hosts
+                     for child in host.children)
+        self.wrong.update(self._faults(self.plans[0], not shares))
         self.wrong.update(self._of_bound())
         if by_programs:
             self.plans.append(self._by_programs())
             self.wrong.update(
-                f'by the programs alone: {what}'
+                f'{_BY_PROGRAMS_ALONE}: {what}'
                 for what in self._faults(self.plans[1], False))
 
     def _by_programs(self) -> plan_model.RebalancePlan:
@@ -165,8 +170,7 @@ class Trial:
         :param is_best: whether none may be better
         """
         best = self.best
-        certain = moves_brute_force.BruteForce(
-            self.case.fleet, self.case.request, minds_cpus=True)
+        certain = self._certain.minding_cpus()
         state = certain.start
         for move in plan.moves:
             self.counts['moves'] += 1
@@ -269,7 +273,8 @@ def shrunk(case: moves_cases.MovesCase, what: str) -> moves_cases.MovesCase:
         is_smaller = False
         for smaller in _smaller(case):
             try:
-                shows = what in judge(smaller)
+                shows = what in judge(smaller, by_programs=(
+                    what.startswith(_BY_PROGRAMS_ALONE)))
             except (errors.InputError, LookupError):
                 continue
             if shows:
@@ -304,7 +309,14 @@ def _smaller(
                     *fleet.guests[:number],
                     dataclasses.replace(guest, **values),
                     *fleet.guests[number + 1:]))
+    bare = snapshot.Fleet(hosts=())
+    for name in ('aggregates', 'server_groups', 'rules', 'flavors'):
+        if getattr(fleet, name) != getattr(bare, name):
+            yield _with(case, **{name: getattr(bare, name)})
     request = case.request
+    if (request.moves or 0) > 1:
+        yield dataclasses.replace(case, request=dataclasses.replace(
+            request, moves=request.moves - 1))
     usual_rules = plan_request.RuleSettings()
     if request.memory_mib is not None:
         yield dataclasses.replace(case, request=dataclasses.replace(

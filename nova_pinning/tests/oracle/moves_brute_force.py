@@ -9,6 +9,7 @@ uses there, is for the judge of admission to say.
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import copy
 import dataclasses
 import datetime
 from typing import NamedTuple
@@ -60,32 +61,51 @@ class BruteForce:
 
     :param is_hopeful: whether all that is not known turns out well; else it
         refuses
-    :param minds_cpus: whether guests on other CPUs of a cell without threads
-        make another state
     :ivar has_doubts: whether anything was not known so far
     """
 
     def __init__(self, fleet: snapshot.Fleet,
                  request: plan_request.PlanRequest,
-                 is_hopeful: bool = False, minds_cpus: bool = False,
-                 most_states: int = 30_000) -> None:
+                 is_hopeful: bool = False, most_states: int = 30_000) -> None:
         self._request = request
         self._fleet = fleet
         self._left = most_states
-        self._minds_cpus = minds_cpus
+        # Of cells without threads any CPU is as good as another.
+        self._minds_cpus = False
         assumes = _ALL if is_hopeful else request.rules.assumes
         self._rules = _Rules(fleet, request, assumes)
         self._hopeful_rules = _Rules(fleet, request, _ALL)
-        self._count_judge = judge.AdmissionJudge(
-            scheduler_rules.SchedulerRules(packs_cells=fleet.packs_cells),
+        known = self._rules.scheduler.enabled_filters
+        self._count_judge = _Judge(
+            scheduler_rules.SchedulerRules(
+                packs_cells=fleet.packs_cells,
+                # The class of hosts, and how many guests one may have.
+                enabled_filters=None if known is None else tuple(
+                    {'HostClassFilter', 'NumInstancesFilter'
+                     }.intersection((*known, 'HostClassFilter'))),
+                max_instances_per_host=fleet.rules.max_instances_per_host),
             assumes=_ALL if is_hopeful else frozenset())
+        self._shares = any(child.is_shared for host in fleet.hosts
+                           for child in host.children)
+        self._forget()
+
+    def minding_cpus(self) -> 'BruteForce':
+        """The same, guests on other CPUs making another state."""
+        other = copy.copy(self)
+        other._minds_cpus = True
+        other._forget()
+        return other
+
+    def _forget(self) -> None:
+        fleet = self._fleet
         self.has_doubts = False
         self._occupancies: list[host_occupancy.HostOccupancy] = []
-        self._numbers: dict[tuple[str, frozenset[object]], int] = {}
+        self._numbers: dict[object, int] = {}
         self._arrivals: dict[tuple[str, int, str], resident_guest.
                              ResidentGuest | None] = {}
         self._after: dict[tuple[int, str], int] = {}
         self._slots: dict[int, tuple[int, ...]] = {}
+        self._counts: dict[object, tuple[int, ...]] = {}
         self._names = [host.name for host in fleet.hosts]
         self.start: _State = tuple(
             self._number(occupancy)
@@ -149,9 +169,18 @@ class BruteForce:
         if number not in self._slots:
             goal = self._request.goal
             assert isinstance(goal, plan_request.MakeRoom)
-            self._slots[number] = tuple(
-                self._count(size.request, self._occupancies[number])
-                for size in goal.sizes)
+            occupancy = self._occupancies[number]
+            # It depends on what is free, not on who has the rest.
+            key = (occupancy.host.name, len(occupancy.guests),
+                   occupancy.device_uses, tuple(
+                       tuple(used.items()) for used in occupancy.used),
+                   tuple(map(_free, occupancy.engine.cells)))
+            found = self._counts.get(key)
+            if found is None:
+                found = self._counts[key] = tuple(
+                    self._count(size.request, occupancy)
+                    for size in goal.sizes)
+            self._slots[number] = found
         return self._slots[number]
 
     def _count(self, request: guest_request.GuestRequest,
@@ -206,7 +235,25 @@ class BruteForce:
             self._after[key] = self._number(
                 self._occupancies[state[source]].without(guest))
         after[source] = self._after[key]
+        if self._shares:
+            self._share(after, target, arrived.allocations, 1)
+            self._share(after, source, guest.allocations, -1)
         return tuple(after)
+
+    def _share(
+        self, after: list[int], own: int,
+        allocations: Sequence[tuple[int, outcome.Amounts]], sign: int,
+    ) -> None:
+        """Count what a guest has of other hosts' providers there, too."""
+        children = self._fleet.hosts[own].children
+        for index, amounts in allocations:
+            shared = children[index - 1]
+            for number, host in enumerate(self._fleet.hosts):
+                for place, child in enumerate(host.children, 1):
+                    if number != own and shared.is_shared and (
+                            child.uuid == shared.uuid):
+                        after[number] = self._number(self._occupancies[
+                            after[number]].shared_with(place, amounts, sign))
 
     def _arrived(
         self, guest: resident_guest.ResidentGuest, target: int,
@@ -276,7 +323,9 @@ class BruteForce:
             (guest.uuid, guest.fit if self._minds_cpus
              else _place(guest, occupancy.host), guest.devices,
              guest.allocations, tuple(guest.resources.items()))
-            for guest in occupancy.guests)
+            for guest in occupancy.guests), tuple(
+                tuple(sorted(used.items())) for used in occupancy.used[1:]
+            ) if self._shares else ()
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._occupancies)
@@ -303,6 +352,35 @@ def _place(guest: resident_guest.ResidentGuest,
                  for cell in guest.fit.cells)
 
 
+def _free(cell: model.CellView) -> object:
+    """What a host cell has left; of one without threads any CPU will do."""
+    assert isinstance(cell, model.HostCell)
+    return (cell.free_cpus if any(size > 1 for size in cell.core_sizes)
+            else len(cell.free_cpus), cell.shared_used, cell.memory_used_mib,
+            cell.pages)
+
+
+class _Judge(judge.AdmissionJudge):
+    """Asks once what does not depend on the guests of a host."""
+
+    def __init__(self, rules: scheduler_rules.SchedulerRules,
+                 assumes: frozenset[outcome.DoubtKind]) -> None:
+        super().__init__(rules, assumes=assumes)
+        self._gates: dict[object, judge.HostGate] = {}
+
+    def gate(
+        self, request: guest_request.GuestRequest,
+        host: offered_host.OfferedHost,
+        wishes: guest_request.GuestWishes = guest_request.GuestWishes(),
+    ) -> judge.HostGate:
+        # Equal requests of one fleet are the same object.
+        key = (id(request), host.name, wishes.project,
+               wishes.availability_zone)
+        if key not in self._gates:
+            self._gates[key] = super().gate(request, host, wishes)
+        return self._gates[key]
+
+
 class _Rules:
     """Whether a guest may be moved to a host, room and groups apart.
 
@@ -319,7 +397,7 @@ class _Rules:
         self.scheduler = dataclasses.replace(
             scheduler, default_zone=request.rules.default_zone,
             isolates=request.rules.isolates or scheduler.isolates)
-        self.judge = judge.AdmissionJudge(self.scheduler, assumes=assumes)
+        self.judge = _Judge(self.scheduler, assumes=assumes)
         self.groups: Mapping[str, offered_host.ServerGroup] = {
             group.id: group for group in fleet.server_groups}
         self._fleet = fleet

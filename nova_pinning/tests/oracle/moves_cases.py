@@ -19,6 +19,7 @@ from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
+from nova_pinning.admission import scheduler_rules
 from nova_pinning import cpuset
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import document
@@ -48,6 +49,7 @@ SHARES: Mapping[str, float] = {
     'devices stay': 0.08, 'fixed': 0.08, 'tags': 0.08, 'metadata': 0.08,
     'ages': 0.08, 'dirty rates': 0.08, 'TPMs': 0.08, 'memory limit': 0.1,
     'doubts': 0.08, 'unknown filters': 0.08, 'assumptions': 0.08,
+    'shared disks': 0.08, 'counted guests': 0.1,
 }
 _FILTERS = (
     'ComputeFilter', 'HostClassFilter', 'AggregateInstanceExtraSpecsFilter',
@@ -144,9 +146,16 @@ class _Draw:
                     max_per_host=self._chance.choice((1, 1, 2)))
                 for policy in offered_host.GroupPolicy if policy in self._on),
             packs_cells='packing' in self._on,
-            enabled_filters=(() if 'unknown filters' in self._on
-                             else _FILTERS), taken_at=_TAKEN_AT)
+            enabled_filters=(
+                () if 'unknown filters' in self._on
+                else (*_FILTERS, 'NumInstancesFilter')
+                if 'counted guests' in self._on else _FILTERS),
+            rules=scheduler_rules.SchedulerRules(
+                max_instances_per_host=self._chance.randint(1, 4)),
+            taken_at=_TAKEN_AT)
         fleet = dataclasses.replace(empty, guests=self._guests(empty))
+        if 'shared disks' in self._on:
+            fleet = self._shared(fleet)
         return MovesCase(fleet, self._request(fleet), self._on)
 
     def _is_some(self, name: str, share: float = 0.5) -> bool:
@@ -192,7 +201,9 @@ class _Draw:
                 ('traits', 'CUSTOM_FAST'),
                 ('isolated aggregates', 'CUSTOM_ISOLATED'))
                 if self._is_some(rule, 0.6)),
-            disk_gib=chance.choice((40, 60)) if 'disks' in self._on else None,
+            disk_gib=chance.choice((40, 60))
+            if 'disks' in self._on and 'shared disks' not in self._on
+            else None,
             is_enabled=not self._is_some('disabled hosts', 0.4),
             nova_cell=(chance.choice(('', 'one', 'two'))
                        if 'nova cells' in self._on else ''),
@@ -215,16 +226,43 @@ class _Draw:
         if 'zones' in self._on:
             aggregates += chance.choice(([], ['north'], ['south']))
         host = dataclasses.replace(host, aggregates=tuple(sorted(aggregates)))
+        if 'shared disks' in self._on:
+            host = dataclasses.replace(
+                host, inventories=host.root_inventories, children=(
+                    offered_host.OfferedProvider(
+                        None, (('DISK_GB', inventory.Inventory(1000)),),
+                        is_shared=True,
+                        uuid=chance.choice(('nfs', 'nfs', 'ceph'))),))
         if 'resources' not in self._on:
             return host
         more = {'CUSTOM_LICENCE': inventory.Inventory(
             chance.randint(1, 4))} if chance.random() < 0.7 else {}
         return dataclasses.replace(
             host, inventories={**host.root_inventories, **more},
-            children=tuple(
+            children=host.children + tuple(
                 offered_host.OfferedProvider(0, (
                     ('VGPU', inventory.Inventory(chance.randint(1, 2))),))
                 for _gpu in range(chance.randint(0, 2))))
+
+    def _shared(self, fleet: snapshot.Fleet) -> snapshot.Fleet:
+        """The fleet with room for a guest or none more on shared disks."""
+        of_host = {host.name: host.children[0].uuid for host in fleet.hosts}
+        used: dict[str, int] = dict.fromkeys(of_host.values(), 0)
+        own: dict[str, int] = dict.fromkeys(of_host, 0)
+        for guest in fleet.guests:
+            used[of_host[guest.host]] += guest.disk_gib
+            own[guest.host] += guest.disk_gib
+        more = {uuid: self._chance.choice((0, 20, 40)) for uuid in used}
+        hosts = []
+        for host in fleet.hosts:
+            disk, *others = host.children
+            held = used[disk.uuid] - own[host.name]
+            hosts.append(dataclasses.replace(host, children=(
+                dataclasses.replace(
+                    disk, inventories=(('DISK_GB', inventory.Inventory(max(
+                        1, used[disk.uuid] + more[disk.uuid]))),),
+                    held=(('DISK_GB', held),) if held else ()), *others)))
+        return dataclasses.replace(fleet, hosts=tuple(hosts))
 
     def _cell(self, number: int, first: int) -> model.HostCell:
         cpus = range(first, first + self._per_cell)
@@ -337,7 +375,7 @@ class _Draw:
         return resident_guest.ResidentGuest(**{
             'uuid': uuid, 'host': '', 'vcpus': vcpus,
             'memory_mib': memory_mib, 'flavor': flavor,
-            'disk_gib': 20 if 'disks' in self._on else 0,
+            'disk_gib': 20 if self._on & {'disks', 'shared disks'} else 0,
             'guest_class': (hostclass.HostClass.SHARED if is_shared
                             else hostclass.HostClass.DEDICATED),
             'topology': None if is_shared else self._topology(

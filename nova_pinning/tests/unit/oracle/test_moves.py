@@ -40,9 +40,22 @@ class TestMoves(oracle_cases.TestCase):
         self.assertEqual(set(), {
             name for name in moves_cases.SHARES if counts[name] < 30})
 
-    def _wrong(self, numbers=range(60), **values):
-        """What is found of a planner that gives plans like these."""
-        found = set()
+    def test_case_is_cut_down(self):
+        """To what shows the fault, and is read again as it is printed."""
+        what, case = 'it gains less than it could', moves_cases.draw(_SEED, 4)
+        with self._planning(moves=lambda plan: ()):
+            self.assertIn(what, moves.judge(case, by_programs=False))
+            small = moves.shrunk(case, what)
+            self.assertIn(what, moves.judge(moves_cases.parse(str(small)),
+                                            by_programs=False))
+        self.assertLess(len(small.fleet.guests), len(case.fleet.guests))
+        self.assertEqual(((), (), 1), (
+            small.fleet.aggregates, small.fleet.server_groups,
+            small.request.moves))
+        self.assertNotIn(what, moves.judge(small, by_programs=False))
+
+    def _planning(self, **values):
+        """A planner that gives plans like these."""
         plan = defragment.plan_defragmentation
 
         def changed(*args, **named):
@@ -50,7 +63,12 @@ class TestMoves(oracle_cases.TestCase):
             return dataclasses.replace(made, **{
                 name: value(made) for name, value in values.items()})
 
-        with mock.patch.object(defragment, 'plan_defragmentation', changed):
+        return mock.patch.object(defragment, 'plan_defragmentation', changed)
+
+    def _wrong(self, numbers=range(60), **values):
+        """What is found of a planner that gives plans like these."""
+        found = set()
+        with self._planning(**values):
             for number in numbers:
                 found |= moves.judge(moves_cases.draw(_SEED, number),
                                      by_programs=False)
