@@ -300,7 +300,8 @@ class Stage(base.ServersTestBase):
             'nova.tests.fixtures.libvirt.Domain.migrateToURI3':
                 self._migrate_live,
             'nova.tests.fixtures.libvirt.Domain.jobStats': _job_stats,
-            f'{driver}.migrate_disk_and_power_off': _no_disks_to_move,
+            # The disks that nova-compute is to take over, as JSON.
+            f'{driver}.migrate_disk_and_power_off': lambda *_, **__: '{}',
         }.items():
             self.useFixture(fixtures.MonkeyPatch(name, replacement))
         self.written = self.useFixture(LastWrites()).written
@@ -430,11 +431,6 @@ def _job_stats(domain: ty.Any, flags: int = 0) -> dict[str, ty.Any]:
             break
         time.sleep(0.01)
     return {'type': domain._job_type}
-
-
-def _no_disks_to_move(*_args: ty.Any, **_kwargs: ty.Any) -> str:
-    """The disks that nova-compute is to take over, as JSON."""
-    return '{}'
 
 
 @functools.cache

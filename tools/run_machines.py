@@ -37,6 +37,8 @@ def main():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument('tests', nargs='*', metavar='REGEX',
                         help='run only tests that match')
+    parser.add_argument('--dumps', metavar='REGEX',
+                        help='run only tests that match, only with dumps')
     parser.add_argument('--busy', type=int, default=8, metavar='PROCESSES',
                         help='that run beside them (default: %(default)s)')
     arguments = parser.parse_args()
@@ -51,21 +53,21 @@ def main():
         seen.mkdir()
         for directory in (scratch, seen):
             directory.chmod(0o777)
-        settings = list(machines.whole(seen))
+        settings = [] if arguments.dumps else list(machines.whole(seen))
         outcomes = list(pool.map(
             lambda one: run(one, scratch, shown, '--concurrency=1',
                             *arguments.tests), settings))
-        modules = {line for path in seen.iterdir()
-                   for line in path.read_text().split()}
-        print(f'{len(modules)} modules look at the machine:',
-              *sorted(modules), sep='\n  ')
-        for setting in machines.dumps() if modules else ():
+        modules = sorted({line for path in seen.iterdir()
+                          for line in path.read_text().split()})
+        print(f'{len(modules)} modules look at the machine:', *modules,
+              sep='\n  ')
+        tests = arguments.dumps or f'^({"|".join(map(re.escape, modules))})[.]'
+        for setting in machines.dumps() if arguments.dumps or modules else ():
             settings.append(setting)
             outcomes.append(run(
                 setting, scratch, shown,
                 # Python counts the CPUs of the dump, which may be hundreds.
-                f'--concurrency={len(os.sched_getaffinity(0))}',
-                f'^({"|".join(map(re.escape, sorted(modules)))})[.]'))
+                f'--concurrency={len(os.sched_getaffinity(0))}', tests))
     totals = run_tests.Results()
     for results, _is_good in outcomes:
         totals.update(results)
