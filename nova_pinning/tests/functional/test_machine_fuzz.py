@@ -16,10 +16,10 @@ class TestMachines(base.BaseTestCase):
 
     def test_none_is_wrong(self):
         """A few of the cases of ``./run fuzz-machines``."""
-        tally = machine_fuzz.run(1, range(200))
+        tally = machine_fuzz.run(1, range(100))
         self.assertEqual([], tally.wrong)
-        self.assertGreater(tally.planned, 120)
-        self.assertLess(len(tally.refused), 15, tally.refused)
+        self.assertGreater(tally.planned, 60)
+        self.assertLess(len(tally.refused), 8, tally.refused)
 
     @ddt.data((system, '_AT_PAGESZ', 7),
               (plan_request, 'huge_page_sizes_kib', lambda host: (2048,)))

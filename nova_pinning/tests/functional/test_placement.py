@@ -2,6 +2,7 @@
 """Where guests land, and that CPUs are given back."""
 
 from demo import hosts
+from demo import story
 from nova_pinning import cpuset
 from nova_pinning.host import domain_xml
 from nova_pinning.tests.functional import functional_base
@@ -9,27 +10,18 @@ from nova_pinning.tests.functional import functional_base
 
 class TestFullHost(functional_base.TestCase):
 
-    def test_nine_fit_and_no_tenth(self):
+    def test_four_cpus_are_left_in_one_cell(self):
+        """What Placement offers on the host; the demo fills it one by one."""
         self.nova.start_host('dedicated-1', hosts.enterprise_host())
-        flavor = self.enterprise_flavor()
-
-        servers = self.nova.boot_many('guest', flavor, 9)
-
-        self.assert_active(servers, host='dedicated-1')
-        pinned = [self.pinned_cpus(server) for server in servers]
-        self.assertEqual(9 * 8, len(set().union(*pinned)))
-        self.assertEqual(set().union(*pinned),
-                         self.host_pinned_cpus('dedicated-1'))
+        for vcpus in (40, 32):
+            server = self.nova.boot('guest', self.nova.create_flavor(
+                f'pinned-{vcpus}', vcpus, 2 * vcpus * functional_base.GIB,
+                story.ENTERPRISE_SPECS))
+            self.assert_active([server], host='dedicated-1')
         cells = [len(cell.pinned_cpus)
                  for cell in self.nova.host_topology('dedicated-1').cells]
-        self.assertEqual([4 * 8, 5 * 8], cells)
-        self.assertEqual(9 * 8, self.nova.usages('dedicated-1')['PCPU'])
-
-        tenth = self.nova.boot('tenth', flavor)
-
-        self.assertEqual('ERROR', tenth.status)
-        self.assertIsNone(tenth.host)
-        self.assertEqual(9 * 8, self.nova.usages('dedicated-1')['PCPU'])
+        self.assertEqual([32, 40], cells)
+        self.assertEqual(72, self.nova.usages('dedicated-1')['PCPU'])
 
         # Placement counts the host as a whole. It would give these four CPUs
         # to a guest that asks for two in each cell.

@@ -414,8 +414,8 @@ class TestEveryRequest(RebalanceTestCase):
         self.addDetail('seed', content.text_content(
             f'NOVA_PINNING_FAULT_SEED={seed}'))
         chance = random.Random(seed)
-        return (chance.sample(once, 3 if forms.SHORT else 5) +
-                chance.sample(cut_off, 2 if forms.SHORT else 3))
+        return (chance.sample(once, 2 if forms.SHORT else 5) +
+                chance.sample(cut_off, 1 if forms.SHORT else 3))
 
     def test_faults(self):
         for fault, number, how in self.cases():
