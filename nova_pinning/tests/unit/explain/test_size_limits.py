@@ -66,7 +66,7 @@ class TestLimits(unit_base.TestCase):
         for shape in shapes.SHAPES:
             with self.subTest(shape):
                 self._check(generate.generate_fleet(
-                    3, shape, 7, filled=0.8, shared=0.4, churn=1.0))
+                    1, shape, 7, filled=0.8, shared=0.4, churn=1.0))
 
     @unit_base.settings(15)
     @hypothesis.given(

@@ -82,10 +82,10 @@ class CompareTest(unit_base.TestCase):
             run_comparison.compare(new, _summary()).unlike))
 
     def test_many_comparisons_without_a_change(self):
-        """All but one of 20 pairs of runs have no false verdict."""
+        """Nearly all of 10 pairs of runs have no false verdict."""
         names = [f'case {number}' for number in range(40)]
         wrong = usual = 0
-        for seed in range(20):
+        for seed in range(10):
             found = run_comparison.compare(
                 _summary(spread=0.05, names=names, rounds=8,
                          seed=2 * seed + 1),
@@ -102,8 +102,8 @@ class CompareTest(unit_base.TestCase):
                 change.new.estimate.sample, change.old.estimate.sample,
                 better=change.new.figure.better).excludes(1)
                 for change in found.changes)
-        self.assertLessEqual(wrong, 3)
-        self.assertGreater(usual, 10)
+        self.assertLessEqual(wrong, 1)
+        self.assertGreater(usual, 5)
 
     def test_a_change_among_many_is_found(self):
         names = [f'case {number}' for number in range(40)]

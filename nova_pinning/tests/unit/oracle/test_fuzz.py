@@ -49,15 +49,15 @@ class TestFuzz(oracle_cases.TestCase):
 
     def test_novas_own_function_is_caught(self):
         status, output = self._run(
-            '--cases', '400', '--seed', '3', '--no-shrink', '--format',
+            '--cases', '150', '--seed', '3', '--no-shrink', '--format',
             'json', '--engine', 'nova.virt.hardware:numa_fit_instance_to_host')
         report = json.loads(output)
         self.assertEqual(1, status)
         # It changes the guest in all cases that it looks at.
-        self.assertGreater(report['disagreements'], 100)
+        self.assertGreater(report['disagreements'], 35)
 
     def test_examples_of_novas_errors(self):
-        status, output = self._run('--cases', '600', '--seed', '3',
+        status, output = self._run('--cases', '200', '--seed', '3',
                                    '--format', 'json', '--engine', 'none')
         self.assertEqual(0, status)
         report = json.loads(output)

@@ -35,10 +35,10 @@ class TestMoves(oracle_cases.TestCase):
     def test_rules(self):
         """Each is switched on in a twentieth of the cases or more."""
         counts = collections.Counter()
-        for number in range(600):
+        for number in range(300):
             counts.update(moves_cases.draw(_SEED, number).rules)
         self.assertEqual(set(), {
-            name for name in moves_cases.SHARES if counts[name] < 30})
+            name for name in moves_cases.SHARES if counts[name] < 15})
 
     def test_case_is_cut_down(self):
         """To what shows the fault, and is read again as it is printed."""
@@ -65,7 +65,7 @@ class TestMoves(oracle_cases.TestCase):
 
         return mock.patch.object(defragment, 'plan_defragmentation', changed)
 
-    def _wrong(self, numbers=range(60), **values):
+    def _wrong(self, numbers=range(40), **values):
         """What is found of a planner that gives plans like these."""
         found = set()
         with self._planning(**values):

@@ -232,7 +232,7 @@ class BruteForce:
     """
 
     def __init__(self, fleet, value,
-                 most_states=4000 if forms.SHORT else 20000):
+                 most_states=1500 if forms.SHORT else 20000):
         self._fleet = fleet
         self._mover = Mover(fleet)
         self._value = value

@@ -330,7 +330,7 @@ class TestAgainstBruteForce(_Case):
     def test_mostly_the_best(self):
         """A plan that falls short of what can be had is rare."""
         counts = [0, 0]
-        seeds = range(20 if forms.SHORT else 40)
+        seeds = range(12 if forms.SHORT else 40)
         for seed in seeds:
             fleet = small_fleets.random_fleet(seed)
             counter = slot_goal.SlotGoal(
@@ -406,7 +406,7 @@ class TestRealSnapshot(_Case):
 
     # The more moves, the longer it takes.
     @ddt.data(*((10, 13), (25, 24), (50, 37), (63, 44), (100, 62))[
-        :2 if forms.SHORT else None])
+        :1 if forms.SHORT else None])
     @ddt.unpack
     def test_most(self, moves, most):
         fleet = bytedance.read(bytedance_data.path(self))

@@ -130,7 +130,7 @@ class TestClaims(unit_base.TestCase):
         fleet = bytedance.read(bytedance_data.path(self))
         self.assert_claimed(fleet, defragment.plan_defragmentation(
             fleet, [slot_size.dedicated_slot(16, guests=fleet.guests)],
-            move_rules.MoveLimits(moves=25), settings=_SETTINGS))
+            move_rules.MoveLimits(moves=10), settings=_SETTINGS))
 
 
 class TestDevices(unit_base.TestCase):

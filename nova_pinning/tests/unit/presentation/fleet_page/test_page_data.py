@@ -35,7 +35,7 @@ def _cpus(text):
 
 def _fleets():
     for shape in shapes.SHAPES:
-        yield page_cases.fleet(5, shape)
+        yield page_cases.fleet(3, shape)
     fleet = page_cases.fleet(8, filled=0.5)
     first, second, *others = fleet.hosts
     yield dataclasses.replace(fleet, hosts=(
