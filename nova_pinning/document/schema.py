@@ -74,19 +74,10 @@ def validate(document: source.YamlDocument, schema: Mapping[str, Any]) -> None:
     :raises errors.InputErrors: with up to MAX_ERRORS errors, in the order in
         which they stand in the document
     """
-    # It takes longer to import than most commands take otherwise.
-    import jsonschema
-
     _check_kind(document, schema)
     _check_version(document, schema)
-    draft = jsonschema.Draft202012Validator
-    # To JSON Schema 2.0 is a whole number, to the code that reads it a float.
-    validator = jsonschema.validators.extend(
-        draft, {'pattern': _check_pattern},
-        type_checker=draft.TYPE_CHECKER.redefine(
-            'integer', lambda _checker, value: type(value) is int))(schema)
     failures = itertools.islice(
-        validator.iter_errors(document.value), _MAX_LOOKED_AT)
+        validator(schema).iter_errors(document.value), _MAX_LOOKED_AT)
     problems = [document.error(message, path, advice, is_key)
                 for path, is_key, message, advice in dict.fromkeys(
                     told for failure in failures
@@ -96,6 +87,19 @@ def validate(document: source.YamlDocument, schema: Mapping[str, Any]) -> None:
                       if error.where else (0, 0))
         raise errors.InputErrors(
             tuple(problems[:MAX_ERRORS]), has_more=len(problems) > MAX_ERRORS)
+
+
+def validator(schema: Mapping[str, Any]) -> Any:
+    """What tells whether values are what a schema describes."""
+    # It takes longer to import than most commands take otherwise.
+    import jsonschema
+
+    draft = jsonschema.Draft202012Validator
+    # To JSON Schema 2.0 is a whole number, to the code that reads it a float.
+    return jsonschema.validators.extend(
+        draft, {'pattern': _check_pattern},
+        type_checker=draft.TYPE_CHECKER.redefine(
+            'integer', lambda _checker, value: type(value) is int))(schema)
 
 
 def _check_pattern(_validator: Any, pattern: str, value: Any,

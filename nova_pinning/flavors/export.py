@@ -2,15 +2,15 @@
 """A catalogue of flavors that exist already.
 
 What the catalogue has words for is said in them. Whether a word says what a
-flavor has is not guessed: the catalogue is translated again, and a word that
-does not come back as the same extra specs gives way to the extra specs
-themselves.
+flavor has is not guessed: it is translated, and one that does not come back as
+what the flavor has gives way to the extra specs themselves.
 """
 
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import functools
 import re
 from typing import Any
 
@@ -18,11 +18,13 @@ import yaml
 
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
+from nova_pinning.document import schema
 from nova_pinning.document import yaml_text
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import difference
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import shape
 from nova_pinning.flavors import translate
 from nova_pinning.flavors import words
 
@@ -31,8 +33,8 @@ _OWNERSHIP = (flavor_model.CATALOGUE_KEY, flavor_model.FAMILY_KEY)
 _CLASS_KEY = 'hw:cpu_policy'
 _CLASSES = ('dedicated', 'shared', 'mixed')
 
-#: A word of the catalogue, what it says, and the extra specs it stands for.
-Word = tuple[str, Any, tuple[str, ...]]
+#: A word of the catalogue, and what it says.
+Word = tuple[str, Any]
 
 _SPECS = Mapping[str, str]
 
@@ -94,46 +96,57 @@ def _place(flavor: flavor_model.Flavor,
     return family, unique
 
 
-def _class(flavors: Mapping[str, flavor_model.Flavor]) -> str | None:
-    """The class of a family: only families have one, and sizes do not."""
-    names = {flavor.extra_specs.get(_CLASS_KEY, '')
-             for flavor in flavors.values()}
-    name = names.pop()
-    return None if names or name not in _CLASSES else name
+def _size(flavor: flavor_model.Flavor,
+          class_name: str | None) -> dict[str, Any]:
+    """A flavor as a size of a family that says nothing but its class.
 
-
-def _sizes(flavors: Mapping[str, flavor_model.Flavor],
-           class_name: str | None) -> dict[str, dict[str, Any]]:
-    """Flavors as sizes of a family that says nothing but its class."""
-    done: dict[str, dict[str, Any]] = {}
-    for matches_host in (True, False):
-        # Many at once, since each translation of a catalogue takes its time.
-        sizes = {}
-        for size, flavor in flavors.items():
-            if size not in done:
-                specs = _foreign_specs(flavor, class_name)
-                sizes[size] = _said(_properties(flavor), _words(
-                    specs, matches_host), specs)
-        done |= {size: sizes[size]
-                 for size in _right(sizes, flavors, class_name)}
-    return {size: done[size] if size in done else _tried_out(
-        flavor, class_name) for size, flavor in flavors.items()}
-
-
-def _tried_out(flavor: flavor_model.Flavor,
-               class_name: str | None) -> dict[str, Any]:
-    """A flavor as a size, if some word does not mean what it seems to.
-
-    Words that are right together with those before them stay.
+    A word stays if all that it stands for is what the flavor has, and more of
+    it than what was said before.
     """
-    specs = _foreign_specs(flavor, class_name)
+    specs = _foreign_specs(flavor)
     said = _properties(flavor)
-    kept: list[Word] = []
-    for word in _words(specs, matches_host=False):
-        candidate = _said(said, [*kept, word], specs)
-        if _right({'size': candidate}, {'size': flavor}, class_name):
-            kept.append(word)
-    return _said(said, kept, specs)
+    covered = _translated(flavor, said, class_name)
+    for key, value in _words(specs):
+        if isinstance(value, dict) and isinstance(said.get(key), dict):
+            value = {**said[key], **value}
+        tried = {**said, key: value}
+        if not _size_validator().is_valid(
+                {part: tried[part] for part in ('vcpus', 'memory', key)}):
+            continue
+        made = _translated(flavor, tried, class_name)
+        if len(made) > len(covered) and made.items() <= specs.items():
+            said, covered = tried, made
+    rest = {key: value for key, value in sorted(specs.items())
+            if key not in covered}
+    return {**said, 'extra_specs': rest} if rest else said
+
+
+def _translated(flavor: flavor_model.Flavor, said: Mapping[str, Any],
+                class_name: str | None) -> dict[str, str]:
+    """The extra specs of a flavor as a size that says so.
+
+    Empty if the size makes no sense.
+    """
+    name = shape.placed('exported')
+    fields = shape.merge(
+        {'class': shape.placed(class_name)}, shape.placed(said).value)
+    del fields['memory']
+    try:
+        specs, _origins = translate.extra_specs(shape.CatalogueEntry(
+            catalogue=name, family=name, size='', key=name.key,
+            numa_cell=None, memory_mib=shape.placed(flavor.memory_mib),
+            **fields))
+    except errors.InputError:
+        return {}
+    return {key: value for key, value in specs.items()
+            if key not in _OWNERSHIP}
+
+
+@functools.cache
+def _size_validator() -> Any:
+    whole = schema.shipped(__package__, 'catalogue-2.json')
+    return schema.validator({
+        '$ref': '#/$defs/size', '$defs': whole['$defs']})
 
 
 def _properties(flavor: flavor_model.Flavor) -> dict[str, Any]:
@@ -155,47 +168,24 @@ def _properties(flavor: flavor_model.Flavor) -> dict[str, Any]:
     return said
 
 
-def _said(properties: Mapping[str, Any], words: Iterable[Word],
-          specs: _SPECS) -> dict[str, Any]:
-    """A size from words, with the other extra specs as they are."""
-    said = dict(properties)
-    covered: set[str] = set()
-    for word, value, keys in words:
-        # Throttles and traits come one by one.
-        if isinstance(value, dict) and isinstance(said.get(word), dict):
-            value = {**said[word], **value}
-        said[word] = value
-        covered.update(keys)
-    rest = {key: value for key, value in sorted(specs.items())
-            if key not in covered}
-    if rest:
-        said['extra_specs'] = rest
-    return said
-
-
-def _words(specs: _SPECS, matches_host: bool) -> Iterator[Word]:
-    """The words that might stand for extra specs, in the format's order.
-
-    :param matches_host: whether a topology is said to be like that of host
-        CPUs
-    """
+def _words(specs: _SPECS) -> Iterator[Word]:
+    """Words that might stand for extra specs, the better ones first."""
     if 'hw:cpu_dedicated_mask' in specs:
-        yield 'dedicated_vcpus', specs['hw:cpu_dedicated_mask'], (
-            'hw:cpu_dedicated_mask',)
+        yield 'dedicated_vcpus', specs['hw:cpu_dedicated_mask']
+    yield from _numa(specs)
     for word in words.WORDS:
         said = word.read(specs[word.key]) if word.key in specs else None
         if said is not None:
-            if matches_host and word.path[0] == 'cpu_topology':
-                said = 'match-host'
-            yield word.path[0], said, (word.key,)
-    yield from _numa(specs)
+            if word.path[0] == 'cpu_topology':
+                yield 'cpu_topology', 'match-host'
+            yield word.path[0], said
     yield from _devices(specs)
     yield from _cpu_cap(specs)
     for key, value in specs.items():
         kind, _colon, name = key.partition(':')
         amount = words.number(value)
         if kind == 'resources' and amount is not None:
-            yield 'resources', {name: amount}, (key,)
+            yield 'resources', {name: amount}
     yield from _traits(specs)
 
 
@@ -206,7 +196,7 @@ def _numa(specs: _SPECS) -> Iterator[Word]:
     keys = [(f'hw:numa_cpus.{cell}', f'hw:numa_mem.{cell}')
             for cell in range(count)]
     if not any(key in specs for pair in keys for key in pair):
-        yield 'numa_nodes', count, ('hw:numa_nodes',)
+        yield 'numa_nodes', count
     elif all(key in specs for pair in keys for key in pair):
         cells = []
         for cpus, memory in keys:
@@ -218,8 +208,7 @@ def _numa(specs: _SPECS) -> Iterator[Word]:
             if size is None:
                 return
             cells.append({'vcpus': vcpus, 'memory': quantities.text(size)})
-        yield ('numa_nodes', cells,
-               ('hw:numa_nodes', *(key for pair in keys for key in pair)))
+        yield 'numa_nodes', cells
 
 
 def _devices(specs: _SPECS) -> Iterator[Word]:
@@ -229,7 +218,7 @@ def _devices(specs: _SPECS) -> Iterator[Word]:
         if not alias or alias in aliases or not words.number(count):
             return
         aliases[alias] = int(count)
-    yield 'pci_devices', aliases, ('pci_passthrough:alias',)
+    yield 'pci_devices', aliases
 
 
 def _cpu_cap(specs: _SPECS) -> Iterator[Word]:
@@ -242,50 +231,22 @@ def _cpu_cap(specs: _SPECS) -> Iterator[Word]:
         'percent': int(percent) if percent.is_integer() else percent}
     if period != translate.PERIOD_US:
         cap['period_us'] = period
-    yield 'cpu_cap', cap, keys
+    yield 'cpu_cap', cap
 
 
 def _traits(specs: _SPECS) -> Iterator[Word]:
     for requirement in ('required', 'forbidden'):
-        keys = tuple(sorted(
-            key for key, value in specs.items()
-            if key.startswith('trait:') and value == requirement))
-        if keys:
-            yield ('traits', {requirement: [
-                key.removeprefix('trait:') for key in keys]}, keys)
+        traits = sorted(
+            key.removeprefix('trait:') for key, value in specs.items()
+            if key.startswith('trait:') and value == requirement)
+        if traits:
+            yield 'traits', {requirement: traits}
 
 
-def _right(sizes: Mapping[str, Mapping[str, Any]],
-           flavors: Mapping[str, flavor_model.Flavor],
-           class_name: str | None) -> set[str]:
-    """Which sizes become flavors with the same extra specs.
-
-    None if any of them becomes no flavor at all.
-    """
-    if not sizes:
-        return set()
-    text = _dump({'version': 2, 'name': 'exported', 'flavor_name': '{size}',
-                  'families': {'exported': {
-                      **_with_class(class_name), 'sizes': dict(sizes)}}})
-    try:
-        again = catalogue.parse(text, 'export').flavors
-    except errors.InputError:
-        return set()
-    return {flavor.name for flavor in again
-            if _foreign_specs(flavor) == _foreign_specs(
-                flavors[flavor.name])}
-
-
-def _with_class(class_name: str | None) -> dict[str, Any]:
-    return {'class': class_name} if class_name else {}
-
-
-def _foreign_specs(flavor: flavor_model.Flavor,
-                   class_name: str | None = None) -> dict[str, str]:
-    """The extra specs that come from no family, nor from its class."""
+def _foreign_specs(flavor: flavor_model.Flavor) -> dict[str, str]:
+    """The extra specs that come from no family."""
     return {key: value for key, value in flavor.extra_specs.items()
-            if key not in _OWNERSHIP
-            and not (class_name and key == _CLASS_KEY)}
+            if key not in _OWNERSHIP}
 
 
 def _family(name: str,
@@ -294,29 +255,42 @@ def _family(name: str,
 
     :param flavors: by the names of their sizes
     """
-    class_name = _class(flavors)
-    sizes = list(_sizes(flavors, class_name).values())
-    common = _with_class(class_name) | {
-        key: value for key, value in sizes[0].items()
-        if key not in ('vcpus', 'memory', 'extra_specs')
-        and all(size.get(key) == value for size in sizes)}
-    specs = [size.pop('extra_specs', {}) for size in sizes]
-    common_specs = {key: value for key, value in specs[0].items()
-                    if all(spec.get(key) == value for spec in specs)}
-    if common_specs:
-        common['extra_specs'] = common_specs
-    named = {}
-    for (size_name, flavor), size, own in zip(
-            flavors.items(), sizes, specs, strict=True):
-        for key in common:
-            size.pop(key, None)
-        rest = {key: value for key, value in own.items()
-                if key not in common_specs}
-        if rest:
-            size['extra_specs'] = rest
-        named[size_name] = size if flavor.name == f'{name}.{size_name}' else {
-            'name': flavor.name, **size}
-    return {**common, 'sizes': named}
+    classes = {flavor.extra_specs.get(_CLASS_KEY, '')
+               for flavor in flavors.values()}
+    # Only families have one, and sizes do not.
+    found = classes.pop()
+    class_name = None if classes or found not in _CLASSES else found
+    sizes = {size: _size(flavor, class_name)
+             for size, flavor in flavors.items()}
+    common = _common(tuple(sizes.values()))
+    for size, said in sizes.items():
+        own = {key: {name: below for name, below in value.items()
+                     if name not in common.get(key, ())}
+               if key in shape.GROUPS else value
+               for key, value in said.items() if key not in common
+               or key in shape.GROUPS}
+        flavor_name = flavors[size].name
+        sizes[size] = ({} if flavor_name == f'{name}.{size}' else {
+            'name': flavor_name}) | {
+                key: value for key, value in own.items() if value != {}}
+    return ({'class': class_name} if class_name else {}) | common | {
+        'sizes': sizes}
+
+
+def _common(sizes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What all sizes say, key by key where a size adds to its family."""
+    common = {}
+    for key, value in sizes[0].items():
+        if key in shape.GROUPS:
+            value = {name: below for name, below in value.items()
+                     if all(size.get(key, {}).get(name) == below
+                            for size in sizes)}
+        elif key in ('vcpus', 'memory') or any(
+                size.get(key) != value for size in sizes):
+            continue
+        if value != {}:
+            common[key] = value
+    return common
 
 
 def _verify(text: str, flavors: Iterable[flavor_model.Flavor]) -> None:

@@ -30,7 +30,7 @@ class Placed(Generic[_Value]):
 Group = Mapping[str, Placed[Any]]
 
 #: Mappings to which a size adds key by key. It replaces other settings.
-_GROUPS = ('throttles', 'pci_devices', 'resources', 'extra_specs', 'ignore')
+GROUPS = ('throttles', 'pci_devices', 'resources', 'extra_specs', 'ignore')
 
 # What is a keyword of Python.
 _FIELDS = {'class': 'cpu_policy'}
@@ -117,16 +117,26 @@ def read_mapping(document: source.YamlDocument, path: source.Path,
             for key, below in value.items()}
 
 
+def placed(value: Any) -> Placed[Any]:
+    """A value that stands in no document, with all that is below it."""
+    if isinstance(value, dict):
+        value = {key: placed(below) for key, below in value.items()}
+    elif isinstance(value, list):
+        value = [placed(below) for below in value]
+    nowhere = errors.Location('')
+    return Placed(value, nowhere, nowhere)
+
+
 def merge(family: Group, size: Group) -> dict[str, Any]:
     """The settings of a size on top of those of its family, by field.
 
     What is null is left out.
     """
-    fields: dict[str, Any] = {name: {} for name in _GROUPS}
+    fields: dict[str, Any] = {name: {} for name in GROUPS}
     for settings in (family, size):
         for key, setting in settings.items():
             field = _FIELDS.get(key, key)
-            if key in _GROUPS:
+            if key in GROUPS:
                 fields[key] = {} if setting.value is None else {
                     name: below
                     for name, below in (fields[key] | setting.value).items()
