@@ -117,11 +117,19 @@ def _page_text(value: str) -> str | None:
             quantities.page_size_text(kib) if kib else None)
 
 
+def _limit(size: shape.CatalogueEntry, of: shape.Placed[Any]) -> str:
+    limit = figures.number(size, of)
+    if not limit and isinstance(of.value, Mapping):
+        raise size.error('it is rounded down to 0, which is no limit', of,
+                         'add a min')
+    return str(limit)
+
+
 _TRUTH = _plain, {'true': True, 'false': False}.get
 _YES = (lambda _size, _of: 'true'), {'true': True}.get
 _COUNT = _plain, lambda value: number(value) or None
 _TEXT = _plain, str
-_FIGURE = (lambda size, of: str(figures.number(size, of))), number
+_FIGURE = _limit, number
 
 # In the order in which a catalogue has them.
 _TABLE: tuple[tuple[str, str, tuple[_Write, _Read]], ...] = (

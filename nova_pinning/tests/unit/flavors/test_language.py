@@ -235,6 +235,8 @@ class TestVersion2(unit_base.TestCase):
         ('cpu_priority: 100*vcpus', 'is not a number, or one by size such'),
         ('cpu_priority: {per_vcpu: 1, min: 3, max: 2}',
          'min is more than max'),
+        ('throttles: {disk_iops: {per_vcpu: 1/16}}',
+         'it is rounded down to 0, which is no limit; add a min'),
         ('cpu_priority: {per_vcpu: 1/0}', 'not a number, or a fraction'),
         ('throttles: {network_in: 1MiB}', 'is not bits a second'),
         ('throttles: {network_in: 100kbit}', '12.5 times 8kbit'),
