@@ -85,7 +85,7 @@ class TestCommands(displaychecks.Checks, cli_case.TestCase):
             catalogue=cli_case.CATALOGUE, host=cli_case.HOST, fleet=fleet,
             racks=_RACKS, plan=plan, moving=moving, wishes=wishes,
             changed=self.write('changed.yaml', text.replace(
-                'max 40000', 'max 30000'))))
+                'max: 40000', 'max: 30000'))))
 
         def run(*more):
             done = self.run_command(*words, *more)
