@@ -37,7 +37,7 @@ _SIZE_FIELDS = ('vcpus', 'memory_gib')
 
 #: The properties of a flavor, and the words of the catalogue for them.
 _PROPERTIES = {
-    'vcpus': 'vcpus', 'ram': 'memory_mib', 'disk': 'disk',
+    'vcpus': 'vcpus', 'ram': 'memory', 'disk': 'disk',
     'ephemeral': 'ephemeral', 'swap': 'swap', 'rxtx_factor': 'rxtx_factor',
     'description': 'description', 'is_public': 'access', 'projects': 'access',
 }
@@ -262,7 +262,7 @@ def _shapes(document: source.YamlDocument, name: str,
     for size_name, size in _sizes(document, sizes, sizes_path):
         fields = shape.merge(family, version_1.unset(size.value) if is_old
                              else size.value)
-        memory = fields.pop('memory')
+        memory = fields['memory']
         mib = quantities.memory_mib(memory.value, memory.where)
         if is_old:
             fields = version_1.current(fields, mib)
@@ -270,7 +270,8 @@ def _shapes(document: source.YamlDocument, name: str,
             catalogue=shape.read(document, ('name',), document.value['name']),
             family=shape.read(document, path, name), size=size_name,
             key=key or size.key, numa_cell=numa_cell,
-            memory_mib=dataclasses.replace(memory, value=mib), **fields))
+            vcpus=fields['vcpus'], said=fields,
+            memory_mib=dataclasses.replace(memory, value=mib)))
     return shapes
 
 
@@ -309,33 +310,35 @@ def _flavor(size: shape.CatalogueEntry) -> flavor_model.Flavor:
     name, name_key = _name(size)
     specs, origins = translate.extra_specs(size)
     for key, word in _PROPERTIES.items():
-        setting = getattr(size, word)
+        setting = size.get(word)
         origins[key] = setting.key if setting else size.key
     origins['name'] = name_key
-    is_public = not size.access or size.access.value == 'public'
+    projects = size.get('access', 'projects')
+    factor, description = size.get('rxtx_factor'), size.get('description')
     flavor = flavor_model.Flavor(
         name=name,
         vcpus=size.vcpus.value,
         memory_mib=_checked(size, size.memory_mib, size.memory_mib.value, 1),
-        disk_gib=_amount(size, size.disk, quantities.disk_gib),
-        ephemeral_gib=_amount(size, size.ephemeral, quantities.disk_gib),
-        swap_mib=_amount(size, size.swap, quantities.memory_mib),
-        rxtx_factor=float(size.rxtx_factor.value if size.rxtx_factor else 1),
-        is_public=is_public,
-        projects=() if is_public or not size.access else tuple(sorted(
-            project.value
-            for project in size.access.value['projects'].value)),
-        description=size.description.value if size.description else '',
+        disk_gib=_amount(size, 'disk', quantities.disk_gib),
+        ephemeral_gib=_amount(size, 'ephemeral', quantities.disk_gib),
+        swap_mib=_amount(size, 'swap', quantities.memory_mib),
+        rxtx_factor=float(factor.value if factor else 1),
+        is_public=projects is None,
+        projects=tuple(sorted(
+            project.value for project in projects.value)) if projects else (),
+        description=description.value if description else '',
         extra_specs=specs,
-        ignored={code: reason.value for code, reason in size.ignore.items()},
+        ignored={code: reason.value
+                 for code, reason in size.group('ignore').items()},
         where=size.key,
         origins=origins)
     return dataclasses.replace(flavor, id=names.flavor_id(
         size.catalogue.value, flavor))
 
 
-def _amount(size: shape.CatalogueEntry, amount: shape.Placed[str | int] | None,
+def _amount(size: shape.CatalogueEntry, key: str,
             read: Callable[[str | int, errors.Location], int]) -> int:
+    amount = size.get(key)
     if amount is None:
         return 0
     return _checked(size, amount, read(amount.value, amount.where), 0)
@@ -350,9 +353,10 @@ def _checked(size: shape.CatalogueEntry, of: shape.Placed[Any], value: int,
 
 def _name(size: shape.CatalogueEntry) -> tuple[str, errors.Location]:
     """What it is called, and what says so."""
-    if size.name:
-        return size.name.value, size.name.key
-    template = size.flavor_name or shape.Placed(
+    own = size.get('name')
+    if own:
+        return own.value, own.key
+    template = size.get('flavor_name') or shape.Placed(
         _DEFAULT_NAME, size.key, size.key)
     _check_template(template, names.FIELDS)
     name = names.fill_template(

@@ -37,7 +37,7 @@ def cells_of(size: shape.CatalogueEntry) -> FlavorCells | None:
 
     :raises errors.InputError: if they cannot be made
     """
-    nodes = size.numa_nodes
+    nodes = size.get('numa_nodes')
     if nodes is None:
         return None
     if isinstance(nodes.value, list):
@@ -64,8 +64,7 @@ def cells_of(size: shape.CatalogueEntry) -> FlavorCells | None:
 
 def _emulator_cpus(size: shape.CatalogueEntry) -> int:
     """Host CPUs that nova adds to the first cell, for emulator threads."""
-    threads = size.emulator_threads
-    return int(bool(threads and threads.value == 'isolate'))
+    return int(size.says('emulator_threads', 'isolate'))
 
 
 def vcpus_of(size: shape.CatalogueEntry, text: str,
@@ -121,10 +120,10 @@ def _page_mib(size: shape.CatalogueEntry) -> int:
     Where the size of pages is left to nova, it finds smaller ones. Where
     not even the whole is a multiple, it does not matter any more.
     """
-    if not size.page_size or size.page_size.value in ('any', 'large', 'small'):
+    setting = size.get('page_size')
+    if not setting or setting.value in ('any', 'large', 'small'):
         return 1
-    page = quantities.page_size_kib(
-        size.page_size.value, size.page_size.where) // 1024
+    page = quantities.page_size_kib(setting.value, setting.where) // 1024
     return page if page and size.memory_mib.value % page == 0 else 1
 
 
@@ -150,8 +149,7 @@ def _divided(size: shape.CatalogueEntry, nodes: shape.Placed[Any], count: int,
     shares are pairs of vCPUs and whole GiB, as long as there is room.
     """
     vcpus, memory_mib = size.vcpus.value, size.memory_mib.value
-    is_paired = (size.thread_policy and size.thread_policy.value == 'require'
-                 and vcpus % 2 == 0)
+    is_paired = size.says('thread_policy', 'require') and vcpus % 2 == 0
     page = _page_mib(size)
     whole = units.MIB_PER_GIB
     if memory_mib % count == 0 or memory_mib % whole or page > 1:

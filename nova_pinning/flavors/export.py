@@ -130,12 +130,11 @@ def _translated(flavor: flavor_model.Flavor, said: Mapping[str, Any],
     name = shape.placed('exported')
     fields = shape.merge(
         {'class': shape.placed(class_name)}, shape.placed(said).value)
-    del fields['memory']
     try:
         specs, _origins = translate.extra_specs(shape.CatalogueEntry(
             catalogue=name, family=name, size='', key=name.key,
-            numa_cell=None, memory_mib=shape.placed(flavor.memory_mib),
-            **fields))
+            numa_cell=None, vcpus=shape.placed(flavor.vcpus),
+            memory_mib=shape.placed(flavor.memory_mib), said=fields))
     except errors.InputError:
         return {}
     return {key: value for key, value in specs.items()
@@ -174,7 +173,8 @@ def _words(specs: _SPECS) -> Iterator[Word]:
         yield 'dedicated_vcpus', specs['hw:cpu_dedicated_mask']
     yield from _numa(specs)
     for word in words.WORDS:
-        said = word.read(specs[word.key]) if word.key in specs else None
+        said = word.read(specs[word.key]) if (
+            word.key in specs and word.key != _CLASS_KEY) else None
         if said is not None:
             if word.path[0] == 'cpu_topology':
                 yield 'cpu_topology', 'match-host'

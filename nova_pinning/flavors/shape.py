@@ -32,22 +32,17 @@ Group = Mapping[str, Placed[Any]]
 #: Mappings to which a size adds key by key. It replaces other settings.
 GROUPS = ('throttles', 'pci_devices', 'resources', 'extra_specs', 'ignore')
 
-# What is a keyword of Python.
-_FIELDS = {'class': 'cpu_policy'}
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueEntry:
     """What becomes one flavor.
 
-    What the size says itself, else what its family says; None for what
-    neither does.
-
     :param catalogue: the name of the catalogue
     :param key: where the key of what defines this size stands
     :param numa_cell: vCPUs and MiB that a host NUMA cell offers, if the
         catalogue says
-    :param cpu_policy: its class
+    :param said: by its key, what the size says itself, else what its family
+        says; without what neither does
     """
 
     catalogue: Placed[str]
@@ -57,38 +52,26 @@ class CatalogueEntry:
     numa_cell: tuple[int, int] | None
     vcpus: Placed[int]
     memory_mib: Placed[int]
-    flavor_name: Placed[str] | None = None
-    name: Placed[str] | None = None
-    description: Placed[str] | None = None
-    disk: Placed[str | int] | None = None
-    ephemeral: Placed[str | int] | None = None
-    swap: Placed[str | int] | None = None
-    rxtx_factor: Placed[float] | None = None
-    access: Placed[Any] | None = None
-    cpu_policy: Placed[str] | None = None
-    thread_policy: Placed[str] | None = None
-    emulator_threads: Placed[str] | None = None
-    dedicated_vcpus: Placed[Any] | None = None
-    numa_nodes: Placed[Any] | None = None
-    cpu_topology: Placed[Any] | None = None
-    page_size: Placed[str | int] | None = None
-    locked_memory: Placed[bool] | None = None
-    realtime: Placed[Any] | None = None
-    nic_multiqueue: Placed[bool] | None = None
-    cpu_priority: Placed[Any] | None = None
-    cpu_cap: Placed[Group] | None = None
-    l3_ways: Placed[Any] | None = None
-    memory_bandwidth: Placed[Any] | None = None
-    traits: Placed[Mapping[str, Placed[list[Placed[str]]]]] | None = None
-    secure_boot: Placed[str] | None = None
-    tpm: Placed[Group] | None = None
-    memory_encryption: Placed[str | bool] | None = None
-    cpu_topology_limits: Placed[Group] | None = None
-    throttles: Group
-    pci_devices: Group
-    resources: Group
-    extra_specs: Group
-    ignore: Group
+    said: Group
+
+    def get(self, *path: str) -> Placed[Any] | None:
+        """What it says under a key, or under one below that."""
+        below: Any = self.said
+        setting = None
+        for key in path:
+            setting = below.get(key) if isinstance(below, Mapping) else None
+            below = setting and setting.value
+        return setting
+
+    def group(self, key: str) -> Group:
+        """The settings below a key, none if there is none."""
+        setting = self.said.get(key)
+        return setting.value if setting else {}
+
+    def says(self, key: str, *values: str) -> bool:
+        """Whether one of some values stands under a key."""
+        setting = self.said.get(key)
+        return setting is not None and setting.value in values
 
     def error(self, message: str, of: Placed[Any],
               advice: str = '') -> errors.InputError:
@@ -127,22 +110,22 @@ def placed(value: Any) -> Placed[Any]:
     return Placed(value, nowhere, nowhere)
 
 
-def merge(family: Group, size: Group) -> dict[str, Any]:
-    """The settings of a size on top of those of its family, by field.
+def merge(family: Group, size: Group) -> dict[str, Placed[Any]]:
+    """The settings of a size on top of those of its family.
 
     What is null is left out.
     """
-    fields: dict[str, Any] = {name: {} for name in GROUPS}
+    said: dict[str, Placed[Any]] = {}
     for settings in (family, size):
         for key, setting in settings.items():
-            field = _FIELDS.get(key, key)
+            if setting.value is None:
+                said.pop(key, None)
+                continue
             if key in GROUPS:
-                fields[key] = {} if setting.value is None else {
+                so_far = said[key].value if key in said else {}
+                setting = dataclasses.replace(setting, value={
                     name: below
-                    for name, below in (fields[key] | setting.value).items()
-                    if below.value is not None}
-            elif setting.value is None:
-                fields.pop(field, None)
-            else:
-                fields[field] = setting
-    return fields
+                    for name, below in (so_far | setting.value).items()
+                    if below.value is not None})
+            said[key] = setting
+    return said

@@ -60,17 +60,15 @@ def extra_specs(
 def _all(size: shape.CatalogueEntry) -> Iterator[Spec]:
     yield flavor_model.CATALOGUE_KEY, size.catalogue.value, size.catalogue
     yield flavor_model.FAMILY_KEY, size.family.value, size.family
-    if size.cpu_policy:
-        yield 'hw:cpu_policy', size.cpu_policy.value, size.cpu_policy
     guest_cells = cells.cells_of(size)
-    if size.dedicated_vcpus:
+    dedicated = size.get('dedicated_vcpus')
+    if dedicated:
         yield ('hw:cpu_dedicated_mask',
-               _dedicated_mask(size, size.dedicated_vcpus, guest_cells),
-               size.dedicated_vcpus)
+               _dedicated_mask(size, dedicated, guest_cells), dedicated)
     yield from _numa(size, guest_cells)
     yield from _topology(size, guest_cells)
     for word in words.WORDS:
-        setting = word.setting(size)
+        setting = size.get(*word.path)
         if setting:
             value = word.codec[0](size, setting)
             if value is not None:
@@ -78,14 +76,12 @@ def _all(size: shape.CatalogueEntry) -> Iterator[Spec]:
     yield from _devices(size)
     yield from _cpu_cap(size)
     yield from _caches(size, guest_cells)
-    if size.traits:
-        for requirement in ('required', 'forbidden'):
-            if requirement in size.traits.value:
-                for trait in size.traits.value[requirement].value:
-                    yield f'trait:{trait.value}', requirement, trait
-    for name, amount in size.resources.items():
+    for requirement, traits in size.group('traits').items():
+        for trait in traits.value:
+            yield f'trait:{trait.value}', requirement, trait
+    for name, amount in size.group('resources').items():
         yield f'resources:{name}', str(figures.number(size, amount)), amount
-    for key, setting in size.extra_specs.items():
+    for key, setting in size.group('extra_specs').items():
         yield key, words.text(setting.value), setting
 
 
@@ -103,16 +99,13 @@ def _dedicated_mask(size: shape.CatalogueEntry,
     whole = cells.FlavorCells(
         (cells.FlavorCell(cpuset.CpuSet(range(vcpus)), 0),), False)
     return str(cells.dedicated_of(
-        guest_cells or whole, count, 2 if _wants_siblings(size) else 1))
-
-
-def _wants_siblings(size: shape.CatalogueEntry) -> bool:
-    return bool(size.thread_policy and size.thread_policy.value == 'require')
+        guest_cells or whole, count,
+        2 if size.says('thread_policy', 'require') else 1))
 
 
 def _numa(size: shape.CatalogueEntry, guest_cells: cells.FlavorCells | None,
           ) -> Iterator[Spec]:
-    nodes = size.numa_nodes
+    nodes = size.get('numa_nodes')
     if not nodes or not guest_cells:
         return
     yield 'hw:numa_nodes', str(len(guest_cells.cells)), nodes
@@ -129,7 +122,7 @@ def _topology(
     size: shape.CatalogueEntry,
     guest_cells: cells.FlavorCells | None,
 ) -> Iterator[Spec]:
-    setting = size.cpu_topology
+    setting = size.get('cpu_topology')
     if setting and setting.value == 'match-host':
         for key, value in _match_host(size, guest_cells, setting).items():
             yield f'hw:cpu_{key}', str(value), setting
@@ -157,14 +150,14 @@ def _match_host(
     counts = [len(group) for group in groups]
     sockets = len(counts) if len(set(counts)) == 1 else 1
     threads = 1
-    if _wants_siblings(size) and size.cpu_policy and (
-            size.cpu_policy.value in ('dedicated', 'mixed')) and all(
+    if size.says('thread_policy', 'require') and size.says(
+            'class', 'dedicated', 'mixed') and all(
                 count % 2 == 0 for count in counts):
         pinned = cpuset.CpuSet(range(vcpus))
-        if size.cpu_policy.value == 'mixed' and size.dedicated_vcpus:
+        dedicated = size.get('dedicated_vcpus')
+        if size.says('class', 'mixed') and dedicated:
             pinned = cells.vcpus_of(size, _dedicated_mask(
-                size, size.dedicated_vcpus, guest_cells),
-                size.dedicated_vcpus)
+                size, dedicated, guest_cells), dedicated)
         # Cores that are pinned in part are a mistake of the mask.
         threads = 2 if guest_cores.is_in_whole_cores(pinned, 2) else 1
     for kind, each in (('core', threads), ('socket', vcpus // sockets)):
@@ -181,7 +174,7 @@ def _match_host(
 
 def _devices(size: shape.CatalogueEntry) -> Iterator[Spec]:
     counts = []
-    for alias, setting in size.pci_devices.items():
+    for alias, setting in size.group('pci_devices').items():
         if alias == 'affinity':
             continue
         count = figures.number(size, setting)
@@ -198,8 +191,8 @@ def _caches(size: shape.CatalogueEntry,
     """Cache ways and memory bandwidth, with what Placement is to count."""
     values = {}
     for key, setting, most in (
-            (flavor_model.L3_WAYS_KEY, size.l3_ways, MOST_WAYS),
-            (flavor_model.BANDWIDTH_KEY, size.memory_bandwidth, 100)):
+            (flavor_model.L3_WAYS_KEY, size.get('l3_ways'), MOST_WAYS),
+            (flavor_model.BANDWIDTH_KEY, size.get('memory_bandwidth'), 100)):
         if setting is None:
             continue
         value = figures.number(size, setting)
@@ -222,9 +215,10 @@ def _caches(size: shape.CatalogueEntry,
 
 
 def _cpu_cap(size: shape.CatalogueEntry) -> Iterator[Spec]:
-    if not size.cpu_cap:
+    setting = size.get('cpu_cap')
+    if not setting:
         return
-    cap = {key: below.value for key, below in size.cpu_cap.value.items()}
+    cap = {key: below.value for key, below in setting.value.items()}
     period = cap.get('period_us', PERIOD_US)
     quota = int(period * fractions.Fraction(str(cap['percent'])) / 100)
     # Version 1 could say that there is none.
@@ -232,6 +226,6 @@ def _cpu_cap(size: shape.CatalogueEntry) -> Iterator[Spec]:
         raise size.error(
             f'{cap["percent"]} percent of {period} microseconds are less '
             f'than {_MIN_QUOTA_US}, the least that libvirt takes',
-            size.cpu_cap, 'make the period longer')
-    yield 'quota:cpu_period', str(period), size.cpu_cap
-    yield 'quota:cpu_quota', str(quota), size.cpu_cap
+            setting, 'make the period longer')
+    yield 'quota:cpu_period', str(period), setting
+    yield 'quota:cpu_quota', str(quota), setting

@@ -66,7 +66,7 @@ def current(fields: Mapping[str, Any], memory_mib: int) -> dict[str, Any]:
     :raises errors.InputError: if a formula has no result
     """
     said = dict(fields)
-    threads, policy = said.get('thread_policy'), said.get('cpu_policy')
+    threads, policy = said.get('thread_policy'), said.get('class')
     if threads and threads.value == 'require' and policy and (
             policy.value == 'dedicated'):
         said.setdefault('cpu_topology', dataclasses.replace(
@@ -83,17 +83,25 @@ def current(fields: Mapping[str, Any], memory_mib: int) -> dict[str, Any]:
     for key in ('cpu_priority', 'l3_ways', 'memory_bandwidth'):
         if key in said:
             said[key] = worked_out(said[key])
+
+    def each(key: str, work: Callable[[str, _Placed], _Placed]) -> None:
+        if key in said:
+            said[key] = dataclasses.replace(said[key], value={
+                name: work(name, of)
+                for name, of in said[key].value.items()})
+
     for key in ('pci_devices', 'resources'):
-        said[key] = {name: of if name == 'affinity' else worked_out(of)
-                     for name, of in said[key].items()}
+        each(key, lambda name, of: (
+            of if name == 'affinity' else worked_out(of)))
     dedicated = said.get('dedicated_vcpus')
     if dedicated and isinstance(dedicated.value, dict):
         said['dedicated_vcpus'] = dataclasses.replace(dedicated, value={
             'count': worked_out(dedicated.value['count'])})
-    said['throttles'] = _throttles(said['throttles'], known)
-    said['extra_specs'] = {
-        key: dataclasses.replace(of, value=_filled(of, worked_out))
-        for key, of in said['extra_specs'].items()}
+    if 'throttles' in said:
+        throttles = _throttles(said['throttles'].value, known)
+        each('throttles', lambda name, _of: throttles[name])
+    each('extra_specs', lambda _name, of: dataclasses.replace(
+        of, value=_filled(of, worked_out)))
     cap = said.get('cpu_cap')
     if cap and 'quota_us' in cap.value:
         if 'percent' in cap.value:

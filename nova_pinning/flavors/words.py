@@ -37,14 +37,6 @@ class Word:
     key: str
     codec: tuple[_Write, _Read]
 
-    def setting(self, size: shape.CatalogueEntry) -> shape.Placed[Any] | None:
-        """What a size says, None if it says nothing."""
-        found: Any = getattr(size, self.path[0])
-        for below in self.path[1:]:
-            group = found.value if isinstance(found, shape.Placed) else found
-            found = group.get(below) if isinstance(group, Mapping) else None
-        return found if isinstance(found, shape.Placed) else None
-
     def read(self, value: str) -> Any:
         """What a catalogue says for an extra spec, None if it has no word."""
         said = self.codec[1](value)
@@ -133,6 +125,7 @@ _FIGURE = _limit, number
 
 # In the order in which a catalogue has them.
 _TABLE: tuple[tuple[str, str, tuple[_Write, _Read]], ...] = (
+    ('class', 'hw:cpu_policy', _one_of('dedicated', 'shared', 'mixed')),
     ('thread_policy', 'hw:cpu_thread_policy',
      _one_of('prefer', 'require', 'isolate')),
     ('emulator_threads', 'hw:emulator_threads_policy',
