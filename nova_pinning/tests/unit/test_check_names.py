@@ -29,6 +29,7 @@ class Fit:
     def cell(self):
         """:raises exception.NovaException: if there is none"""
         self.kept = 1
+        raise exception.NovaException
 
 class Better(Fit):
     """A better one of :data:`host.MOST` cells.
@@ -79,14 +80,14 @@ class TestCheckNames(base.BaseTestCase):
 
     def test_docstrings(self):
         self.assertEqual(
-            ['fit.py:23: oslo_db.Error does not exist',
-             'fit.py:23: fit has no gone'],
+            ['fit.py:24: oslo_db.Error does not exist',
+             'fit.py:24: fit has no gone'],
             self.check(fit=_FIT % 'gone', model__host=_HOST))
 
     def test_what_was_renamed(self):
         """A name that is gone is found wherever it is mentioned."""
         self.assertEqual(
-            ['fit.py:23: nova_pinning.model.host.Host does not exist'],
+            ['fit.py:24: nova_pinning.model.host.Host does not exist'],
             [line for line in self.check(
                 fit=_FIT % 'wanted',
                 model__host=_HOST.replace('class Host:', 'class Node:'))
