@@ -29,7 +29,6 @@ from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning.presentation import capacity_report
-from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
 from nova_pinning import units
@@ -52,8 +51,8 @@ class ShowCapacity(display.Lister):
     API, figures can be bounds: they are marked "at most", and the exit status
     is 1.
 
-    The format prometheus is for the textfile collector; svg is a bar chart,
-    which needs nova-pinning[plots].
+    The format prometheus is for the textfile collector. 'nova-pinning fleet
+    report' has a page with pictures.
 
     Without --flavor, the flavors are those of the snapshot.
 
@@ -63,7 +62,7 @@ class ShowCapacity(display.Lister):
       nova-pinning capacity fleet.json.zst --per-class --mix
       nova-pinning capacity fleet.json.zst --mix 8:70,16:30
       nova-pinning capacity fleet.json.zst --flavor flavors.yaml \\
-          --config-file nova.conf -f svg > capacity.svg
+          --config-file nova.conf
       nova-pinning capacity fleet.json.zst --per-host --format csv \\
           --flavor 'vcpus=8 ram=32GiB hw:cpu_policy=dedicated'
       nova-pinning capacity fleet.json.zst -f value -c flavor -c fits
@@ -71,7 +70,7 @@ class ShowCapacity(display.Lister):
           --sort-column fits:desc
     """
 
-    texts = ('prometheus', 'svg')
+    texts = ('prometheus',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser, required=False)
@@ -91,8 +90,6 @@ class ShowCapacity(display.Lister):
                  'has now')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
-        if parsed_args.formatter == 'svg':
-            chart_svg.check()
         _tell_apart(parsed_args)
         with fleets.without_collector():
             return self._run(parsed_args)
@@ -122,15 +119,7 @@ class ShowCapacity(display.Lister):
             lambda console: show(measured, console, parsed_args.per_class,
                                  per_host),
             lambda: capacity_report.as_dict(measured, per_host),
-            {'prometheus': lambda: capacity_report.as_metrics(measured),
-             'svg': lambda: _chart(measured)})
-
-
-def _chart(measured: capacity.FleetCapacity) -> str:
-    from nova_pinning.presentation import capacity_chart
-    return capacity_chart.svg(
-        measured.sizes(), f'{_hosts(measured.hosts)}: what can still be sold, '
-                          'each flavor for itself')
+            {'prometheus': lambda: capacity_report.as_metrics(measured)})
 
 
 def _tell_apart(parsed_args: argparse.Namespace) -> None:

@@ -17,7 +17,6 @@ from nova_pinning.cli import guest_options
 from nova_pinning.cli import nova_options
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
-from nova_pinning.presentation import chart_svg
 from nova_pinning.presentation import simulation_plot
 from nova_pinning.presentation import simulation_report
 from nova_pinning.simulation import compare
@@ -134,7 +133,7 @@ class Simulate(base_command.FileCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         atomic_file.check_all(parsed_args.svg)
         if parsed_args.svg is not None:
-            chart_svg.check()
+            simulation_plot.check()
         study = _study(parsed_args)
         total, done = study.source.count * len(study.cases), 0
         with fleets.progress('simulating') as tell:

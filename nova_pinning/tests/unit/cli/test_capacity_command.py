@@ -10,8 +10,6 @@ import itertools
 import json
 import pathlib
 import re
-from unittest import mock
-from xml.etree import ElementTree
 
 import ddt
 import fixtures
@@ -207,21 +205,6 @@ class TestShowCapacity(cli_case.TestCase):
         self.assertEqual({f'{vcpus} vCPUs x 4 GiB dedicated'
                           for vcpus in (2, 4, 8)}, names)
 
-    def test_svg(self):
-        done = self._run('-f', 'svg')
-        self.assertEqual(0, done.status)
-        text = done.out
-        ElementTree.fromstring(text)
-        for flavor in self.fleet.flavors:
-            self.assertIn(flavor.name, text)
-        self.assertEqual(text, self._run('-f', 'svg').out)
-
-    def test_svg_without_matplotlib(self):
-        with mock.patch('importlib.util.find_spec', return_value=None):
-            done = self._run('-f', 'svg')
-        self.assertEqual(2, done.status)
-        self.assertIn('nova-pinning[plots]', done.err)
-
     def test_mix(self):
         """Sizes stand for the flavor that most guests of the size have."""
         found, = self._json('--mix', '4:3,dedicated-8:1')['mixes']
@@ -349,8 +332,6 @@ class TestDocumentation(cli_case.TestCase):
         for line, expected in shown:
             argv = [path if word == 'fleet.json.zst' else word
                     for word in line.replace('\\\n', '').split()]
-            if 'svg' in argv:
-                continue
             done = self.run_command(*argv)
             self.assertEqual(0, done.status, done.err)
             self.assertEqual(
