@@ -77,24 +77,20 @@ class ProviderFile:
     notes: tuple[str, ...] = ()
 
 
-def make(description: host_model.HostDescription,
-         host_class: hostclass.HostClass | None = None) -> ProviderFile:
+def make(description: host_model.HostDescription) -> ProviderFile:
     """What the provider.yaml of a host has to say.
 
-    :param host_class: if not given, it is what the traits of the description
-        say, or else what the CPUs tell that nova may use
+    Its class is what its traits say, or else what the CPUs tell that nova may
+    use.
+
     :raises errors.InputError: if the class does not show, or is one that the
         host cannot be of
     """
     notes = []
-    if host_class is None:
-        host_class = _host_class(description)
+    host_class = _host_class(description)
     _check_cpus(description, host_class)
-    required, unwanted = placement_traits.class_traits(host_class)
-    for trait in sorted(unwanted & description.traits):
-        notes.append(f'{trait} of the host file is left out: the host is to '
-                     f'be {host_class}')
-    traits = description.traits - unwanted | required
+    required, _unwanted = placement_traits.class_traits(host_class)
+    traits = description.traits | required
     told = frozenset(trait for trait in traits
                      if placement_traits.l3_cpus([trait]))
     l3_cpus, why_not = _l3_cpus(description)

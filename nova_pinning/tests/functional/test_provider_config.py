@@ -15,7 +15,6 @@ from nova import exception
 
 from nova_pinning import errors
 from nova_pinning.host import provider_config
-from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.tests.functional import functional_base
 from nova_pinning.tests.unit.host import host_samples
@@ -47,12 +46,10 @@ class TestWritten(_Directory):
     """nova takes what we write."""
 
     @unit_base.settings(100)
-    @hypothesis.given(
-        host_samples.any_host(),
-        st.sampled_from([None, *hostclass.HostClass]))
-    def test_any_host(self, host, host_class):
+    @hypothesis.given(host_samples.any_host())
+    def test_any_host(self, host):
         try:
-            made = provider_config.make(host, host_class)
+            made = provider_config.make(host)
         except errors.InputError:
             return
         directory = self.lay_out(

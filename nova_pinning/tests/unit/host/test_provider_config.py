@@ -8,7 +8,6 @@ import pathlib
 import ddt
 import fixtures
 import hypothesis
-from hypothesis import strategies as st
 from oslotest import base as oslotest
 import yaml
 
@@ -75,23 +74,14 @@ class TestMake(oslotest.BaseTestCase):
         self.assertIn(word, str(error))
         self.assertIn(placement_traits.DEDICATED, error.advice)
 
-    def test_class_that_is_given(self):
-        host = host_samples.host(
-            traits=frozenset({placement_traits.SHARED, 'CUSTOM_A'}))
-        made = self.make(host, hostclass.HostClass.DEDICATED)
-        self.assertEqual({placement_traits.DEDICATED, 'CUSTOM_A'},
-                         made.entry.traits)
-        self.assertIn(placement_traits.SHARED, made.notes[0])
-        made = self.make(host, hostclass.HostClass.SHARED)
-        self.assertEqual(host.traits, made.entry.traits)
-
     @ddt.data(('dedicated', host_samples.settings(shared='0-3')),
               ('shared', host_samples.settings('0-3')))
     @ddt.unpack
     def test_no_cpus_for_the_class(self, name, settings):
         error = self.assertRaises(
-            errors.InputError, self.make, host_samples.host(nova=settings),
-            hostclass.HostClass(name))
+            errors.InputError, self.make, host_samples.host(
+                nova=settings, traits=frozenset({placement_traits.TRAIT_OF[
+                    hostclass.HostClass(name)]})))
         self.assertEqual(f'set nova.{name}_cpus', error.advice)
 
     def test_provider(self):
@@ -156,18 +146,15 @@ class TestMake(oslotest.BaseTestCase):
             pairs(8), 4, traits=frozenset({right}))).entry.traits)
 
     @unit_base.settings(200)
-    @hypothesis.given(host_samples.any_host(), st.sampled_from(
-        [None, *hostclass.HostClass]))
-    def test_any_host(self, host, host_class):
+    @hypothesis.given(host_samples.any_host())
+    def test_any_host(self, host):
         try:
-            made = self.make(host, host_class)
+            made = self.make(host)
         except errors.InputError as error:
             self.assertNotEqual('', error.advice)
             return
         traits = made.entry.traits
-        [found] = placement_traits.classes_of(traits)
-        if host_class:
-            self.assertEqual(host_class, found)
+        self.assertEqual(1, len(placement_traits.classes_of(traits)))
         # No other trait of the host is lost, and no other comes.
         ours = {*placement_traits.TRAIT_OF.values(), *(
             trait for trait in traits if placement_traits.l3_cpus([trait]))}
