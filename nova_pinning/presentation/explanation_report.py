@@ -150,8 +150,9 @@ def show(explanation: explanation.Explanation, console: rich.console.Console,
         printing.heading('Why not', console)
         typed_table.show(
             (typed_table.count('hosts'), 'cause', 'for example'),
-            [(group.count, group.text, _example(group.verdicts[0]))
-             for group in explanation.groups], console)
+            [(group.count, group.text, f'{first.host}: {first.figures}')
+             for group in explanation.groups
+             for first in group.verdicts[:1]], console)
     if lists_hosts:
         printing.heading('Hosts', console)
         typed_table.show(('host', 'verdict'), [
@@ -189,10 +190,6 @@ def _fits(verdict: host_verdicts.HostVerdict) -> str:
     return f'may fit: {verdict.doubt}' if verdict.doubts else 'fits'
 
 
-def _example(verdict: host_verdicts.HostVerdict) -> str:
-    return f'{verdict.host}: {verdict.figures}'
-
-
 def _show_placement(explanation: explanation.Explanation,
                     console: rich.console.Console) -> None:
     printing.heading('Before the filters: Placement alone', console)
@@ -228,7 +225,7 @@ def _query_text(query: guest_request.CandidatesQuery) -> str:
 
 def _remediation(remediation: explanation.Remediation) -> Iterator[str]:
     for alternative in (*remediation.properties, *remediation.smaller):
-        yield _alternative_text(alternative)
+        yield f'- {alternative.text}: fits on {_on(alternative.hosts)}'
     for host in remediation.disabled[:_EXAMPLES]:
         reason = f' ({host.disabled_reason})' if host.disabled_reason else ''
         yield f'- enable host {host.name}, which is disabled{reason}'
@@ -241,11 +238,6 @@ def _remediation(remediation: explanation.Remediation) -> Iterator[str]:
                f'{"lacks" if count == 1 else "lack"} '
                'nothing but room: which moves of guests make it, if any do, '
                'says nova-pinning rebalance plan FLEET --for FLAVOR')
-
-
-def _alternative_text(
-        alternative: flavor_alternatives.FlavorAlternative) -> str:
-    return f'- {alternative.text}: fits on {_on(alternative.hosts)}'
 
 
 def _on(hosts: Sequence[str]) -> str:

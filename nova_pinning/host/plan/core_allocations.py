@@ -203,19 +203,17 @@ def _of_node(
     own = scale_of(node.domains)
     marks = [scale.marks(group.cores) for domain in node.domains
              for group in domain.groups]
-    cpus = node.cpu_count
-    wants_shared = limits.shared_cpus != 0
     found = []
     for (host, poll, shared), (cost, taken) in sorted(_by_counts(
             own.ranked(node.domains), purpose, limits).items()):
         if poll != limits.poll_cpus:
             continue
-        is_far = (purpose is plan_model.Purpose.DEDICATED and wants_shared
-                  and not shared)
+        is_far = (purpose is plan_model.Purpose.DEDICATED and not shared
+                  and limits.shared_cpus != 0)
         found.append(CoreAllocation(
             host, 0 if limits.shared_cpus is None else shared,
             scale.number(Cost(
-                cpus - host - poll - shared if is_far else 0,
+                node.cpu_count - host - poll if is_far else 0,
                 0 if host else node.busy_devices,
                 0 if host else node.idle_devices,
                 ids=scale.ids(zip(marks, taken)))) + scale.number_of(
