@@ -102,7 +102,3 @@ class CloudCommand(base_command.DescribedCommand, command.Command):
 
 class CloudLister(CloudCommand, display.ListDisplay):
     """A command that lists what a cloud has."""
-
-
-class CloudShowOne(CloudCommand, display.ShowDisplay):
-    """A command that shows one thing of a cloud."""

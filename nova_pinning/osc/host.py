@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openstack pinning host list, show, set."""
+"""openstack pinning host list, set."""
 
 import argparse
 from collections.abc import Sequence
@@ -63,47 +63,6 @@ class ListHosts(base.CloudLister):
         return display.Answer(
             table, page,
             lambda: self.document(hosts=list(map(show_host.as_dict, hosts))))
-
-
-class ShowHost(base.CloudShowOne):
-    """Show all that tells a host's class, and whether it agrees.
-
-    With the CPUs that its resource provider offers, its servers by class, and
-    what to do about a disagreement.
-
-    Example::
-
-      openstack --os-cloud north pinning host show cmp-d-1
-    """
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('host', metavar='HOST',
-                            help="the compute service's name")
-
-    def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
-        hosts = class_change.find_hosts([parsed_args.host],
-                                        self.host_cloud.hosts())
-        details = [self._detail(host) for host in hosts]
-
-        def show(console: rich.console.Console) -> None:
-            for detail in details:
-                show_host.show_detail(detail, console)
-
-        records = list(map(show_host.detail_as_dict, details))
-        # A service has one node, but for ironic's.
-        record = records[0] if len(records) == 1 else {
-            key: [record[key] for record in records] for key in records[0]}
-        return display.fields(self.document(hosts=records), show, record)
-
-    def _detail(self,
-                host: segregation_model.MarkedHost) -> show_host.HostDetail:
-        cloud = self.host_cloud
-        return show_host.HostDetail(
-            host,
-            None if host.traits is None
-            else cloud.placement.inventories(host.provider),
-            tuple(class_change.with_settled_class(cloud, server)
-                  for server in cloud.servers(host.name)))
 
 
 class ChangeHosts(base.CloudCommand):

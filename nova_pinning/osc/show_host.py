@@ -2,12 +2,9 @@
 """Hosts and their class for people, and for programs."""
 
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import dataclasses
 import functools
-import shlex
 from typing import Any
 
 import rich.console
@@ -15,7 +12,6 @@ import rich.text
 
 from nova_pinning.host import words
 from nova_pinning.model import hostclass
-from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
 from nova_pinning.presentation import flavor_changes
 from nova_pinning.presentation import printing
@@ -37,36 +33,6 @@ _SOURCES = {
 #: Servers of the other class, by the UUID of the provider of the host that
 #: they are on.
 Crowds = Mapping[str, Sequence[segregation_model.HostedServer]]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class HostDetail:
-    """A host with what else there is to know about its class.
-
-    :param inventories: of its provider, None if it has none
-    :param servers: those on it
-    """
-
-    host: segregation_model.MarkedHost
-    inventories: Mapping[str, client.ProviderInventory] | None
-    servers: tuple[segregation_model.HostedServer, ...]
-
-    @property
-    def suggested(self) -> frozenset[hostclass.HostClass]:
-        """The classes of guests that its inventories have CPUs for."""
-        has = {name for name, inventory in (self.inventories or {}).items()
-               if inventory.total > inventory.reserved}
-        return frozenset(
-            host_class for name, host_class in (
-                ('PCPU', hostclass.HostClass.DEDICATED),
-                ('VCPU', hostclass.HostClass.SHARED)) if name in has)
-
-    @property
-    def strangers(self) -> tuple[segregation_model.HostedServer, ...]:
-        """The servers of the class that the host is not of."""
-        host_class = segregation_model.host_class(self.host)
-        return tuple(server for server in self.servers if host_class
-                     and server.host_class is host_class.other)
 
 
 def class_name(host_class: hostclass.HostClass | None) -> str:
@@ -143,93 +109,11 @@ def as_dict(host: segregation_model.MarkedHost) -> dict[str, Any]:
         'l3_cpus': placement_traits.l3_cpus(host.traits or ())}
 
 
-def detail_as_dict(detail: HostDetail) -> dict[str, Any]:
-    """A host with all that there is to know, for JSON."""
-    return as_dict(detail.host) | {
-        'inventories': None if detail.inventories is None else {
-            name: dataclasses.asdict(inventory)
-            for name, inventory in sorted(detail.inventories.items())},
-        'suggested': sorted(detail.suggested),
-        'servers': [server_as_dict(server) for server in detail.servers],
-        'strangers': [stranger.id for stranger in detail.strangers]}
-
-
 def server_as_dict(server: segregation_model.HostedServer) -> dict[str, Any]:
     """A server for JSON."""
     return {'id': server.id, 'name': server.name, 'project': server.project,
             'flavor': server.flavor, 'status': server.status,
             'class': server.host_class, 'certain': server.is_certain}
-
-
-def show_detail(detail: HostDetail, console: rich.console.Console) -> None:
-    """Print all that there is to know about a host's class."""
-    host = detail.host
-    word = verdict(host)
-    printing.line(rich.text.Text.assemble(
-        (f'{host.name}: ', 'bold'), (word, _STYLES.get(word, ''))), console)
-    printing.pairs([
-        ('' if number else title, text) for title, texts in _rows(detail)
-        for number, text in enumerate(texts)], console)
-    for line in _advice(detail):
-        console.print(line, soft_wrap=True)
-    _show_servers(detail.strangers, console)
-
-
-def _rows(detail: HostDetail) -> Iterator[tuple[str, Sequence[str]]]:
-    host = detail.host
-    if host.node != host.name:
-        yield 'node', [host.node]
-    if host.traits is None:
-        yield 'provider', [f'{host.provider} is not in Placement']
-    else:
-        yield 'provider', [host.provider]
-        yield 'traits', sorted(host.traits) or ['none of ours']
-    yield 'aggregates', list(map(_aggregate, host.aggregates)) or ['none']
-    if detail.inventories is not None:
-        yield 'CPUs', [
-            _inventory(name, detail.inventories[name])
-            for name in ('PCPU', 'VCPU')
-            if name in detail.inventories] or ['none']
-    yield 'servers', [_server_counts(detail.servers)]
-
-
-def _aggregate(aggregate: segregation_model.HostAggregate) -> str:
-    told = class_change.metadata_of_class(aggregate)
-    return f'{aggregate.name}: {told}' if told else aggregate.name
-
-
-def _inventory(name: str, inventory: client.ProviderInventory) -> str:
-    text = f'{inventory.total} {name}'
-    if inventory.reserved:
-        text += f', {inventory.reserved} of them reserved'
-    if inventory.allocation_ratio != 1:
-        text += f', each sold {inventory.allocation_ratio:g} times'
-    return text
-
-
-def _server_counts(servers: Sequence[segregation_model.HostedServer]) -> str:
-    counts = [(sum(server.host_class is host_class
-                   for server in servers), told)
-              for host_class, told in ((hostclass.HostClass.DEDICATED,
-                                        'dedicated'),
-                                       (hostclass.HostClass.SHARED, 'shared'),
-                                       (None, 'of a class that there is not'))]
-    return ', '.join(f'{count} {told}' for count, told in counts
-                     if count) or 'none'
-
-
-def _advice(detail: HostDetail) -> Iterator[str]:
-    host = detail.host
-    host_class = segregation_model.host_class(host)
-    if not segregation_model.agrees(host):
-        yield 'What tells its class does not agree. Say what it is to be:'
-        yield ('  openstack pinning host set --class dedicated|shared|none '
-               f'{shlex.quote(host.name)}')
-    if host_class and detail.suggested == {host_class.other}:
-        yield (f'It has CPUs for {host_class.other} guests only; see '
-               '[compute] cpu_dedicated_set and cpu_shared_set.')
-    if detail.strangers:
-        yield 'These servers belong elsewhere:'
 
 
 def _show_servers(servers: Iterable[segregation_model.HostedServer],

@@ -52,7 +52,7 @@ class TestPlugin(oslotest.BaseTestCase):
         self.assertEqual(
             {'pinning_flavor_apply', 'pinning_flavor_check',
              'pinning_flavor_export', 'pinning_fleet_import',
-             'pinning_host_list', 'pinning_host_set', 'pinning_host_show',
+             'pinning_host_list', 'pinning_host_set',
              'pinning_rebalance_apply', 'pinning_rebalance_plan',
              'pinning_reserve_apply', 'pinning_segregation_apply',
              'pinning_segregation_check'},
