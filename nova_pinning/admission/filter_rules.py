@@ -350,30 +350,33 @@ def host_class(
         sum(guest.vcpus for guest in occupancy.guests))
 
 
-def _count(most: int, occupancy: Occupancy) -> Findings:
-    if len(occupancy.guests) >= most:
+def most_guests(case: FilterCase) -> int | None:
+    """How many guests NumInstancesFilter lets be on a host, None for any."""
+    # Few clouds have the filter, so its default tells nothing.
+    return (None if case.rules.enabled_filters is None
+            else case.rules.max_instances_per_host)
+
+
+def most_guests_of_aggregates(case: FilterCase) -> int | None:
+    """The same of AggregateNumInstancesFilter."""
+    try:
+        return min(map(int, case.metadata.get('max_instances_per_host', ())),
+                   default=most_guests(case))
+    except ValueError:
+        # Nova leaves it at the option, too.
+        return case.rules.max_instances_per_host
+
+
+def by_number(case: FilterCase, occupancy: Occupancy, most_of: Callable[
+        [FilterCase], int | None] = most_guests) -> Findings:
+    most = most_of(case)
+    if most is not None and len(occupancy.guests) >= most:
         yield FilterRefusal(
             f'has {len(occupancy.guests):,} guests, and {most:,} may be on it')
 
 
-def by_number(case: FilterCase, occupancy: Occupancy) -> Findings:
-    # Few clouds have the filter, so its default tells nothing.
-    if case.rules.enabled_filters is not None:
-        yield from _count(case.rules.max_instances_per_host, occupancy)
-
-
-def by_number_of_aggregates(
-    case: FilterCase, occupancy: Occupancy,
-) -> Findings:
-    most = case.rules.max_instances_per_host
-    limits = case.metadata.get('max_instances_per_host', ())
-    if case.rules.enabled_filters is None and not limits:
-        return
-    try:
-        most = min(map(int, limits), default=most)
-    except ValueError:
-        pass  # Nova leaves it at the option, too.
-    yield from _count(most, occupancy)
+by_number_of_aggregates = functools.partial(
+    by_number, most_of=most_guests_of_aggregates)
 
 
 def by_same_host(case: FilterCase, occupancy: Occupancy) -> Findings:

@@ -85,6 +85,9 @@ RULES: Mapping[str, FilterRule] = {
     'JsonFilter': FilterRule(filter_rules.by_query),
     'SimpleCIDRAffinityFilter': FilterRule(filter_rules.by_address),
 }
+_MOST_GUESTS = {
+    'NumInstancesFilter': filter_rules.most_guests,
+    'AggregateNumInstancesFilter': filter_rules.most_guests_of_aggregates}
 #: They look at what changes by the minute.
 TRANSIENT = frozenset({'IoOpsFilter', 'AggregateIoOpsFilter', 'MetricsFilter'})
 
@@ -120,6 +123,18 @@ def gate(
                       f'nobody here knows what {name} looks at', name)
         for name in dict.fromkeys(rules.enabled_filters or ())
         if name not in RULES and name not in TRANSIENT])
+
+
+def most_guests(
+    request: guest_request.GuestRequest, host: offered_host.OfferedHost,
+    rules: scheduler_rules.SchedulerRules,
+) -> int | None:
+    """How many guests filters let be on a host, None for any number."""
+    case = filter_rules.FilterCase(
+        request, guest_request.GuestWishes(), host, rules)
+    return min((most for name, _rule in _enabled(rules.enabled_filters)
+                if (find := _MOST_GUESTS.get(name))
+                and (most := find(case)) is not None), default=None)
 
 
 def by_guests(

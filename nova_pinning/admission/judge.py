@@ -116,6 +116,13 @@ class AdmissionJudge:
         found = filters.by_guests(request, wishes, occupancy, self.rules)
         return HostGate(found.refusals, self.remaining(found.doubts))
 
+    def guests_left(self, request: guest_request.GuestRequest,
+                    occupancy: host_occupancy.HostOccupancy) -> int | None:
+        """How many more guests filters let be on a host, None for any."""
+        most = (filters.most_guests(request, occupancy.host, self.rules)
+                if self._counts_guests else None)
+        return None if most is None else max(0, most - len(occupancy.guests))
+
     def answer(
         self, request: guest_request.GuestRequest,
         occupancy: host_occupancy.HostOccupancy,

@@ -105,12 +105,14 @@ class _Gate(NamedTuple):
     :param doubts: what is not known
     :param is_of_root: whether only the hosts' own providers can give what is
         asked for
+    :param most: guests that filters let come, by their number alone
     """
 
     cause: CapacityCause | None
     queries: tuple[guest_request.CandidatesQuery, ...]
     doubts: tuple[outcome.Doubt, ...]
     is_of_root: bool
+    most: int
 
 
 class Counter:
@@ -211,9 +213,12 @@ class Counter:
             fits, _scarce = self._in_turn(host, _MOST_IN_TURN)
             most = fits and provider_limits.most(
                 self._gate(host).queries, host.occupancy)
-        cause = self._gate(host).cause
+        cause, allowed = self._gate(host).cause, self._gate(host).most
         if cause is not None and fits:
             return HostCount(0, 0, fits, {cause: fits})
+        if allowed < fits:
+            return HostCount(allowed, allowed, fits, {
+                CapacityCause.FILTERS: fits - allowed})
         return HostCount(fits, most, fits, {})
 
     def _count(self, host: like_hosts.CountedHost) -> HostCount:
@@ -231,7 +236,8 @@ class Counter:
         for count, cause in ((self._without_stray(host),
                               CapacityCause.STRAY_PINS), (limits.cores,
                                                           CapacityCause.CORES),
-                             (limits.memory, self.memory_cause)):
+                             (limits.memory, self.memory_cause),
+                             (self._gate(host).most, CapacityCause.FILTERS)):
             if count < left:
                 missing[cause] = left - count
                 left = count
@@ -360,11 +366,13 @@ class Counter:
                     providers.doubts(occupancy.host, query)))
         if queries and cause is CapacityCause.TRAITS:
             cause = None
+        allowed = self._judge.guests_left(request, occupancy)
         # Any query will do, so the one of which most is known.
         return _Gate(cause, tuple(queries), tuple(dict.fromkeys((
             *found.doubts, *min(by_query, key=len, default=())))),
             all(provider_limits.is_of_root(query, occupancy.host)
-                for query in queries))
+                for query in queries),
+            counting.UNLIMITED if allowed is None else allowed)
 
     def _offered(self, host: like_hosts.CountedHost,
                  count: int) -> tuple[int, CapacityCause]:

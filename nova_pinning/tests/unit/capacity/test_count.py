@@ -18,6 +18,7 @@ from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import providers
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.capacity import count
 from nova_pinning.capacity import like_hosts
 from nova_pinning.capacity import search
@@ -394,6 +395,24 @@ class TestCauses(testtools.TestCase):
     def test_disabled(self):
         self.assertEqual({Cause.DISABLED: 9}, self._missing(
             wanted(builders.guest((2, 100))), is_enabled=False))
+
+    def test_number_of_guests(self):
+        """What filters let be on a host at once, whatever room there is."""
+        occupancy = host_occupancy.of_host(self._host(aggregates=('rack',)))
+        for names, limits, expected in (
+                (('NumInstancesFilter',), {}, 7), ((), {}, 9), (None, {}, 9),
+                (('AggregateNumInstancesFilter',),
+                 {'max_instances_per_host': '4'}, 4),
+                (None, {'max_instances_per_host': '4'}, 4)):
+            rules = scheduler_rules.SchedulerRules(
+                enabled_filters=names, max_instances_per_host=7,
+                aggregates={'rack': offered_host.Aggregate(
+                    'rack', metadata=limits)})
+            found = count.Counter(
+                wanted(builders.guest((2, 100))), judge.AdmissionJudge(rules),
+            ).count(like_hosts.Numbering().host(occupancy))
+            self.assertEqual((expected, 9 - expected), (
+                found.fits, found.missing.get(Cause.FILTERS, 0)), names)
 
     def test_class(self):
         self.assertEqual({Cause.CLASS: 9}, self._missing(
