@@ -47,10 +47,12 @@ class FilterRule(NamedTuple):
 
     :param of_host: what it says whatever guests are on the host
     :param of_guests: what it says of a host with its guests
+    :param most_guests: how many it lets be on a host, None for any number
     """
 
     of_host: _OfHost | None = None
     of_guests: _OfGuests | None = None
+    most_guests: Callable[[filter_rules.FilterCase], int | None] | None = None
 
 
 #: By nova's names. Filters that are not in here nobody can judge.
@@ -64,9 +66,12 @@ RULES: Mapping[str, FilterRule] = {
         filter_rules.by_image_isolation),
     'AggregateMultiTenancyIsolation': FilterRule(filter_rules.by_tenants),
     'AggregateTypeAffinityFilter': FilterRule(filter_rules.by_flavors),
-    'NumInstancesFilter': FilterRule(of_guests=filter_rules.by_number),
+    'NumInstancesFilter': FilterRule(
+        of_guests=filter_rules.by_number,
+        most_guests=filter_rules.most_guests),
     'AggregateNumInstancesFilter': FilterRule(
-        of_guests=filter_rules.by_number_of_aggregates),
+        of_guests=filter_rules.by_number_of_aggregates,
+        most_guests=filter_rules.most_guests_of_aggregates),
     'SameHostFilter': FilterRule(of_guests=filter_rules.by_same_host),
     'DifferentHostFilter': FilterRule(
         of_guests=filter_rules.by_different_host),
@@ -85,9 +90,6 @@ RULES: Mapping[str, FilterRule] = {
     'JsonFilter': FilterRule(filter_rules.by_query),
     'SimpleCIDRAffinityFilter': FilterRule(filter_rules.by_address),
 }
-_MOST_GUESTS = {
-    'NumInstancesFilter': filter_rules.most_guests,
-    'AggregateNumInstancesFilter': filter_rules.most_guests_of_aggregates}
 #: They look at what changes by the minute.
 TRANSIENT = frozenset({'IoOpsFilter', 'AggregateIoOpsFilter', 'MetricsFilter'})
 
@@ -132,9 +134,10 @@ def most_guests(
     """How many guests filters let be on a host, None for any number."""
     case = filter_rules.FilterCase(
         request, guest_request.GuestWishes(), host, rules)
-    return min((most for name, _rule in _enabled(rules.enabled_filters)
-                if (find := _MOST_GUESTS.get(name))
-                and (most := find(case)) is not None), default=None)
+    return min((most for _name, rule in _enabled(rules.enabled_filters)
+                if rule.most_guests is not None
+                and (most := rule.most_guests(case)) is not None),
+               default=None)
 
 
 def by_guests(
