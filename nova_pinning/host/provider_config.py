@@ -89,8 +89,7 @@ def make(description: host_model.HostDescription) -> ProviderFile:
     notes = []
     host_class = _host_class(description)
     _check_cpus(description, host_class)
-    required, _unwanted = placement_traits.class_traits(host_class)
-    traits = description.traits | required
+    traits = description.traits | {placement_traits.TRAIT_OF[host_class]}
     told = frozenset(trait for trait in traits
                      if placement_traits.l3_cpus([trait]))
     l3_cpus, why_not = _l3_cpus(description)
