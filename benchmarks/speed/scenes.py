@@ -78,7 +78,7 @@ class Scene:
 
     def _candidates(self, record: hosts.Record) -> list[dict[str, ty.Any]]:
         return [self.request.candidate(
-            record.uuid, 'VCPU' if record.layout.shared else 'PCPU')]
+            record.uuid, 'VCPU' if record.layout.is_shared else 'PCPU')]
 
     def states(self) -> list[host_manager.HostState]:
         """Return HostStates that nobody has seen yet."""
@@ -109,7 +109,7 @@ class _WholeRequest(Scene):
     def _tell_traits(self) -> None:
         """Have our filters know that each host has the trait of its class."""
         traits = {record.uuid: frozenset({
-            placement_traits.SHARED if record.layout.shared
+            placement_traits.SHARED if record.layout.is_shared
             else placement_traits.DEDICATED}) for record in self.records}
         reader = traits_reader.TraitsReader(
             lambda: types.SimpleNamespace(
@@ -142,7 +142,7 @@ def _dedicated(*sizes: int, devices: int = 0,
 
 
 def _copied(records: list[hosts.Record]) -> list[hosts.Record]:
-    return [hosts.renamed(record, f'{record.name}-{number}')
+    return [dataclasses.replace(record, name=f'{record.name}-{number}')
             for number in range(COPIES) for record in records]
 
 
@@ -159,11 +159,11 @@ def _cells_with_room(layout: hosts.Layout, room: int, seed: str,
     for number in range(HOSTS):
         name = f'{seed}-{number}'
         rng = random.Random(name)
-        roomy = set(rng.sample(range(layout.cells), room))
+        roomy = set(rng.sample(range(layout.cell_count), room))
         records.append(hosts.fill_cells(
             layout,
             [rng.randint(8, 14) if cell in roomy else rng.randint(2, 7)
-             for cell in range(layout.cells)],
+             for cell in range(layout.cell_count)],
             name))
     return _copied(records)
 
@@ -178,12 +178,12 @@ def _leading_full(layout: hosts.Layout, full: int, seed: str,
     for number in range(FEW):
         name = f'{seed}-{number}'
         rng = random.Random(name)
-        no_memory = set(rng.sample(range(layout.cells), full))
-        most = layout.cores_per_cell * layout.threads - 1
+        no_memory = set(rng.sample(range(layout.cell_count), full))
+        most = layout.cores * layout.threads - 1
         records.append(hosts.fill_cells(
             layout,
             [most if cell in no_memory else rng.randint(8, most - 1)
-             for cell in range(layout.cells)],
+             for cell in range(layout.cell_count)],
             name, no_memory))
     return records
 
@@ -202,7 +202,7 @@ def _uneven_many(cells: int, guest_cells: int, huge_pages: bool, seed: str,
     sizes = {3: (4, 8, 14), 4: (2, 4, 8, 14)}[guest_cells]
     pages = {'mem_page_size': str(hosts.HUGE_PAGE_KIB)} if huge_pages else {}
     request = _dedicated(*sizes, **pages)
-    layout = hosts.many_cells(cells, huge_pages)
+    layout = hosts.layout_of(cells, 8, 96, huge_pages)
     while True:
         records = [hosts.fill(layout, 0.5, f'{seed}-{number}')
                    for number in range(HOSTS)]
@@ -223,7 +223,7 @@ def _second_tier(layout: hosts.Layout, seed: str) -> Scene:
     records, tiers_of = [], []
     while any(left.values()):
         record = hosts.fill_cells(
-            layout, [rng.randint(0, 12) for _ in range(layout.cells)],
+            layout, [rng.randint(0, 12) for _ in range(layout.cell_count)],
             f'{seed}-{rng.random()}')
         tier = tiers.of_host(record, request)
         if left.get(tier):
@@ -247,15 +247,15 @@ def _near_devices(layout: hosts.Layout, room: range, seed: str,
     for number in range(hosts_count):
         name = f'{seed}-{number}'
         rng = random.Random(name)
-        near = set(rng.sample(range(layout.cells), 2))
+        near = set(rng.sample(range(layout.cell_count), 2))
         record = hosts.fill_cells(
             layout,
             [rng.choice(room) if cell in near else rng.randint(8, 14)
-             for cell in range(layout.cells)], name)
+             for cell in range(layout.cell_count)], name)
         records.append(hosts.with_devices(record, [
             (requests.WANTED_PRODUCT, cell, 1) if cell in near else
             (requests.OTHER_PRODUCT, cell, rng.randint(2, 4))
-            for cell in range(layout.cells)]))
+            for cell in range(layout.cell_count)]))
     return records
 
 
@@ -285,14 +285,15 @@ def _fleet(seed: str) -> Scene:
         if sum(record.free) >= request.vcpus:
             fillings.append(record)
     records = [
-        hosts.renamed(fillings[number % FLEET_FILLINGS], f'host{number:04}')
+        dataclasses.replace(fillings[number % FLEET_FILLINGS],
+                            name=f'host{number:04}')
         for number in range(FLEET)]
     rng.shuffle(records)
     return _WholeRequest(request, records, aggregates=[
         objects.Aggregate(
             id=shared + 1, name=name,
             hosts=[record.name for record in records
-                   if record.layout.shared is shared],
+                   if record.layout.is_shared is shared],
             metadata={'pinning:class': name})
         for shared, name in ((False, 'dedicated'), (True, 'shared'))])
 

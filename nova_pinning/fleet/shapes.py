@@ -62,8 +62,12 @@ class HostTemplate:
     cell_devices: tuple[TemplateDevices, ...] = ()
 
     @property
+    def cell_count(self) -> int:
+        return self.sockets * self.cells_per_socket
+
+    @property
     def cpus(self) -> int:
-        return self.sockets * self.cells_per_socket * self._cell_cpus
+        return self.cell_count * self._cell_cpus
 
     @property
     def _cell_cpus(self) -> int:
@@ -76,8 +80,7 @@ class HostTemplate:
             otherwise; there are no huge pages then
         """
         return tuple(
-            self._cell(number, is_shared)
-            for number in range(self.sockets * self.cells_per_socket))
+            self._cell(number, is_shared) for number in range(self.cell_count))
 
     def _cell(self, number: int, is_shared: bool) -> model.HostCell:
         cores = self._cores(number)
@@ -114,9 +117,8 @@ class HostTemplate:
 
     def l3_domains(self) -> tuple[cpuset.CpuSet, ...]:
         """The CPUs under each last-level cache."""
-        cores = [core for number in range(
-            self.sockets * self.cells_per_socket)
-            for core in self._cores(number)]
+        cores = [core for number in range(self.cell_count)
+                 for core in self._cores(number)]
         return tuple(
             cpuset.CpuSet(cpu for core in cores[first:first + self.l3_cores]
                           for cpu in core)
@@ -127,7 +129,7 @@ class HostTemplate:
         return tuple(
             devices.PciPool(made.keys, number, made.per_cell)
             for made in self.cell_devices
-            for number in range(self.sockets * self.cells_per_socket))
+            for number in range(self.cell_count))
 
 
 #: All shapes by name.

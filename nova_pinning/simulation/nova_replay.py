@@ -161,7 +161,7 @@ class NovaReplay(column_scheduler.ColumnScheduler[Any]):
         primitive = self._primitives.get(id(request))
         if primitive is None:
             # As it comes off the message bus.
-            primitive = self._primitives[id(request)] = _spec(
+            primitive = self._primitives[id(request)] = request_spec(
                 request, self._context).obj_to_primitive()
         spec = objects.RequestSpec.obj_from_primitive(
             primitive, self._context)
@@ -367,8 +367,11 @@ def _pci_device_pools(host: offered_host.OfferedHost,
         for pool in pools])
 
 
-def _spec(request: guest_request.GuestRequest, context: Any) -> Any:
-    """nova.objects.RequestSpec of a guest."""
+def request_spec(request: guest_request.GuestRequest, context: Any) -> Any:
+    """nova.objects.RequestSpec of a guest.
+
+    :param context: nova.context.RequestContext
+    """
     topology, policies = None, {}
     if request.topology is not None:
         topology = nova_objects.instance_topology(request.topology)
