@@ -216,7 +216,7 @@ class _ExperimentReader:
             if self._errors:
                 return
             tenants, refusal = case_tenants.tenants(specs, self._layout)
-            refusal = refusal or lacking
+            refusal = refusal or lacking or self._unanswerable(tenants)
             twin = seen.setdefault(repr(tenants), factors)
             if not refusal and twin is not factors:
                 refusal = _same(factors, twin)
@@ -233,6 +233,27 @@ class _ExperimentReader:
         return next((lacks[needed] for needed in (
             self._value.get('needs'), scenario.get('needs'))
             if needed in lacks), '')
+
+    def _unanswerable(self, tenants: Sequence[bench_model.Tenant]) -> str:
+        """Why a case can be run, but will never say anything; '' if it can.
+
+        Of servers in a cloud nobody knows beforehand where they will be.
+        """
+        for tenant in tenants:
+            if (tenant.platform is bench_model.PlatformName.NOVA
+                    and self._workloads[tenant.workload].peer):
+                return ('servers of a cloud cannot reach a peer; measure them '
+                        'with --platform vm')
+        cpus = max((len(self._layout.of(tenant.guest_class))
+                    for tenant in tenants
+                    if tenant.platform is bench_model.PlatformName.GUEST),
+                   default=0)
+        weights = {tenant.weight for tenant in tenants
+                   if tenant.role is bench_model.Role.MEASURED}
+        return (f'guests on {cpus} CPUs may each get some of their own, '
+                'whatever their weights; cpu-weights has one CPU, without '
+                '--plan') if cpus > 1 and len(weights) > 1 and (
+                    self._value['table'] == 'priority') else ''
 
     def _tenant_specs(
         self, scenario: Mapping[str, Any], path: source.Path,

@@ -602,7 +602,11 @@ class TestShipped(unit_base.TestCase):
               ('cpu-weights', 'cn', ''),
               ('network-placement', 'cn', 'no interrupts'),
               ('network-placement', 'nova', 'no interrupts'),
-              ('network-cache', 'nova', 'agent works for guests'))
+              ('network-cache', 'nova', 'agent works for guests'),
+              ('network-queues', 'nova', 'cannot reach a peer'),
+              ('cpu-weights', 'vm', ''),
+              ('cpu-priority', 'cn', ''),
+              ('cpu-priority', 'vm', 'some of their own'))
     @ddt.unpack
     def test_what_a_platform_cannot_do_is_skipped(self, name, platform,
                                                   reason):
