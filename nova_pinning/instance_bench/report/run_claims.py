@@ -19,6 +19,7 @@ import re
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench.report import disturbances
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import self_test
@@ -81,11 +82,18 @@ class RunClaim:
 
 
 def claims(summary: statistics.RunSummary) -> tuple[RunClaim, ...]:
-    """All that the run can be held to."""
-    own = _OF_TABLE.get(summary.experiment.table)
+    """All that the run can be held to.
+
+    Nothing but the self-test, which is about the machine as it is, is said of
+    figures that other work has disturbed.
+    """
+    table = summary.experiment.table
+    own = _OF_TABLE.get(table)
+    doubt = '' if table == self_test.TABLE else disturbances.doubt(summary)
     return (_affinities(summary.results.measurements),
             _clocks(summary.results.clocks), _complete(summary),
-            *(own(summary) if own else ()))
+            *(_doubted(claim, doubt) for claim in (
+                own(summary) if own else ())))
 
 
 def counted(run_claims: Iterable[RunClaim]) -> str:

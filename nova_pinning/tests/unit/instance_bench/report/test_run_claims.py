@@ -11,6 +11,7 @@ from hypothesis import strategies
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench.report import answer
+from nova_pinning.instance_bench.report import disturbances
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import self_test
@@ -36,6 +37,74 @@ def _verdicts(run, name, **changes):
 
 def _simple(tenant=None, **options):
     return report_scenes.Run(rounds=3).alone(tenant, **options)
+
+
+@ddt.ddt
+class DisturbedTest(unit_base.TestCase):
+    """Runs of known truth on a machine that has other work to do."""
+
+    @staticmethod
+    def _level(slow, steal, seed, is_disturbed=lambda number: True):
+        """The verdict where a run's instances are alike but for other work.
+
+        :param slow: what that leaves of a floating one
+        :param steal: part of the CPUs' time, in the rounds that are disturbed
+        """
+        run = report_scenes.isolation(slow, spread=0.01, seed=seed,
+                                      rounds=24)
+        run.measurements[:] = [
+            dataclasses.replace(one, counters={
+                'steal_seconds': steal * 12 * 10.1 * is_disturbed(number)})
+            for number, one in enumerate(run.measurements)]
+        verdict, = _verdicts(run, 'level')
+        return verdict
+
+    def test_no_claim_out_of_foreign_load(self):
+        self.assertEqual({INCONCLUSIVE}, {
+            self._level(0.8, 0.03, seed) for seed in range(20)})
+
+    def test_a_quiet_machine_shows_what_there_is(self):
+        found = [self._level(0.8, 0.003, seed) for seed in range(20)]
+        self.assertGreaterEqual(found.count(HOLDS), 19)
+
+    def test_few_are_borne(self):
+        self.assertIs(HOLDS, self._level(
+            0.8, 0.03, 1, lambda number: number == 1))
+        self.assertIs(INCONCLUSIVE, self._level(
+            0.8, 0.03, 1, lambda number: number < 2))
+
+    @ddt.data(('share', 0.5, True), ('share', 0.1, False),
+              ('vcpus', 0.5, False), (None, 0.5, False))
+    @ddt.unpack
+    def test_run_delay(self, policy, waited, is_doubted):
+        run = report_scenes.Run().alone(report_scenes.tenant(
+            platform=bench_model.PlatformName.GUEST,
+            provisioning=bench_model.Provisioning.PINNED,
+            emulator_threads=policy and bench_model.EmulatorThreads(policy)))
+        run.measurements[:] = [
+            dataclasses.replace(one, readings=[dataclasses.replace(
+                reading, counters={'run_delay_seconds': waited})
+                for reading in one.readings]) for one in run.measurements]
+        self.assertEqual(is_doubted, bool(disturbances.doubt(run.summary())))
+
+    @ddt.data((0.9, '', True), (0.4, '', False), (0.9, 'iperf3 -s', False))
+    @ddt.unpack
+    def test_cpus_of_no_instance(self, busy, peer, is_doubted):
+        run = report_scenes.Run('network', [dataclasses.replace(
+            report_scenes.workload(), peer=peer)]).alone()
+        run.measurements[:] = [dataclasses.replace(one, utilisation=(
+            bench_model.UtilisationSample(
+                seconds=1.0, busy={'4': 1.0, '9': busy, '10': busy}),))
+            for one in run.measurements]
+        self.assertEqual(is_doubted, bool(disturbances.doubt(run.summary())))
+
+    def test_the_self_test_is_of_the_machine_as_it_is(self):
+        run = report_scenes.copies()
+        before = _verdicts(run, 'self-test')
+        run.measurements[:] = [dataclasses.replace(
+            one, counters={'steal_seconds': 30.0})
+            for one in run.measurements]
+        self.assertEqual(before, _verdicts(run, 'self-test'))
 
 
 @ddt.ddt
