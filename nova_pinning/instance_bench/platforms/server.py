@@ -212,10 +212,6 @@ def _tenant_problems(
     told = set()
     for request in requests:
         try:
-            if request.workload.peer:
-                raise errors.InputError(
-                    f'workload {request.workload.name!r} needs a peer, and '
-                    f'servers cannot reach one', advice="use platform 'vm'")
             flavor_choice.choose(request.tenant, flavors, weights_differ)
         except errors.InputError as error:
             if str(error) not in told:

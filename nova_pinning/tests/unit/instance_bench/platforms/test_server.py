@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import dataclasses
 import os
 
 import ddt
@@ -123,12 +122,6 @@ class TestCheck(ServerTestCase):
     def test_libvirt_alone_is_not_enough(self):
         problem, = self.problems(connect='qemu+ssh://{host}/system')
         self.assertIn("--hypervisor 'ssh {host}'", problem)
-
-    def test_peer(self):
-        workload = dataclasses.replace(platform_fakes.WORKLOAD,
-                                       peer='iperf3 -s')
-        problem, = self.problems(platform_fakes.request(workload=workload))
-        self.assertIn("workload 'sleep' needs a peer", problem)
 
 
 class TestLaunch(ServerTestCase):
