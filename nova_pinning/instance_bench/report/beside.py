@@ -112,10 +112,5 @@ def _mutex(row: statistics.FigureRow) -> str:
     return f'guest of {words.count(row.tenant.size.vcpus, "CPU")} {kind}'
 
 
-def _network(row: statistics.FigureRow) -> str:
-    return str(row.tenant.agent or row.tenant.network_cpus or '')
-
-
 _PLACES: dict[str, Callable[[statistics.FigureRow], str]] = {
-    'levels': _levels, 'mutex': _mutex, 'network': _network,
-    'priority': _rung, 'ladder': _ladder}
+    'levels': _levels, 'mutex': _mutex, 'priority': _rung, 'ladder': _ladder}

@@ -158,8 +158,9 @@ class TablesTest(unit_base.TestCase):
         self.assertEqual(('platform', 'emulator_threads', 'network_cpus',
                           'runs'),
                          report_scenes.titles(found)[:4])
-        self.assertEqual(['–', '1.12', '–', '–', '–'],
-                         [row[-1] for row in found.rows])
+        # What is published is of no row in particular.
+        self.assertFalse([name for name in report_scenes.titles(found)
+                          if name.startswith('published')])
 
     def test_latency(self):
         found = _tables(report_scenes.latency())[0]

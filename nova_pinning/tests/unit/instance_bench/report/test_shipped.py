@@ -37,8 +37,7 @@ _OWN = {
 }
 #: Those whose tables have published figures beside their rows.
 _PUBLISHED = ('cpu-priority', 'cpu-weights', 'enterprise-vs-shared',
-              'network-cache', 'network-placement', 'overhead-ladder',
-              'platform-overhead', 'smp-mutex')
+              'overhead-ladder', 'platform-overhead', 'smp-mutex')
 
 
 def _layout(threads=1):
