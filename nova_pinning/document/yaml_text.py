@@ -27,3 +27,11 @@ class TextDumper(getattr(  # type: ignore[misc]
 
 
 TextDumper.add_representer(str, TextDumper.represent_str)
+
+
+def dump(value: Any) -> str:
+    """A value in blocks, each text on a line of its own."""
+    written: str = yaml.dump(
+        value, Dumper=TextDumper, sort_keys=False, width=1 << 20,
+        default_flow_style=False, allow_unicode=True)
+    return written

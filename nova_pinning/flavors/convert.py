@@ -14,8 +14,6 @@ import json
 import re
 from typing import Any
 
-import yaml
-
 from nova_pinning.document import yaml_text
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
@@ -72,22 +70,16 @@ def _with_specs(flavor: flavor_model.Flavor, words: Mapping[str, str],
     return said | ({'extra_specs': specs} if specs else {})
 
 
-def _yaml(value: Any) -> str:
-    written: str = yaml.dump(
-        value, Dumper=yaml_text.TextDumper, sort_keys=False, width=1 << 20,
-        default_flow_style=False, allow_unicode=True)
-    return written
-
-
 def _list(flavors: Flavors) -> str:
-    return _yaml([_with_specs(flavor, foreign.NOVA_WORDS, 'list')
-                  for flavor in flavors])
+    return yaml_text.dump([
+        _with_specs(flavor, foreign.NOVA_WORDS, 'list')
+        for flavor in flavors])
 
 
 def _scs(flavors: Flavors) -> str:
     words = {'name': 'name', 'vcpus': 'cpus', 'memory_mib': 'ram',
              'disk_gib': 'disk', 'is_public': 'public'}
-    return _yaml({
+    return yaml_text.dump({
         'reference': [
             {'field': 'name'}, {'field': 'public', 'default': True},
             {'field': 'cpus'}, {'field': 'ram'},
@@ -105,7 +97,7 @@ def _ansible(flavors: Flavors) -> str:
                 'a template', flavor.where)
         return said
 
-    return _yaml([{
+    return yaml_text.dump([{
         'name': f'Flavor {flavor.name}',
         foreign.ANSIBLE_MODULES[0]: checked(flavor)} for flavor in flavors])
 
@@ -113,7 +105,7 @@ def _ansible(flavors: Flavors) -> str:
 def _heat(flavors: Flavors) -> str:
     words = foreign.NOVA_WORDS | {'id': 'flavorid', 'projects': 'tenants'}
     del words['description']
-    return _yaml({
+    return yaml_text.dump({
         'heat_template_version': 'wallaby', 'resources': {
             label: {'type': foreign.HEAT_TYPE,
                     'properties': _with_specs(flavor, words, 'heat')}

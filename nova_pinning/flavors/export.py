@@ -14,8 +14,6 @@ import functools
 import re
 from typing import Any
 
-import yaml
-
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.document import schema
@@ -64,7 +62,7 @@ def catalogue_text(flavors: Iterable[flavor_model.Flavor],
     for flavor in flavors:
         family, size = _place(flavor, placed)
         placed.setdefault(family, {})[size] = flavor
-    text = _dump({
+    text = yaml_text.dump({
         'version': 2, 'name': name, 'families': {
             family: _family(family, sizes)
             for family, sizes in placed.items()}})
@@ -305,12 +303,3 @@ def _verify(text: str, flavors: Iterable[flavor_model.Flavor]) -> None:
                 flavor, again[flavor.name]):
             if flavor_difference.key not in _OWNERSHIP:
                 raise AssertionError(f'{flavor.name}: {flavor_difference}')
-
-
-def _dump(value: Any) -> str:
-    return yaml.dump(value,
-                     Dumper=yaml_text.TextDumper,
-                     sort_keys=False,
-                     width=1 << 20,
-                     default_flow_style=False,
-                     allow_unicode=True)
