@@ -53,6 +53,7 @@ class Violation:
     :param advice: what to do about it, if not the rule's own
     :param why: what comes of it, if not the rule's own
     :param details: further keys of the finding for JSON
+    :param is_catalogue: whether it stands in a catalogue of flavors
     """
 
     subject: str
@@ -68,6 +69,7 @@ class Violation:
     advice: str = ''
     why: str = ''
     details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    is_catalogue: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +111,7 @@ class Rule(Generic[_Subject]):
     def finding(self, violation: Violation) -> Finding:
         """A violation as it is reported."""
         advice = self.advice
-        if self.in_catalogue and violation.location and (
-                violation.location.line):
+        if self.in_catalogue and violation.is_catalogue:
             advice = self.in_catalogue
         values = {field.name: getattr(violation, field.name)
                   for field in dataclasses.fields(Violation)}

@@ -55,8 +55,12 @@ def show(checked: report.CheckReport, console: rich.console.Console,
         key=lambda code: _SEVERITIES.index(_worst(codes[code])))
     told = [code for code in shown if _SEVERITIES.index(
         _worst(codes[code])) <= _SEVERITIES.index(least)]
+    # All kinds of errors are to be on the first screen.
+    errors = sum(_worst(codes[code]) is check_rule.Severity.ERROR
+                 for code in told)
     for code in told:
-        _show_code(checked.rules[code].title, codes[code], console)
+        _show_code(checked.rules[code].title, codes[code], console,
+                   max(FEW, LIMIT // max(errors, 1)))
     for heading, *items in checked.notes:
         printing.say(heading, console)
         for item in items:
@@ -90,7 +94,7 @@ def _show_waived(checked: report.CheckReport,
 
 
 def _show_code(title: str, findings: Sequence[check_rule.Finding],
-               console: rich.console.Console) -> None:
+               console: rich.console.Console, room: int) -> None:
     severity = _worst(findings)
     console.print(rich.text.Text.assemble(
         (f'{findings[0].code} {severity}', _STYLES[severity]),
@@ -98,7 +102,8 @@ def _show_code(title: str, findings: Sequence[check_rule.Finding],
     advice = findings[0].advice
     for name, text in (('why', findings[0].why), ('remedy', advice)):
         printing.say(f'{name}: {text}', console, '  ')
-    room = LIMIT if severity is check_rule.Severity.ERROR else FEW
+    if severity is not check_rule.Severity.ERROR:
+        room = FEW
     hidden = 0
     for alike in _grouped(findings, _remedy).values():
         lines = list(_grouped(alike, _line).values())
@@ -129,22 +134,26 @@ def _remedy(finding: check_rule.Finding) -> Hashable:
 
 
 def _line(finding: check_rule.Finding) -> Hashable:
-    """The same for findings that differ in their subjects only."""
+    """The same for findings that differ in their subjects and places only."""
     location = finding.location
-    return (finding.message, finding.kind,
-            location and (location.source, location.line,
-                          location.line and location.key),
+    return (finding.message, finding.kind, location and location.source,
             id(finding) if finding.evidence else 0)
 
 
 def _show_line(findings: Sequence[check_rule.Finding],
                console: rich.console.Console) -> None:
-    """Print findings that differ in their subjects only."""
+    """Print findings that differ in their subjects and places only.
+
+    The first place stands for all of them.
+    """
     first = findings[0]
     where = ''
     if first.location and first.location.line:
-        where = (f'{first.location.source}:{first.location.line}: '
-                 f'{first.location.key}: ')
+        where = f'{first.location.source}:{first.location.line}: '
+        spec = first.location.key.partition('.extra_specs.')[2]
+        if not spec or spec not in first.message:
+            where += f'{first.location.key}: '
+    places = {finding.location for finding in findings}
     subjects = list(dict.fromkeys(finding.subject for finding in findings))
     kind = f'{first.kind} '
     what = subjects[0]
@@ -152,7 +161,8 @@ def _show_line(findings: Sequence[check_rule.Finding],
         if first.kind:
             subjects = [subject.removeprefix(kind) for subject in subjects]
             kind = f'{first.kind}s '
-        what = (kind if first.kind else '') + words.listed(subjects, LIMIT)
+        what = (kind if first.kind else '') + words.listed(
+            subjects, FEW if len(places) > 1 else LIMIT)
     printing.say(f'- {where}{what}: {first.message}', console, '  ')
     for evidence in first.evidence[:LIMIT]:
         printing.say(str(evidence), console, '    ')

@@ -296,4 +296,7 @@ class CheckedFlavor:
         return check_rule.Violation(
             subject=f'flavor {name}', kind='flavor', name=name,
             id=self.flavor.id, location=self.where(keys), message=message,
-            advice=advice, severity=severity, details={'flavor': name})
+            advice=advice, severity=severity, details={'flavor': name},
+            # One of a cloud has no line, one of another tool's file no word.
+            is_catalogue=bool(self.flavor.where.line)
+            and flavor_model.CATALOGUE_KEY in self.specs)

@@ -38,20 +38,20 @@ class TestRule(unit_base.TestCase):
         self.assertEqual((severity, advice),
                          (finding.severity, finding.advice))
 
-    @ddt.data((None, 'make it even'),
-              (errors.Location('cloud a'), 'make it even'),
-              (errors.Location('a.yaml', 3), 'write it even'))
+    @ddt.data((False, 'make it even'), (True, 'write it even'))
     @ddt.unpack
-    def test_words_of_a_file(self, location, advice):
-        self.assertEqual(advice, samples.finding(location=location).advice)
+    def test_words_of_a_catalogue(self, is_catalogue, advice):
+        self.assertEqual(
+            advice, samples.finding(is_catalogue=is_catalogue).advice)
         self.assertEqual('take a smaller one', samples.finding(
-            code='X102', location=location).advice)
+            code='X102', is_catalogue=is_catalogue).advice)
 
     def test_nothing_is_lost(self):
         violation = check_rule.Violation(
             subject='a', message='b', kind='c', id='d', name='e', host='f',
             location=errors.Location('g'), remediation=('h',),
-            severity=NOTE, advice='i', why='k', details={'j': 1})
+            severity=NOTE, advice='i', why='k', details={'j': 1},
+            is_catalogue=True)
         finding = samples.odd.finding(violation)
         for field in dataclasses.fields(violation):
             self.assertEqual(getattr(violation, field.name),

@@ -45,7 +45,7 @@ class TestJson(unit_base.TestCase):
             'kind': 'server', 'id': 'b', 'name': 'a', 'host': 'c',
             'guests': ['f'], 'source': 'a.yaml', 'line': 41, 'column': 5,
             'key': 'families.a', 'message': 'it is wrong',
-            'why': 'it breaks', 'advice': 'write it even',
+            'why': 'it breaks', 'advice': 'make it even',
             'commands': ['d', 'e'],
             'evidence': [facts.HostEvidence(pid=7).as_dict()]},
             json.loads(json.dumps(told)))

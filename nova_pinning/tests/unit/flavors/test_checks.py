@@ -467,8 +467,12 @@ class InCatalogueTest(unit_base.TestCase):
         flavor, = catalogue.parse(self.TEXT, 'f.yaml').flavors
         live = dataclasses.replace(
             flavor, where=errors.Location('cloud c: flavor f.s'), origins={})
+        # Of another tool's file, which has lines, but no such words.
+        foreign = dataclasses.replace(flavor, extra_specs={
+            'hw:cpu_policy': 'dedicated'}, origins={})
         for one, words in ((flavor, 'cpu_topology: match-host'),
-                           (live, 'set hw:cpu_sockets')):
+                           (live, 'set hw:cpu_sockets'),
+                           (foreign, 'set hw:cpu_sockets')):
             told = {found.code: found.advice
                     for found in check_samples.check([one])}
             self.assertIn(words, told['P105'])

@@ -107,8 +107,7 @@ class TestTable(unit_base.TestCase):
 
     @ddt.data((1, 'flavor a0:'), (2, 'flavors a0 and a1:'),
               (3, 'flavors a0, a1 and a2:'),
-              (12, 'flavors a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 and 2 '
-               'more:'))
+              (12, 'flavors a0, a1, a2 and 9 more:'))
     @ddt.unpack
     def test_the_same_of_several(self, number, text):
         findings = [found(f'flavor a{place}', kind='flavor',
@@ -117,10 +116,28 @@ class TestTable(unit_base.TestCase):
         self.assertIn(f'  - {text} it is wrong\n',
                       shown(*findings, width=200))
 
-    def test_other_places_are_other_lines(self):
-        findings = [found(location=errors.Location('a', line, key='k'))
-                    for line in (3, 4)]
-        self.assertEqual(2, shown(*findings).count('it is wrong'))
+    def test_one_cause_is_one_line(self):
+        """The first place stands for all, and three subjects for the rest."""
+        findings = [found(f'flavor a{line}', kind='flavor',
+                          location=errors.Location('a', line, key='k'))
+                    for line in range(3, 97)]
+        self.assertIn('  - a:3: k: flavors a3, a4, a5 and 91 more: it is '
+                      'wrong\n', shown(*findings, width=200))
+        self.assertEqual(2, shown(*(
+            found(location=errors.Location(source, 3, key='k'))
+            for source in 'ab')).count('it is wrong'))
+
+    def test_key_that_the_message_names(self):
+        text = shown(found(message='no x:y=1', location=errors.Location(
+            'a', 3, key='[0].extra_specs.x:y')))
+        self.assertIn('  - a:3: host a: no x:y=1\n', text)
+
+    def test_all_kinds_of_errors_on_a_screen(self):
+        text = shown(*(found(code=code, message=f'it is {number}',
+                             severity=check_rule.Severity.ERROR)
+                       for code in samples.RULES for number in range(20)))
+        self.assertEqual(9, text.count('  - host a: '))
+        self.assertLess(text[:text.index('X102 error')].count('\n'), 24)
 
     def test_limit(self):
         many = [found(message=f'it is {number}', evidence=tuple(
