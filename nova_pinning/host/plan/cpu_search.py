@@ -110,34 +110,28 @@ def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
     return choices
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Level:
+class _Level(NamedTuple):
     """How far the CPUs of a node are taken.
 
+    :param node_class: a number for all nodes that are alike
     :param room: CPUs left that guests can use; a node may have some more
     :param least: CPUs taken for the host and shared
     """
 
+    node_class: int
     room: int
     least: int
     most: int
 
 
-#: For each class of nodes that are alike, nodes on each of its levels.
-_Spread = tuple[tuple[int, ...], ...]
+#: Levels by their numbers, with the nodes on each, where there are any.
+_Spread = tuple[tuple[int, int], ...]
 
-
-class _Entry(NamedTuple):
-    """Ways for some of the nodes.
-
-    :param kind: a number for what is taken from which kinds of nodes
-    :param before: that of the nodes before the last
-    """
-
-    cost: int
-    kind: int
-    allocation: core_allocations.CoreAllocation | None = None
-    before: '_Entry | None' = None
+#: Ways for some of the nodes: what they cost, a number for what is taken from
+#: which kinds of nodes, the last of them, and those of the nodes before. A
+#: bare tuple, since hundreds of thousands are made.
+_Entry = tuple[
+    int, int, core_allocations.CoreAllocation | None, '_Entry | None']
 
 
 #: Whether there are CPUs for the host in the socket so far, the first socket
@@ -146,26 +140,14 @@ class _Entry(NamedTuple):
 _Touched = tuple[bool, int | None, bool, bool]
 _UNTOUCHED = False, None, False, False
 
+#: An allocation of a node as what it takes for the host and shared, what it
+#: costs, and a number for what it takes from a node of this kind; with what
+#: the next node has to know.
+_Way = tuple[
+    int, int, int, int, _Touched, core_allocations.CoreAllocation]
 
-class _Way(NamedTuple):
-    """An allocation of a node, with what other nodes have a part in.
-
-    :param kind: a number for what it takes from a node of this kind
-    :param touched: what the next node has to know
-    """
-
-    allocation: core_allocations.CoreAllocation
-    cost: int
-    kind: int
-    touched: _Touched
-
-
-def _taken(way: _Way) -> int:
-    return way.allocation.host_cpus + way.allocation.shared_cpus
-
-
-#: (nodes of each class and level, host CPUs, shared CPUs) still available.
-_State = tuple[_Spread, int, int, _Touched]
+#: (host CPUs, shared CPUs) still available.
+_State = tuple[int, int, _Touched]
 
 
 class _Field:
@@ -180,16 +162,12 @@ class _Field:
             node.socket, node.wide_domain, node.id)))
         self._demand = demand
         self._shared = demand.shared_cpus or 0
-        scale = core_allocations.scale_of(
+        self._scale = core_allocations.CostScale(
             domain for node in self._nodes for domain in node.domains)
-        self._allocations = core_allocations.allocations(
-            self._nodes, demand.purpose, demand.host_cpus, demand.poll_cpus,
-            demand.shared_cpus, scale)
-        (self._socket_cost, self._distance_cost, self._l3_host_cost,
-         self._l3_shared_cost) = (
-            scale.number(core_allocations.Cost(**{name: 1}))
-            for name in ('sockets', 'socket_distances', 'l3_host',
-                         'l3_shared'))
+        self._allocations = [core_allocations.allocations(
+            node.domains, demand.purpose, core_allocations.AllocationLimits(
+                demand.host_cpus, demand.poll_cpus.get(node.id, 0),
+                demand.shared_cpus)) for node in self._nodes]
         #: Whether each node has the cores for polling that it has to have.
         self.is_possible = all(self._allocations)
         self._sums = _sums({size.vcpus
@@ -204,9 +182,14 @@ class _Field:
         self.steps = 0
         self._ways = functools.cache(self._ways_of)
         self._levels_left = functools.cache(self._levels_of)
-        self._classes: list[tuple[_Level, ...]] = []
-        self._members: list[int] = []
+        self._marks = functools.cache(self._marks_of)
+        self._levels: list[_Level] = []
+        #: Nodes of each class, and its levels, by number.
+        self._classes: list[tuple[int, range]] = []
         self._class_of: list[int] = []
+        self._kind_of: list[int] = []
+        #: Numbers for what is taken from a node of a kind.
+        self._takings: dict[tuple[int, int, int], int] = {}
         self._sort_nodes()
 
     def best_spreads(self) -> Iterator[tuple[SaleValue, _Spread]]:
@@ -239,97 +222,145 @@ class _Field:
             for all
         """
         is_cut = False
-        states: dict[_State, list[_Entry]] = {
-            (spread, self._demand.host_cpus, self._shared, _UNTOUCHED): [
-                _Entry(0, 0)]}
+        states: dict[_Spread, dict[_State, list[_Entry]]] = {spread: {
+            (self._demand.host_cpus, self._shared, _UNTOUCHED): [
+                (0, 0, None, None)]}}
         for number in range(len(self._nodes)):
-            after: dict[_State, list[_Entry]] = {}
-            for (nodes, host, shared, touched), entries in states.items():
-                for level, nodes_left, least, utmost in self._levels_left(
+            after: dict[_Spread, dict[_State, list[_Entry]]] = {}
+            for nodes, by_state in states.items():
+                for level, nodes_left, least, most in self._levels_left(
                         self._class_of[number], nodes):
-                    ways = self._ways(number, level, touched)
-                    left = host + shared
-                    for way in ways[bisect.bisect_left(
-                            ways, left - utmost, key=_taken):
-                            bisect.bisect_right(
-                                ways, left - least, key=_taken)]:
-                        host_left = host - way.allocation.host_cpus
-                        shared_left = shared - way.allocation.shared_cpus
-                        if host_left < 0 or shared_left < 0:
-                            continue
-                        best = after.setdefault((
-                            nodes_left, host_left, shared_left, way.touched),
-                            [])
-                        self.steps += 1
-                        for entry in entries:
-                            cost = entry.cost + way.cost
-                            if len(best) < 2 or cost < best[1].cost:
-                                _add(best, _Entry(
-                                    cost, entry.kind + way.kind,
-                                    way.allocation, entry))
+                    self._go_on(number, level, by_state, least, most,
+                                after.setdefault(nodes_left, {}))
             states = after
-            if most_states is not None and len(states) > most_states:
+            if most_states is not None and most_states < sum(
+                    map(len, states.values())):
                 is_cut = True
-                states = dict(sorted(
-                    states.items(), key=lambda state: state[1][0].cost,
-                )[:most_states])
-        if is_cut and not states:
+                dearest = sorted(
+                    best[0][0] for by_state in states.values()
+                    for best in by_state.values())[most_states - 1]
+                states = {nodes: {
+                    state: best for state, best in by_state.items()
+                    if best[0][0] <= dearest}
+                    for nodes, by_state in states.items()}
+        found = [entry for by_state in states.values()
+                 for best in by_state.values() for entry in best]
+        if is_cut and not found:
             return self.best_for(spread, None)
         # Nothing is left to take: what nodes after the last can give is 0.
-        return list(itertools.chain.from_iterable(states.values()))
+        return found
+
+    def _go_on(self, number: int, level: int,
+               by_state: Mapping[_State, list[_Entry]], least: int, most: int,
+               after: dict[_State, list[_Entry]]) -> None:
+        """Take one more node, on one level.
+
+        :param least: CPUs that the nodes after it take, as most
+        :param after: where the best for each state are kept
+        """
+        steps = 0
+        for (host, shared, touched), entries in by_state.items():
+            left = host + shared
+            for (its_host, its_shared, its_cost, its_kind, its_touched,
+                 allocation) in self._ways(number, level, touched):
+                if its_host > host:
+                    break
+                if its_shared > shared or not (
+                        least <= left - its_host - its_shared <= most):
+                    continue
+                steps += 1
+                state = host - its_host, shared - its_shared, its_touched
+                best = after.get(state)
+                if best is None:
+                    after[state] = [
+                        (cost + its_cost, kind + its_kind, allocation, entry)
+                        for entry in entries for cost, kind, *_ in (entry,)]
+                    continue
+                for entry in entries:
+                    cost = entry[0] + its_cost
+                    if len(best) < 2 or cost < best[1][0]:
+                        _add(best, (cost, entry[1] + its_kind, allocation,
+                                    entry))
+        self.steps += steps
 
     def _ways_of(self, number: int, level: int,
                  touched: _Touched) -> list[_Way]:
-        """The ways of a node on a level, those that take least first."""
-        return sorted((
-            _Way(allocation, allocation.cost + more, kind, after)
-            for allocation, kind in self._allocations_on[number][level]
-            for more, after in (self._beyond(number, allocation, touched),)),
-            key=_taken)
+        """The ways of a node on a level, the fewest CPUs for the host first.
+
+        :param touched: by what is taken of the nodes before
+        """
+        allocations = self._allocations[number]
+        bits = len(self._nodes).bit_length()
+        ways = []
+        for allocation in allocations[
+                bisect.bisect_left(allocations, self._levels[level].least,
+                                   key=core_allocations.cpus_taken):
+                bisect.bisect_right(allocations, self._levels[level].most,
+                                    key=core_allocations.cpus_taken)]:
+            beyond, after = self._beyond(number, allocation, touched)
+            # Such numbers can be added up without two sums being the same,
+            # since there are not so many nodes.
+            kind = 1 << bits * self._takings.setdefault(
+                (self._kind_of[number], allocation.host_cpus,
+                 allocation.shared_cpus), len(self._takings))
+            ways.append((
+                allocation.host_cpus, allocation.shared_cpus,
+                self._scale.number(
+                    allocation.figures + beyond, zip(
+                        self._marks(number), allocation.taken)),
+                kind, after, allocation))
+        return sorted(ways, key=lambda way: way[0])
+
+    def _marks_of(self, number: int) -> list[list[int]]:
+        return [self._scale.marks(group.cores)
+                for domain in self._nodes[number].domains
+                for group in domain.groups]
 
     def _beyond(
         self, number: int, allocation: core_allocations.CoreAllocation,
         touched: _Touched,
     ) -> tuple[int, _Touched]:
-        """What an allocation costs that other nodes have a part in.
+        """What an allocation costs by devices, and what other nodes have.
 
         :param touched: by allocations of the nodes before
         :returns: with what the next node has to know
         """
-        node, cost = self._nodes[number], 0
-        has_host, first, l3_host, l3_shared = touched
-        if allocation.host_cpus and not has_host:
-            cost, has_host = self._socket_cost, True
+        node = self._nodes[number]
+        has_host, first, has_l3_host, has_l3_shared = touched
+        busy = idle = sockets = distances = l3_host = l3_shared = 0
+        if not allocation.host_cpus:
+            busy, idle = node.busy_devices, node.idle_devices
+        elif not has_host:
+            sockets, has_host = 1, True
             if first is not None:
-                cost += self._distance_cost * dict(
-                    node.socket_distances)[first]
+                distances = dict(node.socket_distances)[first]
             elif node.socket_distances:
                 first = node.socket
         if node.wide_domain:
             own, shared = allocation.uses
             size = len(node.wide_domain)
-            cost += self._l3_host_cost * (
-                (0 if l3_host or not own else size) - own)
-            cost += self._l3_shared_cost * (
-                (0 if l3_shared or not shared else size) - shared)
-            l3_host |= own > 0
-            l3_shared |= shared > 0
+            l3_host = (0 if has_l3_host or not own else size) - own
+            l3_shared = (0 if has_l3_shared or not shared else size) - shared
+            has_l3_host |= own > 0
+            has_l3_shared |= shared > 0
         after = self._nodes[number + 1:number + 2]
         is_same_l3 = after and node.wide_domain and (
             after[0].wide_domain == node.wide_domain)
-        return cost, (
-            bool(after) and after[0].socket == node.socket and has_host,
-            first,
-            *((l3_host, l3_shared) if is_same_l3 else (False, False)))
+        return core_allocations.figures(
+            busy_devices=busy, idle_devices=idle, l3_host=l3_host,
+            l3_shared=l3_shared, sockets=sockets, socket_distances=distances,
+        ), (bool(after) and after[0].socket == node.socket and has_host, first,
+            *((has_l3_host, has_l3_shared) if is_same_l3 else (False, False)))
 
     def choice(self, entry: _Entry) -> CpuChoice:
         """The CPUs that ways for all nodes take."""
         uses: list[list[int]] = [[], [], [], []]
         allocations: list[core_allocations.CoreAllocation] = []
-        while entry.before is not None:
-            assert entry.allocation is not None
-            allocations.append(entry.allocation)
-            entry = entry.before
+        _cost, _kind, allocation, before = entry
+        while before is not None:
+            assert allocation is not None
+            allocations.append(allocation)
+            _cost, _kind, allocation, before = before
         for node, allocation in zip(self._nodes, reversed(allocations)):
             groups = (group for domain in node.domains
                       for group in domain.groups)
@@ -344,24 +375,18 @@ class _Field:
         """Find the nodes that are alike, and those of one kind."""
         classes: dict[object, int] = {}
         kinds: dict[object, int] = {}
-        takings: dict[tuple[int, int, int], int] = {}
-        #: Allocations on each node by level, each with a number for what it
-        #: takes from a node of this kind. Such numbers can be added up without
-        #: two sums being the same, since there are not so many nodes.
-        self._allocations_on: list[list[list[tuple[
-            core_allocations.CoreAllocation, int]]]] = []
-        bits = len(self._nodes).bit_length()
-        for node, node_allocations in zip(self._nodes, self._allocations):
+        for node, allocations in zip(self._nodes, self._allocations):
             poll = self._demand.poll_cpus.get(node.id, 0)
             key = node.core_sizes, node.sells, poll
-            if key not in classes:
-                classes[key] = len(self._classes)
-                self._classes.append(
-                    self._levels(node, poll, node_allocations))
-                self._members.append(0)
-            number = classes[key]
+            number = classes.setdefault(key, len(classes))
             self._class_of.append(number)
-            self._members[number] += 1
+            if number == len(self._classes):
+                first = len(self._levels)
+                self._levels += self._levels_of_class(
+                    number, node, poll, allocations)
+                self._classes.append((0, range(first, len(self._levels))))
+            members, levels = self._classes[number]
+            self._classes[number] = members + 1, levels
             has_cpu0 = any(
                 core[0] == 0 for domain in node.domains
                 for group in domain.groups for core in group.cores)
@@ -369,38 +394,24 @@ class _Field:
                 tuple(sorted((group.threads, group.is_slow, len(group.cores))
                              for group in domain.groups))
                 for domain in node.domains))
-            kind = kinds.setdefault(
-                (key, node.busy_devices, node.idle_devices, has_cpu0,
-                 shape), len(kinds))
-            levels = self._classes[number]
-            on_level: list[list[tuple[
-                core_allocations.CoreAllocation, int]]] = [
-                    [] for _level in levels]
-            for allocation in node_allocations:
-                taken = allocation.host_cpus + allocation.shared_cpus
-                level = bisect.bisect_left(
-                    levels, -taken, key=lambda level: -level.least)
-                on_level[level].append((
-                    allocation, 1 << bits * takings.setdefault(
-                        (kind, allocation.host_cpus, allocation.shared_cpus),
-                        len(takings))))
-            self._allocations_on.append(on_level)
+            self._kind_of.append(kinds.setdefault(
+                (key, node.busy_devices, node.idle_devices, has_cpu0, shape),
+                len(kinds)))
 
-    def _levels(
-            self, node: allocatable_cores.AllocatableNode, poll: int,
+    def _levels_of_class(
+            self, number: int, node: allocatable_cores.AllocatableNode,
+            poll: int,
             node_allocations: Iterable[core_allocations.CoreAllocation]
-    ) -> tuple[_Level, ...]:
+    ) -> list[_Level]:
         """The levels of a node, those that take most first."""
         taken_by_room: dict[int, list[int]] = {}
-        for taken in sorted({
-                allocation.host_cpus + allocation.shared_cpus
-                for allocation in node_allocations}):
+        for taken in sorted(set(map(
+                core_allocations.cpus_taken, node_allocations))):
             left = node.cpu_count - poll - taken if node.sells else 0
             room = next(total for total in self._sums if total <= left)
             taken_by_room.setdefault(room, []).append(taken)
-        return tuple(
-            _Level(room, min(taken), max(taken))
-            for room, taken in sorted(taken_by_room.items()))
+        return [_Level(number, room, min(taken), max(taken))
+                for room, taken in sorted(taken_by_room.items())]
 
     def _spread(self, number: int, at_least: int,
                 at_most: int) -> Iterator[_Spread]:
@@ -412,24 +423,60 @@ class _Field:
         if number == len(self._classes):
             yield ()
             return
-        after = list(zip(self._classes, self._members))[number + 1:]
-        least_after = sum(min(level.least for level in levels) * members
-                          for levels, members in after)
-        most_after = sum(max(level.most for level in levels) * members
-                         for levels, members in after)
-        for counts, least, most in _counts(
-                self._classes[number], self._members[number],
-                at_least - most_after, at_most - least_after):
+        after = self._classes[number + 1:]
+        least_after = sum(self._levels[levels[-1]].least * members
+                          for members, levels in after)
+        most_after = sum(self._levels[levels[0]].most * members
+                         for members, levels in after)
+        members, levels = self._classes[number]
+        for counts, least, most in self._counts(
+                levels, members, at_least - most_after,
+                at_most - least_after):
             for others in self._spread(
                     number + 1, at_least - most, at_most - least):
-                yield counts, *others
+                yield counts + others
+
+    def _counts(
+        self, levels: range, nodes: int, at_least: int, at_most: int,
+    ) -> Iterator[tuple[_Spread, int, int]]:
+        """Numbers of nodes on levels of a class, and what they take together.
+
+        :param levels: those that take most first
+        :param at_least: CPUs that the most of them has to come to
+        :param at_most: CPUs that the least of them may come to
+        :returns: (numbers, least, most)
+        """
+        if not nodes:
+            if at_least <= 0 <= at_most:
+                yield (), 0, 0
+            return
+        for number in levels:
+            _class, _room, least, most = self._levels[number]
+            if most * nodes < at_least:
+                # On levels after it nodes only take less.
+                return
+            others = range(number + 1, levels.stop)
+            utmost = self._levels[number + 1].most if others else 0
+            for count in range(nodes, 0, -1):
+                if (nodes - count) * utmost + most * count < at_least:
+                    break
+                if least * count > at_most:
+                    continue
+                for numbers, more_least, more_most in self._counts(
+                        others, nodes - count, at_least - most * count,
+                        at_most - least * count):
+                    yield (((number, count), *numbers),
+                           least * count + more_least,
+                           most * count + more_most)
 
     def _loss(self, spread: _Spread, is_bound: bool = False) -> SaleValue:
         """What a spread sells, or a bound for it, below 0."""
         demand = self._demand
-        left = [level.room for levels, counts in zip(self._classes, spread)
-                for level, nodes in zip(levels, counts) if level.room
-                for _node in range(nodes)]
+        left: list[int] = []
+        for number, nodes in spread:
+            room = self._levels[number].room
+            if room:
+                left += [room] * nodes
         alone = tuple(
             capacity.spread([cells[room] for room in left], size.cells)
             for size, cells in zip(demand.sizes, self._cells_in))
@@ -442,7 +489,7 @@ class _Field:
             in zip(alone, demand.sizes, demand.weights)), *(
                 -guests for guests in alone)
 
-    def _levels_of(self, kind: int, spread: _Spread) -> list[
+    def _levels_of(self, node_class: int, spread: _Spread) -> list[
             tuple[int, _Spread, int, int]]:
         """The levels that a spread allows a class, and what each leaves.
 
@@ -450,59 +497,27 @@ class _Field:
             most)
         """
         found = []
-        for level, nodes in enumerate(spread[kind]):
-            if nodes:
-                counts = list(spread[kind])
-                counts[level] -= 1
-                left = (*spread[:kind], tuple(counts), *spread[kind + 1:])
-                found.append((level, left, *self._range(left)))
+        for index, (level, nodes) in enumerate(spread):
+            if self._levels[level].node_class == node_class:
+                left = (*spread[:index], *([(level, nodes - 1)] * (nodes > 1)),
+                        *spread[index + 1:])
+                found.append((
+                    level, left,
+                    sum(self._levels[number].least * count
+                        for number, count in left),
+                    sum(self._levels[number].most * count
+                        for number, count in left)))
         return found
-
-    def _range(self, spread: _Spread) -> tuple[int, int]:
-        """How many CPUs the nodes of a spread take, at least and at most."""
-        nodes = [(level, count)
-                 for levels, counts in zip(self._classes, spread)
-                 for level, count in zip(levels, counts)]
-        return (sum(level.least * count for level, count in nodes),
-                sum(level.most * count for level, count in nodes))
-
-
-def _counts(
-    levels: Sequence[_Level], nodes: int, at_least: int, at_most: int,
-) -> Iterator[tuple[tuple[int, ...], int, int]]:
-    """Numbers of nodes on each level, with what they take together.
-
-    :param at_least: CPUs that the most of them has to come to
-    :param at_most: CPUs that the least of them may come to
-    :returns: (numbers, least, most)
-    """
-    if not levels:
-        if not nodes and at_least <= 0 <= at_most:
-            yield (), 0, 0
-        return
-    first, others = levels[0], levels[1:]
-    for count in range(nodes, -1, -1):
-        least, most = first.least * count, first.most * count
-        if least > at_most:
-            continue
-        rest = nodes - count
-        if most + rest * max(
-                (level.most for level in others), default=0) < at_least:
-            # With fewer nodes on the level that takes most it only gets less.
-            return
-        for numbers, more_least, more_most in _counts(
-                others, rest, at_least - most, at_most - least):
-            yield (count, *numbers), least + more_least, most + more_most
 
 
 def _add(best: list[_Entry], entry: _Entry) -> None:
     """Keep the best, and the best that is of another kind."""
-    if not best or entry.cost < best[0].cost:
-        if best and best[0].kind != entry.kind:
+    if not best or entry[0] < best[0][0]:
+        if best and best[0][1] != entry[1]:
             best[1:] = best[:1]
         best[:1] = [entry]
-    elif entry.kind != best[0].kind and (
-            len(best) < 2 or entry.cost < best[1].cost):
+    elif entry[1] != best[0][1] and (
+            len(best) < 2 or entry[0] < best[1][0]):
         best[1:] = [entry]
 
 
