@@ -2,33 +2,29 @@
 """The choice of a host's CPUs that leaves most to sell.
 
 What can be sold depends only on how many CPUs each node has left. So it is
-worked out for each way to spread what is taken over nodes that are alike, and
-then nodes and cores are found for the best of them.
+worked out for each way to spread what is taken over nodes that are alike, see
+:mod:`nova_pinning.host.plan.spreads`, and nodes and cores are found for the
+best of them.
 """
 
 import bisect
-from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import functools
-import heapq
 import itertools
-from typing import NamedTuple
 
 from nova_pinning import cpuset
 from nova_pinning import fit
-from nova_pinning.fit import capacity
 from nova_pinning.host.plan import allocatable_cores
 from nova_pinning.host.plan import core_allocations
+from nova_pinning.host.plan import spreads
 from nova_pinning.host import plan_model
 
 #: Bounds on what is looked at, so that no host takes more than seconds. It
 #: takes a host of many nodes, and many of its CPUs shared, to meet them. Of
-#: spreads, those on the fewest nodes are looked at then, and of what is found
-#: from node to node what is least bad so far.
-_MAX_SPREADS = 3000
+#: what is found from node to node that is taken then which is least bad so
+#: far.
 _MAX_EQUAL_SPREADS = 64
 #: Choices that only serve to be compared with need not be the best ones.
 _MAX_WORSE_SPREADS = 4
@@ -54,12 +50,6 @@ class CpuDemand:
     poll_cpus: Mapping[int, int]
     sizes: tuple[fit.Size, ...]
     weights: tuple[int, ...]
-
-
-#: What is sold; the larger the better. It is guests of the mix, then vCPUs
-#: that are sold if all guests are of one size, summed up over the sizes, each
-#: times its weight, and then guests of each size if there are no others.
-SaleValue = tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,8 +83,8 @@ def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
         return []
     most_states = _MOST_ROUGH_STATES if is_rough else _MOST_STATES
     choices: list[CpuChoice] = []
-    for _loss, equal in itertools.groupby(
-            field.best_spreads(), lambda ranked: ranked[0]):
+    ranked = field.spreads.best(demand.host_cpus + (demand.shared_cpus or 0))
+    for _loss, equal in itertools.groupby(ranked, lambda found: found[0]):
         best: list[_Entry] = []
         most = (1 if is_rough else
                 _MAX_WORSE_SPREADS if choices else _MAX_EQUAL_SPREADS)
@@ -109,23 +99,6 @@ def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
                 return choices
     return choices
 
-
-class _Level(NamedTuple):
-    """How far the CPUs of a node are taken.
-
-    :param node_class: a number for all nodes that are alike
-    :param room: CPUs left that guests can use; a node may have some more
-    :param least: CPUs taken for the host and shared
-    """
-
-    node_class: int
-    room: int
-    least: int
-    most: int
-
-
-#: Levels by their numbers, with the nodes on each, where there are any.
-_Spread = tuple[tuple[int, int], ...]
 
 #: Ways for some of the nodes: what they cost, a number for what is taken from
 #: which kinds of nodes, the last of them, and those of the nodes before. A
@@ -170,51 +143,18 @@ class _Field:
                 demand.shared_cpus)) for node in self._nodes]
         #: Whether each node has the cores for polling that it has to have.
         self.is_possible = all(self._allocations)
-        self._sums = _sums({size.vcpus
-                            for size in demand.sizes},
-                           max(allocatable_node.cpu_count
-                               for allocatable_node in allocatable_nodes))
-        #: For each size the guest cells that a room takes.
-        self._cells_in = [
-            {room: fit.Room(room).takes(size) for room in self._sums}
-            for size in demand.sizes]
+        self.spreads = spreads.Spreads(
+            self._nodes, self._allocations, demand.poll_cpus, demand.sizes,
+            demand.weights)
         #: How much has been looked at.
         self.steps = 0
         self._ways = functools.cache(self._ways_of)
-        self._levels_left = functools.cache(self._levels_of)
         self._marks = functools.cache(self._marks_of)
-        self._levels: list[_Level] = []
-        #: Nodes of each class, and its levels, by number.
-        self._classes: list[tuple[int, range]] = []
-        self._class_of: list[int] = []
-        self._kind_of: list[int] = []
+        self._kind_of = self._kinds()
         #: Numbers for what is taken from a node of a kind.
         self._takings: dict[tuple[int, int, int], int] = {}
-        self._sort_nodes()
 
-    def best_spreads(self) -> Iterator[tuple[SaleValue, _Spread]]:
-        """The ways to spread what is taken, those that sell most first.
-
-        What each sells is worked out when it is its turn by a bound.
-
-        :returns: what each sells, as a loss, and the way
-        """
-        total = self._demand.host_cpus + self._shared
-        heap = [(self._loss(spread, is_bound=True), number, spread)
-                for number, spread in enumerate(itertools.islice(
-                    self._spread(0, total, total), _MAX_SPREADS))]
-        heapq.heapify(heap)
-        exact: set[int] = set()
-        while heap:
-            loss, number, spread = heap[0]
-            if number in exact:
-                heapq.heappop(heap)
-                yield loss, spread
-                continue
-            exact.add(number)
-            heapq.heapreplace(heap, (self._loss(spread), number, spread))
-
-    def best_for(self, spread: _Spread,
+    def best_for(self, spread: spreads.Spread,
                  most_states: int | None) -> list[_Entry]:
         """The best nodes for a spread, and the best of another kind.
 
@@ -222,14 +162,14 @@ class _Field:
             for all
         """
         is_cut = False
-        states: dict[_Spread, dict[_State, list[_Entry]]] = {spread: {
+        states: dict[spreads.Spread, dict[_State, list[_Entry]]] = {spread: {
             (self._demand.host_cpus, self._shared, _UNTOUCHED): [
                 (0, 0, None, None)]}}
         for number in range(len(self._nodes)):
-            after: dict[_Spread, dict[_State, list[_Entry]]] = {}
+            after: dict[spreads.Spread, dict[_State, list[_Entry]]] = {}
             for nodes, by_state in states.items():
-                for level, nodes_left, least, most in self._levels_left(
-                        self._class_of[number], nodes):
+                for level, nodes_left, least, most in self.spreads.levels_left(
+                        self.spreads.class_of[number], nodes):
                     self._go_on(number, level, by_state, least, most,
                                 after.setdefault(nodes_left, {}))
             states = after
@@ -290,12 +230,13 @@ class _Field:
         :param touched: by what is taken of the nodes before
         """
         allocations = self._allocations[number]
+        its_level = self.spreads.levels[level]
         bits = len(self._nodes).bit_length()
         ways = []
         for allocation in allocations[
-                bisect.bisect_left(allocations, self._levels[level].least,
+                bisect.bisect_left(allocations, its_level.least,
                                    key=core_allocations.cpus_taken):
-                bisect.bisect_right(allocations, self._levels[level].most,
+                bisect.bisect_right(allocations, its_level.most,
                                     key=core_allocations.cpus_taken)]:
             beyond, after = self._beyond(number, allocation, touched)
             # Such numbers can be added up without two sums being the same,
@@ -371,22 +312,11 @@ class _Field:
                         uses[use] += core
         return CpuChoice(*map(cpuset.CpuSet, uses))
 
-    def _sort_nodes(self) -> None:
-        """Find the nodes that are alike, and those of one kind."""
-        classes: dict[object, int] = {}
+    def _kinds(self) -> list[int]:
+        """Of each node a number for those that are alike, devices and all."""
         kinds: dict[object, int] = {}
-        for node, allocations in zip(self._nodes, self._allocations):
-            poll = self._demand.poll_cpus.get(node.id, 0)
-            key = node.core_sizes, node.sells, poll
-            number = classes.setdefault(key, len(classes))
-            self._class_of.append(number)
-            if number == len(self._classes):
-                first = len(self._levels)
-                self._levels += self._levels_of_class(
-                    number, node, poll, allocations)
-                self._classes.append((0, range(first, len(self._levels))))
-            members, levels = self._classes[number]
-            self._classes[number] = members + 1, levels
+        numbers = []
+        for node, node_class in zip(self._nodes, self.spreads.class_of):
             has_cpu0 = any(
                 core[0] == 0 for domain in node.domains
                 for group in domain.groups for core in group.cores)
@@ -394,120 +324,10 @@ class _Field:
                 tuple(sorted((group.threads, group.is_slow, len(group.cores))
                              for group in domain.groups))
                 for domain in node.domains))
-            self._kind_of.append(kinds.setdefault(
-                (key, node.busy_devices, node.idle_devices, has_cpu0, shape),
-                len(kinds)))
-
-    def _levels_of_class(
-            self, number: int, node: allocatable_cores.AllocatableNode,
-            poll: int,
-            node_allocations: Iterable[core_allocations.CoreAllocation]
-    ) -> list[_Level]:
-        """The levels of a node, those that take most first."""
-        taken_by_room: dict[int, list[int]] = {}
-        for taken in sorted(set(map(
-                core_allocations.cpus_taken, node_allocations))):
-            left = node.cpu_count - poll - taken if node.sells else 0
-            room = next(total for total in self._sums if total <= left)
-            taken_by_room.setdefault(room, []).append(taken)
-        return [_Level(number, room, min(taken), max(taken))
-                for room, taken in sorted(taken_by_room.items())]
-
-    def _spread(self, number: int, at_least: int,
-                at_most: int) -> Iterator[_Spread]:
-        """Spread what is taken over a class and those after it.
-
-        :param at_least: CPUs that they have to be able to take
-        :param at_most: CPUs that they must be able to make do with
-        """
-        if number == len(self._classes):
-            yield ()
-            return
-        after = self._classes[number + 1:]
-        least_after = sum(self._levels[levels[-1]].least * members
-                          for members, levels in after)
-        most_after = sum(self._levels[levels[0]].most * members
-                         for members, levels in after)
-        members, levels = self._classes[number]
-        for counts, least, most in self._counts(
-                levels, members, at_least - most_after,
-                at_most - least_after):
-            for others in self._spread(
-                    number + 1, at_least - most, at_most - least):
-                yield counts + others
-
-    def _counts(
-        self, levels: range, nodes: int, at_least: int, at_most: int,
-    ) -> Iterator[tuple[_Spread, int, int]]:
-        """Numbers of nodes on levels of a class, and what they take together.
-
-        :param levels: those that take most first
-        :param at_least: CPUs that the most of them has to come to
-        :param at_most: CPUs that the least of them may come to
-        :returns: (numbers, least, most)
-        """
-        if not nodes:
-            if at_least <= 0 <= at_most:
-                yield (), 0, 0
-            return
-        for number in levels:
-            _class, _room, least, most = self._levels[number]
-            if most * nodes < at_least:
-                # On levels after it nodes only take less.
-                return
-            others = range(number + 1, levels.stop)
-            utmost = self._levels[number + 1].most if others else 0
-            for count in range(nodes, 0, -1):
-                if (nodes - count) * utmost + most * count < at_least:
-                    break
-                if least * count > at_most:
-                    continue
-                for numbers, more_least, more_most in self._counts(
-                        others, nodes - count, at_least - most * count,
-                        at_most - least * count):
-                    yield (((number, count), *numbers),
-                           least * count + more_least,
-                           most * count + more_most)
-
-    def _loss(self, spread: _Spread, is_bound: bool = False) -> SaleValue:
-        """What a spread sells, or a bound for it, below 0."""
-        demand = self._demand
-        left: list[int] = []
-        for number, nodes in spread:
-            room = self._levels[number].room
-            if room:
-                left += [room] * nodes
-        alone = tuple(
-            capacity.spread([cells[room] for room in left], size.cells)
-            for size, cells in zip(demand.sizes, self._cells_in))
-        mixed = (
-            capacity.mix_bound(sum(left), alone, demand.sizes, demand.weights)
-            if is_bound else sum(capacity.mix(
-                list(map(fit.Room, left)), demand.sizes, demand.weights)))
-        return -mixed, -sum(
-            guests * size.guest_vcpus * weight for guests, size, weight
-            in zip(alone, demand.sizes, demand.weights)), *(
-                -guests for guests in alone)
-
-    def _levels_of(self, node_class: int, spread: _Spread) -> list[
-            tuple[int, _Spread, int, int]]:
-        """The levels that a spread allows a class, and what each leaves.
-
-        :returns: (level, nodes left, CPUs that those take at least, and at
-            most)
-        """
-        found = []
-        for index, (level, nodes) in enumerate(spread):
-            if self._levels[level].node_class == node_class:
-                left = (*spread[:index], *([(level, nodes - 1)] * (nodes > 1)),
-                        *spread[index + 1:])
-                found.append((
-                    level, left,
-                    sum(self._levels[number].least * count
-                        for number, count in left),
-                    sum(self._levels[number].most * count
-                        for number, count in left)))
-        return found
+            numbers.append(kinds.setdefault(
+                (node_class, node.busy_devices, node.idle_devices, has_cpu0,
+                 shape), len(kinds)))
+        return numbers
 
 
 def _add(best: list[_Entry], entry: _Entry) -> None:
@@ -519,12 +339,3 @@ def _add(best: list[_Entry], entry: _Entry) -> None:
     elif entry[1] != best[0][1] and (
             len(best) < 2 or entry[0] < best[1][0]):
         best[1:] = [entry]
-
-
-def _sums(parts: Iterable[int], most: int) -> list[int]:
-    """All sums of parts, each taken any number of times, largest first."""
-    sums = 1
-    for part in parts:
-        for _time in range(most // part):
-            sums |= sums << part
-    return [total for total in range(most, -1, -1) if sums >> total & 1]

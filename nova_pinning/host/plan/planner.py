@@ -24,6 +24,7 @@ from nova_pinning.host.plan import memory
 from nova_pinning.host.plan import offer
 from nova_pinning.host.plan import plan_request
 from nova_pinning.host.plan import plan_warnings
+from nova_pinning.host.plan import spreads
 from nova_pinning.host import plan_model
 from nova_pinning.host import words
 from nova_pinning.model import hostclass
@@ -244,7 +245,7 @@ def _sells_as_much(
 
 
 def _value(sizes: Sequence[plan_model.GuestSize],
-           offered: plan_model.Offer) -> cpu_search.SaleValue:
+           offered: plan_model.Offer) -> spreads.SaleValue:
     mixed, *alone = offered.figures
     return mixed, sum(sale.alone * sale.vcpus * size.weight for size, sale
                       in zip(sizes, offered.sales)), *alone
