@@ -124,17 +124,20 @@ class IntegerProgram:
 
     def solve(
         self, objective: Mapping[int, float], seconds: float = math.inf,
-        nodes: int | None = None,
+        nodes: int | None = None, presolves: bool = True,
     ) -> Solution:
         """Find the values for which the objective is most.
 
         :param objective: coefficients by variable
         :param seconds: after which the best so far is taken
         :param nodes: of the search tree, after which it is too
+        :param presolves: whether the program is made smaller beforehand,
+            which can take longer than all the rest
         """
         if not self.size:
             return Solution(SolutionStatus.OPTIMAL, (), 0.0)
-        options: dict[str, object] = {'mip_rel_gap': 0.0}
+        options: dict[str, object] = {
+            'mip_rel_gap': 0.0, 'presolve': presolves}
         if math.isfinite(seconds):
             options['time_limit'] = max(0.1, seconds)
         limits = [most for most in (nodes, self._most_nodes)

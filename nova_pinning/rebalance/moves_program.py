@@ -75,7 +75,8 @@ class MovesProgram:
 
     def most_value(self, seconds: float) -> integer_program.Solution:
         """Make as much room as can be made."""
-        return self._program.solve(self._value, seconds)
+        # There is little to branch on: it takes a half to a fifth as long.
+        return self._program.solve(self._value, seconds, presolves=False)
 
     def _cheapest(self) -> dict[int, float]:
         """As few moves as can be, and of those the fewest bytes."""
