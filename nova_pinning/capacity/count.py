@@ -97,7 +97,7 @@ _MOST_IN_TURN = 10_000
 _NOTHING = HostCount(0, 0, 0, {})
 
 
-class _Gate(NamedTuple):
+class SiteGate(NamedTuple):
     """What is said of a flavor on like hosts, room apart.
 
     :param cause: that keeps the flavor off them
@@ -153,7 +153,7 @@ class Counter:
         self._limits: dict[int, counting.Counts] = {}
         self._cells: list[dict[int, counting.Counts]] = [
             {} for _demand in self.demands]
-        self._gates: dict[int, _Gate] = {}
+        self._gates: dict[int, SiteGate] = {}
         self._uses: dict[bool, Mapping[str, int]] = {}
         self._packs: dict[
             Hashable, tuple[int, int | None, CapacityCause]] = {}
@@ -162,7 +162,7 @@ class Counter:
 
     def count(self, host: like_hosts.CountedHost) -> HostCount:
         """How many go on the host, exactly if nothing stands against it."""
-        doubts = self._gate(host).doubts
+        doubts = self.gate(host).doubts
         counted = (self._uncertain(host, doubts) if doubts
                    else self._count(host))
         if counted.fits and host.occupancy.host.children:
@@ -206,14 +206,14 @@ class Counter:
         """By what Placement has of a host, and nothing else tells."""
         if self.request.topology is None:
             return self._count(host)
-        if self._gate(host).is_of_root:
+        if self.gate(host).is_of_root:
             fits, _scarce = self._offered(host, counting.UNLIMITED)
             most = fits
         else:
             fits, _scarce = self._in_turn(host, _MOST_IN_TURN)
             most = fits and provider_limits.most(
-                self._gate(host).queries, host.occupancy)
-        cause, allowed = self._gate(host).cause, self._gate(host).most
+                self.gate(host).queries, host.occupancy)
+        cause, allowed = self.gate(host).cause, self.gate(host).most
         if cause is not None and fits:
             return HostCount(0, 0, fits, {cause: fits})
         if allowed < fits:
@@ -225,7 +225,7 @@ class Counter:
         totals = self._by_totals(host)
         if not totals:
             return _NOTHING
-        cause = self._gate(host).cause
+        cause = self.gate(host).cause
         if cause is not None:
             return HostCount(0, 0, totals, {cause: totals})
         limits = self.limits(host)
@@ -237,7 +237,7 @@ class Counter:
                               CapacityCause.STRAY_PINS), (limits.cores,
                                                           CapacityCause.CORES),
                              (limits.memory, self.memory_cause),
-                             (self._gate(host).most, CapacityCause.FILTERS)):
+                             (self.gate(host).most, CapacityCause.FILTERS)):
             if count < left:
                 missing[cause] = left - count
                 left = count
@@ -246,7 +246,7 @@ class Counter:
             if count < left:
                 missing[cause] = missing.get(cause, 0) + left - count
                 left = count
-        if not left or self._is_simple and self._gate(host).is_of_root:
+        if not left or self._is_simple and self.gate(host).is_of_root:
             return HostCount(left, left, totals, missing)
         fits, found, cause = self._packed(host, left)
         most = fits if found is None else found
@@ -339,13 +339,14 @@ class Counter:
             limit = min(limit, max(0, free) // self._floating)
         return limit
 
-    def _gate(self, host: like_hosts.CountedHost) -> _Gate:
+    def gate(self, host: like_hosts.CountedHost) -> SiteGate:
+        """What is said of the host and all like it, room apart."""
         gate = self._gates.get(host.site)
         if gate is None:
             gate = self._gates[host.site] = self._make_gate(host)
         return gate
 
-    def _make_gate(self, host: like_hosts.CountedHost) -> _Gate:
+    def _make_gate(self, host: like_hosts.CountedHost) -> SiteGate:
         """What keeps all guests of the flavor off the host, if anything."""
         occupancy, request = host.occupancy, self.request
         found = self._judge.standing(request, occupancy)
@@ -368,7 +369,7 @@ class Counter:
             cause = None
         allowed = self._judge.guests_left(request, occupancy)
         # Any query will do, so the one of which most is known.
-        return _Gate(cause, tuple(queries), tuple(dict.fromkeys((
+        return SiteGate(cause, tuple(queries), tuple(dict.fromkeys((
             *found.doubts, *min(by_query, key=len, default=())))),
             all(provider_limits.is_of_root(query, occupancy.host)
                 for query in queries),
@@ -384,7 +385,7 @@ class Counter:
         :param count: how many guests at most the caller asks about
         """
         best = None
-        gate = self._gate(host)
+        gate = self.gate(host)
         for query in gate.queries if gate.is_of_root else ():
             offer = self._offered_to(query, host)
             if offer[0] >= count:
@@ -434,7 +435,7 @@ class Counter:
     ) -> tuple[int, int | None, CapacityCause]:
         """What nova places, what fits at most, and what is in the way."""
         # Else the limit has in it what Placement has left.
-        left = () if self._gate(host).is_of_root else host.left
+        left = () if self.gate(host).is_of_root else host.left
         key = host.kind, host.site, left, limit
         packed = self._packs.get(key)
         if packed is None:
@@ -446,13 +447,13 @@ class Counter:
     ) -> tuple[int, int | None, CapacityCause]:
         request, engine = self.request, host.occupancy.engine
         guest = request.topology
-        is_of_root = self._gate(host).is_of_root
+        is_of_root = self.gate(host).is_of_root
         if guest is None or not is_of_root:
             fits, cause = self._in_turn(host, limit)
             # The first guest is tried on all providers.
             most = fits if is_of_root or not fits else min(
                 limit, provider_limits.most(
-                    self._gate(host).queries, host.occupancy))
+                    self.gate(host).queries, host.occupancy))
             return fits, most, cause
         is_reached = search.is_reached(request, guest, engine)
         if is_reached and search.any_order_will_do(

@@ -48,7 +48,8 @@ class _Item(NamedTuple):
     """A flavor of a mix.
 
     :param size: with the CPUs that each cell takes
-    :param use: of the host's resources, in the order of _RESOURCES
+    :param use: of the host's resources, in the order of _RESOURCES, and 1
+        of the guests that may be on it
     """
 
     size: fit.Size
@@ -59,7 +60,7 @@ class _MixedHost(NamedTuple):
     """A host with what each cell, or for floating guests all of it, has left.
 
     :param takes: whether it takes each of the flavors at all
-    :param left: of each of _RESOURCES
+    :param left: of each of _RESOURCES, and how many guests may be added
     """
 
     rooms: list[fit.Room]
@@ -115,9 +116,11 @@ def mix(
                     for counter in counters)
     takes = [tuple(host_count.fits > 0 for host_count in row)
              for row in zip(*counts)]
+    # Filters that count guests do not mind which these are.
+    most_guests = [counters[0].gate(host).most for host in counted_hosts]
     bounds = _Bounds(
-        [_host(index, row, is_pinned, False)
-         for index, row in zip(counted_hosts, takes)],
+        [_host(*host, is_pinned, False)
+         for host in zip(counted_hosts, takes, most_guests)],
         [_item(counter, False, False) for counter in counters],
         [sum(counting.UNLIMITED if host_count.most is None
              else host_count.most for host_count in row) for row in counts])
@@ -128,8 +131,9 @@ def mix(
         if not bounds.allow(number, longer[number]):
             break
         beginnings.append(tuple(longer))
-    hosts = [_host(index, row, is_pinned, is_paired)
-             for index, row in zip(counted_hosts, takes) if any(row)]
+    hosts = [_host(*host, is_pinned, is_paired)
+             for host in zip(counted_hosts, takes, most_guests)
+             if any(host[1])]
     items = [_item(counter, True, is_paired) for counter in counters]
     low, high = 0, len(beginnings) - 1
     middle = high
@@ -156,8 +160,9 @@ class _Bounds:
                  most: Sequence[int]) -> None:
         self._items = items
         self._most = most
-        rooms = [room for host in hosts if any(host.takes)
-                 for room in host.rooms]
+        hosts = [host for host in hosts if any(host.takes)]
+        rooms = [room for host in hosts for room in host.rooms]
+        self._guests = sum(host.left[-1] for host in hosts)
         self._steps = sorted({1, *(item.size.vcpus for item in items)})
         self._spots = [sum(room.cpus // step for room in rooms)
                        for step in self._steps]
@@ -175,8 +180,9 @@ class _Bounds:
         for index, step in enumerate(self._steps):
             self._spots[index] -= size.cells * (size.vcpus // step)
         self._memory_mib -= size.cells * size.memory_mib
+        self._guests -= 1
         return (min(self._spots) >= 0 and self._memory_mib >= 0
-                and guests <= self._most[number])
+                and self._guests >= 0 and guests <= self._most[number])
 
 
 def _packs(hosts: Sequence[_MixedHost], items: Sequence[_Item],
@@ -237,10 +243,10 @@ def _spread(rooms: list[fit.Room], size: fit.Size, within: int) -> int:
 
 
 def _host(counted_host: like_hosts.CountedHost, takes: tuple[bool, ...],
-          is_pinned: bool, is_paired: bool) -> _MixedHost:
+          most_guests: int, is_pinned: bool, is_paired: bool) -> _MixedHost:
     left = [counted_host.offers[name][0] if name in counted_host.offers
             else counting.UNLIMITED
-            for name in _RESOURCES]
+            for name in _RESOURCES] + [most_guests]
     if not is_pinned:
         cpus, memory_mib = (
             max(0, left[_RESOURCES.index(name)])
@@ -273,7 +279,7 @@ def _item(counter: count.Counter, is_sure: bool, is_paired: bool) -> _Item:
     if guest is None:
         return _Item(fit.Size(request.vcpus, request.memory_mib),
                      (0, request.vcpus, request.memory_mib, disk_gib,
-                      *caches))
+                      *caches, 1))
     needs = [demand.dedicated + demand.emulator for demand in guest.demands]
     cpus = max(needs) if is_sure else min(needs)
     if is_paired:
@@ -282,4 +288,4 @@ def _item(counter: count.Counter, is_sure: bool, is_paired: bool) -> _Item:
     return _Item(
         fit.Size(cpus, max(1, cell.memory_mib),
                  page_size_kib=cell.page_size_kib, cells=len(guest.cells)),
-        (sum(needs), 0, request.memory_mib, disk_gib, *caches))
+        (sum(needs), 0, request.memory_mib, disk_gib, *caches, 1))

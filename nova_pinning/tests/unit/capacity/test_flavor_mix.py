@@ -7,6 +7,8 @@ import testtools
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.capacity import count
 from nova_pinning.capacity import flavor_mix
 from nova_pinning.capacity import like_hosts
@@ -18,10 +20,11 @@ from nova_pinning.tests.unit.capacity import test_count
 from nova_pinning.tests.unit import unit_base
 
 
-def _mix(hosts, wanted, weights):
+def _mix(hosts, wanted, weights, rules=scheduler_rules.SchedulerRules()):
     places = list(map(like_hosts.Numbering().host,
                       map(host_occupancy.of_host, hosts)))
-    counters = [count.Counter(one) for one in wanted]
+    counters = [count.Counter(one, judge.AdmissionJudge(rules))
+                for one in wanted]
     return flavor_mix.mix(places, counters, [
         [counter.count(place) for place in places] for counter in counters],
         weights)
@@ -47,6 +50,19 @@ def _rooms(hosts):
 
 
 class TestMix(testtools.TestCase):
+
+    def test_number_of_guests(self):
+        """Filters count the guests of all flavors together."""
+        hosts = [test_count.fleet_host(
+            builders.host_cell(0, range(first, first + 20), memory_mib=9000),
+            name=f'host{first}') for first in (0, 20)]
+        found = _mix(
+            hosts, [test_count.wanted(builders.guest((vcpus, 100)))
+                    for vcpus in (1, 2)], [1, 1],
+            scheduler_rules.SchedulerRules(
+                enabled_filters=('NumInstancesFilter',),
+                max_instances_per_host=3))
+        self.assertEqual(flavor_mix.Mix((3, 3), 6), found)
 
     @unit_base.settings(150)
     @hypothesis.given(
