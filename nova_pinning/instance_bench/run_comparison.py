@@ -122,7 +122,7 @@ def _change(old: statistics.FigureRow, new: statistics.FigureRow,
     ratio = statistics.ratio(
         new.estimate.sample, old.estimate.sample,
         new.figure.better, confidence).stretched(summary.stretch)
-    if not ratio.is_known or ratio.is_vague and not ratio.excludes(1):
+    if not ratio.is_known or ratio.is_vague:
         verdict = ChangeVerdict.UNKNOWN
     elif not ratio.excludes(1):
         verdict = ChangeVerdict.NOISE

@@ -207,7 +207,8 @@ def _complete(summary: statistics.RunSummary) -> RunClaim:
 def above(interval: intervals.Interval | None,
           bound: float) -> ClaimVerdict:
     """Whether a figure is more than a bound, its interval being the margin."""
-    if interval is None or not interval.excludes(bound):
+    if (interval is None or interval.is_vague
+            or not interval.excludes(bound)):
         return ClaimVerdict.INCONCLUSIVE
     return (ClaimVerdict.HOLDS if interval.low > bound
             else ClaimVerdict.DOES_NOT_HOLD)

@@ -51,8 +51,8 @@ def ratio(interval: intervals.Interval | None) -> str:
         return NONE
     if not interval.is_known:
         return f'{interval.value:.2f}'
-    if interval.is_vague and not interval.excludes(1):
-        return f'{interval.value:.2f} ({TOO_FEW})'
+    if interval.is_vague:
+        return TOO_FEW
     return (f'{interval.value:.2f} ({_short(interval.low)} to '
             f'{_short(interval.high)})')
 
@@ -89,7 +89,7 @@ def platform(name: bench_model.PlatformName,
 
 def change(ratio: intervals.Interval) -> str:
     """What a ratio above 1 is: 'gains 4.0% (1.0% to 7.0%)'."""
-    if not ratio.is_known or ratio.is_vague and not ratio.excludes(1):
+    if not ratio.is_known or ratio.is_vague:
         return f'cannot be told to have an effect ({TOO_FEW})'
     ends = (ratio.low - 1, ratio.high - 1)
     if not ratio.excludes(1):

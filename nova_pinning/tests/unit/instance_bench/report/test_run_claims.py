@@ -67,6 +67,13 @@ class DisturbedTest(unit_base.TestCase):
         found = [self._level(0.8, 0.003, seed) for seed in range(20)]
         self.assertGreaterEqual(found.count(HOLDS), 19)
 
+    def test_no_claim_beyond_what_the_data_carry(self):
+        """Ends that are a hundred million times apart tell nothing."""
+        self.assertIs(INCONCLUSIVE, run_claims.above(
+            report_scenes.interval(113531.51, 10.12, 1.274e9), 1))
+        self.assertIs(HOLDS, run_claims.above(
+            report_scenes.interval(28.3, 10.12, 79.1), 1))
+
     def test_few_are_borne(self):
         self.assertIs(HOLDS, self._level(
             0.8, 0.03, 1, lambda number: number == 1))

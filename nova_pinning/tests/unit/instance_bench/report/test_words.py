@@ -33,10 +33,10 @@ class WordsTest(unit_base.TestCase):
     @ddt.data(
         (words.ratio, 1.234, 1.1, 1.4, '1.23 (1.10 to 1.40)'),
         (words.ratio, 1.234, 0.1234, 11.9, '1.23 (0.12 to 11.90)'),
-        (words.ratio, 1.234, 0.12, 12.4, '1.23 (too few runs)'),
-        (words.ratio, 1.234, 0.0, 123000.0, '1.23 (too few runs)'),
+        (words.ratio, 1.234, 0.12, 12.4, 'too few runs'),
+        (words.ratio, 1.234, 0.0, 123000.0, 'too few runs'),
         # What decides is shown.
-        (words.ratio, 1.234, 1.01, 123000.0, '1.23 (1.01 to 123,000)'),
+        (words.ratio, 1.234, 1.01, 123000.0, 'too few runs'),
         (words.ratio, 1.234, math.nan, math.nan, '1.23'),
         (words.percents, 0.0123, 0.01, 0.015, '1.2% (1.0% to 1.5%)'),
         (words.percents, 0.266, 0.0, 4034.935, '26.6% (too few runs)'),
