@@ -75,7 +75,7 @@ RULES: Mapping[str, FilterRule] = {
     'SameHostFilter': FilterRule(of_guests=filter_rules.by_same_host),
     'DifferentHostFilter': FilterRule(
         of_guests=filter_rules.by_different_host),
-    # By group_refusal.
+    # By MigrationRules.group_refusal.
     'ServerGroupAffinityFilter': FilterRule(),
     'ServerGroupAntiAffinityFilter': FilterRule(),
     # By the fit, and by the devices.
@@ -157,7 +157,7 @@ def verdict(
     request: guest_request.GuestRequest, wishes: guest_request.GuestWishes,
     occupancy: filter_rules.Occupancy, rules: scheduler_rules.SchedulerRules,
 ) -> FilterVerdict:
-    """All that filters say, but for what :func:`group_refusal` does."""
+    """All that filters say, but for those of server groups."""
     first = gate(request, wishes, occupancy.host, rules)
     second = by_guests(request, wishes, occupancy, rules)
     return FilterVerdict(first.refusals + second.refusals,
@@ -196,41 +196,3 @@ def _verdict(
                     if isinstance(finding, filter_rules.FilterRefusal) else
                     f'{name}: it is not known {finding.text}', name))
     return FilterVerdict(tuple(refusals), tuple(doubts))
-
-
-def group_refusal(
-    wishes: guest_request.GuestWishes, host: str,
-    whereabouts: Sequence[str],
-    server_groups: Mapping[str, offered_host.ServerGroup],
-) -> outcome.AdmissionRefusal | outcome.Doubt | None:
-    """Why a guest's server group keeps it off a host, or might.
-
-    Nova takes no guest of such a group unless the filter is enabled.
-
-    :param whereabouts: the host of each member of the group, that which the
-        guest itself is to leave among them
-    :param server_groups: by id
-    """
-    if not wishes.server_group:
-        return None
-    group = server_groups.get(wishes.server_group)
-    if group is None:
-        return outcome.Doubt(
-            outcome.DoubtKind.FILTER,
-            f'it is not known what server group {wishes.server_group} is for',
-            wishes.server_group)
-    name = group.name or group.id
-    there = whereabouts.count(host)
-    if (group.policy is offered_host.GroupPolicy.AFFINITY
-            and whereabouts and not there):
-        return outcome.AdmissionRefusal(
-            outcome.RefusalLayer.FILTER, 'ServerGroupAffinityFilter', name,
-            f'has none of server group {name}, whose members are to be on '
-            'one host')
-    if (group.policy is offered_host.GroupPolicy.ANTI_AFFINITY
-            and there >= group.max_per_host):
-        return outcome.AdmissionRefusal(
-            outcome.RefusalLayer.FILTER, 'ServerGroupAntiAffinityFilter', name,
-            f'has {there} of server group {name} already, and '
-            f'{group.max_per_host} may be on a host')
-    return None

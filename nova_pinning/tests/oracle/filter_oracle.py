@@ -36,8 +36,11 @@ from nova_pinning.admission import filters
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
+from nova_pinning.fleet import migration
+from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 
 #: Cases that follow each other are of one cloud: to store it takes longest.
@@ -356,14 +359,22 @@ def _verdicts(case, cloud):
     yield 'aggregates', _is_offered(case, cloud, spec), found._replace(
         refusals=tuple(refusal for refusal in found.refusals
                        if refusal.name != 'ComputeFilter'))
-    if case.group:
-        refusal = filters.group_refusal(
-            case.wishes, 'host', case.group_hosts, {
-                'group': offered_host.ServerGroup(
-                    id='group', policy=offered_host.GroupPolicy(case.group),
-                    max_per_host=case.max_per_host)})
+    if case.group and case.group_hosts:
+        # The guest is of the group, so there is always a member somewhere.
+        members = [resident_guest.ResidentGuest(
+            uuid=f'member{number}', host=host, vcpus=1, memory_mib=1,
+            guest_class=hostclass.HostClass.DEDICATED, server_group='group')
+            for number, host in enumerate(case.group_hosts)]
+        groups = migration.MigrationRules(snapshot.Fleet(
+            hosts=(case.host,), server_groups=(offered_host.ServerGroup(
+                id='group', policy=offered_host.GroupPolicy(case.group),
+                max_per_host=case.max_per_host),)))
+        refusal = groups.group_refusal(members[0], [
+            member for member in members if member.host == 'host'])
         yield case.group, _group_passes(case, state, spec), (
-            filters.FilterVerdict((refusal,) if refusal else ()))
+            filters.FilterVerdict((outcome.AdmissionRefusal(
+                outcome.RefusalLayer.FILTER, case.group, '', refusal),)
+                if refusal else ()))
 
 
 def main():

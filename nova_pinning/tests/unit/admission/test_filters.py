@@ -204,9 +204,3 @@ class TestFilters(unit_base.TestCase):
                 wishes=guest_request.GuestWishes(hints=((hint, 'x'),)),
                 guests=there, enabled_filters=(name,))
             self.assertEqual([name], [doubt.about for doubt in found.doubts])
-
-    def test_group_is_not_known(self):
-        wishes = guest_request.GuestWishes(server_group='gone')
-        self.assertIn('gone', filters.group_refusal(
-            wishes, 'host', [], {}).text)
-        self.assertIsNone(filters.group_refusal(_WISHES, 'host', [], {}))
