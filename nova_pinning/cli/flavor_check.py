@@ -28,6 +28,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     common_options.add_release(
         parser, 'the release of nova that the cloud runs, such as 2025.1: '
         'what it does not have is told as well')
+    parser.add_argument('--standard', choices=('scs',),
+                        help="hold them to Sovereign Cloud Stack's naming "
+                        'and mandatory flavors as well')
     checking.add_options(parser)
 
 
@@ -58,11 +61,16 @@ def run(
         standalone.prepare()
         from nova_pinning.bridge.offline import nova_judgement
         from nova_pinning.flavors.checks import flavor_check_run
-        return flavor_check_run.make_report(
-            flavor_check_run.check(flavors, nova_judgement.judging, hosts,
-                                   properties, cloud=cloud,
-                                   separation=separation),
-            flavors, source, cloud, hosts)
+        from nova_pinning.flavors.checks import scs_rules
+        has_scs = parsed_args.standard == 'scs'
+        findings = flavor_check_run.check(
+            flavors, nova_judgement.judging, hosts, properties, cloud=cloud,
+            separation=separation, has_scs=has_scs)
+        # Of some flavors nobody can say which are missing.
+        if has_scs and not parsed_args.names:
+            findings += tuple(scs_rules.missing(flavors))
+        return flavor_check_run.make_report(findings, flavors, source, cloud,
+                                            hosts)
 
     return checking.run(parsed_args, check)
 

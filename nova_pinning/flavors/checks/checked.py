@@ -82,6 +82,7 @@ class CheckedFlavor:
     :param separation: what keeps the classes of guests apart
     :param companions: what is sold besides: other guests that may fill up
         the hosts
+    :param has_scs: whether it is held to Sovereign Cloud Stack's standards
     """
 
     flavor: flavor_model.Flavor
@@ -93,6 +94,7 @@ class CheckedFlavor:
     has_image: bool = False
     separation: host_separation.Separation = host_separation.DEFAULT
     companions: tuple[guest_request.GuestRequest, ...] = ()
+    has_scs: bool = False
 
     @property
     def specs(self) -> Mapping[str, str]:

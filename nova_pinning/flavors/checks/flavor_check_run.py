@@ -26,6 +26,7 @@ from nova_pinning.flavors.checks import memory
 from nova_pinning.flavors.checks import nova_rules
 from nova_pinning.flavors.checks import quotas
 from nova_pinning.flavors.checks import release_rules
+from nova_pinning.flavors.checks import scs_rules
 from nova_pinning.flavors.checks import target
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import host_separation
@@ -44,6 +45,7 @@ RULES: check_rule.Registry[checked.CheckedFlavor] = check_rule.Registry(
     filter_rules,
     host_fit_rules,
     cache_rules,
+    scs_rules,
     groups={
         'N0': 'What nova refuses',
         'N1': "What the cloud's release of nova does not have",
@@ -52,7 +54,8 @@ RULES: check_rule.Registry[checked.CheckedFlavor] = check_rule.Registry(
         'P3': 'Devices',
         'P4': 'Weights and limits',
         'P5': 'Classes, traits and names',
-        'P6': 'The hosts at hand'})
+        'P6': 'The hosts at hand',
+        'S0': "Names of Sovereign Cloud Stack's standards"})
 
 #: What there is to say of a flavor of Ironic's: nothing of CPUs, memory and
 #: classes of hosts, since a node is taken as a whole.
@@ -74,6 +77,7 @@ def check(
     pci_aliases: Collection[str] | None = None,
     cloud: release_support.CloudRelease = release_support.CloudRelease(),
     separation: host_separation.Separation = host_separation.DEFAULT,
+    has_scs: bool = False,
 ) -> tuple[check_rule.Finding, ...]:
     """Look for mistakes in flavors, wherever they come from.
 
@@ -85,6 +89,7 @@ def check(
         that the flavors ask for
     :param cloud: the release of nova that the flavors are for
     :param separation: what keeps the classes of guests apart
+    :param has_scs: whether to hold them to Sovereign Cloud Stack's standards
     :returns: what was found, flavor by flavor, what nova refuses first
     :raises errors.InputErrors: for image properties that nova does not know
     """
@@ -101,7 +106,7 @@ def check(
             judged.append((checked.CheckedFlavor(
                 flavor, image, judgement.guest, judgement.is_accepted,
                 targets, cloud.releases, image_properties is not None,
-                separation), judgement))
+                separation, has_scs=has_scs), judgement))
     sizes = _sizes(subject for subject, _judgement in judged)
     findings: list[check_rule.Finding] = []
     for subject, judgement in judged:

@@ -77,7 +77,7 @@ class TestRegistry(unit_base.TestCase):
         self.assertRaises(ValueError, check_rule.Registry,
                           samples.module(samples.odd), groups={'X2': 'y'})
 
-    @ddt.data((flavor_check_run.RULES, '[NP]', 50),
+    @ddt.data((flavor_check_run.RULES, '[NPS]', 50),
               (host_check_run.RULES, 'H', 45),
               (audit_run.RULES, 'S', 30), (problems.RULES, 'F', 17))
     @ddt.unpack

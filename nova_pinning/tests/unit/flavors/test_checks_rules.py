@@ -508,7 +508,9 @@ class RulesTest(unit_base.TestCase):
                      if one.code in (code, 'P507')], case)
 
     def test_every_rule_has_cases(self):
-        self.assertEqual(set(flavor_check_run.RULES), set(CASES))
+        # Those of a standard are asked for: see test_scs_rules.
+        self.assertEqual({code for code in flavor_check_run.RULES
+                          if not code.startswith('S')}, set(CASES))
 
     def test_nothing_is_wrong_with_the_samples(self):
         self.assertEqual([], dedicated().findings())
