@@ -121,8 +121,13 @@ class TestHalfDedicated(testtools.TestCase):
         return self.cloud.run(f'openstack {command}')
 
     def boot(self, name, *options):
-        self.openstack('server create --wait --nic none --image minicloud '
-                       f'--flavor usual {" ".join(options)} {name}')
+        try:
+            self.openstack('server create --wait --nic none --image minicloud '
+                           f'--flavor usual {" ".join(options)} {name}')
+        except AssertionError as error:
+            # The client does not say why nova gave up.
+            shown = self.openstack(f'server show -c status -c fault {name}')
+            raise AssertionError(f'{error}\n{shown}') from error
 
     def where(self):
         """The host of each server that runs."""
