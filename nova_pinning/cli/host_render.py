@@ -74,11 +74,6 @@ class RenderPlan(base_command.FileCommand):
             help='a systemd service that is told its CPUs by name, whatever '
                  'its own unit says; may be given several times')
         parser.add_argument(
-            '--irqbalance', action='store_true',
-            help='have irqbalance place interrupts, by load, with a list of '
-                 'the CPUs that it leaves alone; unless given, the unit '
-                 'places them as planned and stops it')
-        parser.add_argument(
             '--isolation', choices=[str(level) for level in options.Isolation],
             default=str(options.Isolation.NONE),
             help='how far the kernel keeps off dedicated and polling CPUs: '
@@ -145,7 +140,6 @@ def _options(parsed_args: argparse.Namespace) -> options.RenderOptions:
         services=tuple(dict.fromkeys(parsed_args.service)),
         confinement=parsed_args.confine and options.Confinement(
             parsed_args.confine),
-        irqbalance=parsed_args.irqbalance,
         isolation=options.Isolation(parsed_args.isolation),
         device_types=types, hosts=tuple(dict.fromkeys(parsed_args.host)),
         group=parsed_args.group or '')

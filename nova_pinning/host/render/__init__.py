@@ -11,7 +11,6 @@ import dataclasses
 from nova_pinning.host import host_model
 from nova_pinning.host.render import forms
 from nova_pinning.host.render import host_unit
-from nova_pinning.host.render import irqbalance
 from nova_pinning.host.render import kernel
 from nova_pinning.host.render import manifest
 from nova_pinning.host.render import nova_conf
@@ -55,7 +54,6 @@ def _plain(layout: planned_host.PlannedHost,
     yield from kernel.files(layout, chosen)
     yield from tuned.files(layout, chosen)
     yield from systemd.files(layout, chosen)
-    yield from irqbalance.files(layout, chosen)
     yield from host_unit.files(layout, chosen)
     yield from partition.files(layout, chosen)
     yield from openvswitch.files(layout)

@@ -19,33 +19,28 @@ SCRIPT = 'usr/local/sbin/nova-pinning-host'
 
 def files(layout: planned_host.PlannedHost,
           chosen: options.RenderOptions) -> Iterator[manifest.RenderedFile]:
-    """The unit and its script, unless there is nothing for them to do."""
-    parts = [] if chosen.irqbalance else [_interrupts(layout)]
-    if layout.quiet_cpus:
-        parts.append(_kernel(layout, tuned.covers_kernel(layout, chosen)))
-    if not parts:
-        return
-    irqbalance = '' if chosen.irqbalance else ' irqbalance.service'
+    """The unit and its script."""
     summary = "interrupts and the kernel's own work: where each goes"
-    stops = 'systemctl disable --now irqbalance and ' if irqbalance else ''
     takes_effect = (
-        f'after {stops}systemctl enable --now {UNIT}; with systemctl restart '
-        f'{UNIT} for queues and threads of the kernel that came later')
+        'after systemctl disable --now irqbalance and systemctl enable --now '
+        f'{UNIT}; with systemctl restart {UNIT} for queues and threads of the '
+        'kernel that came later')
     yield manifest.explained(layout.name, manifest.RenderedFile(
         SCRIPT, ''.join((
             _HEAD, f"host_cpus='{layout.host_cpus}'\n",
             f"host_mask='{layout.host_cpus.kernel_mask}'\n",
-            *parts, '\nexit "$status"\n')),
+            _interrupts(layout),
+            _kernel(layout, tuned.covers_kernel(layout, chosen))
+            if layout.quiet_cpus else '', '\nexit "$status"\n')),
         summary, takes_effect, executable=True))
-    conflicts = f'Conflicts={irqbalance.strip()}\n' if irqbalance else ''
-    disables = 'systemctl disable irqbalance; ' if irqbalance else ''
     yield manifest.explained(layout.name, manifest.RenderedFile(
         f'etc/systemd/system/{UNIT}', f"""\
 [Unit]
 Description=Interrupts and work of the kernel away from the CPUs of guests
 Wants=network-online.target
-After=network-online.target tuned.service{irqbalance}
-{conflicts}RequiresMountsFor=/{SCRIPT}
+After=network-online.target tuned.service irqbalance.service
+Conflicts=irqbalance.service
+RequiresMountsFor=/{SCRIPT}
 
 [Service]
 Type=oneshot
@@ -54,10 +49,10 @@ ExecStart=/{SCRIPT}
 
 [Install]
 WantedBy=multi-user.target
-""", summary, takes_effect, before_boot=f'{disables}systemctl enable {UNIT}'),
-        *(['irqbalance is stopped: it would move interrupts about among the '
-           'CPUs that it is left with, and away from where this puts them.']
-          if irqbalance else []))
+""", summary, takes_effect,
+        before_boot=f'systemctl disable irqbalance; systemctl enable {UNIT}'),
+        'irqbalance is stopped: it would move interrupts about among the '
+        'CPUs that it is left with, and away from where this puts them.')
 
 
 def _interrupts(layout: planned_host.PlannedHost) -> str:

@@ -47,7 +47,6 @@ class RenderOptions:
     :param services: systemd units that are told their CPUs by name
     :param confinement: None for tuned, or on hosts without CPUs that are to
         be quiet, of which its profile would make nothing, affinity
-    :param irqbalance: whether that places interrupts, instead of the unit
     :param device_types: by PCI alias; what the plan tells for those not named
     :param hosts: names in an Ansible inventory
     :param group: a name in it, if there are no hosts
@@ -56,7 +55,6 @@ class RenderOptions:
     format: RenderFormat = RenderFormat.FILES
     services: tuple[str, ...] = ()
     confinement: Confinement | None = None
-    irqbalance: bool = False
     isolation: Isolation = Isolation.NONE
     device_types: Mapping[str, str] = dataclasses.field(
         default_factory=dict)

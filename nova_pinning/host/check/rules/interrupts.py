@@ -208,8 +208,9 @@ def not_as_planned(view: facts.CheckedHost) -> check_rule.Violations:
     why='it moves interrupts to CPUs that look idle to it, every ten seconds; '
         'a list of banned CPUs also makes it forget those that are isolated '
         'or nohz_full',
-    advice='install the settings that "nova-pinning host render --irqbalance" '
-           'writes for it, or stop it where interrupts are placed by hand')
+    advice='stop it, and let the unit that "nova-pinning host render" writes '
+           'place interrupts; or ban these CPUs, with '
+           'IRQBALANCE_BANNED_CPULIST= where it has its settings')
 def irqbalance_ban(view: facts.CheckedHost) -> check_rule.Violations:
     irqbalance = view.facts.irqbalance
     if irqbalance is None:
@@ -226,7 +227,7 @@ def irqbalance_ban(view: facts.CheckedHost) -> check_rule.Violations:
             evidence=(facts.HostEvidence(
                 pid=irqbalance.pid, name='banned CPUs', cpus=banned,
                 expected_cpus=view.taken_cpus),),
-            remediation=('systemctl restart irqbalance',))
+            remediation=('systemctl disable --now irqbalance',))
 
 
 @check_rule.rule(

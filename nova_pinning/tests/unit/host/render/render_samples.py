@@ -141,7 +141,6 @@ def any_options(draw, host):
         services=draw(st.sampled_from(
             [(), ('ceph-osd@1.service', 'nova-compute.service')])),
         confinement=draw(st.sampled_from(ways)),
-        irqbalance=draw(st.booleans()),
         isolation=draw(st.sampled_from(isolations)),
         device_types={alias: draw(st.sampled_from(options.DEVICE_TYPES))
                       for alias in aliases if draw(st.booleans())},

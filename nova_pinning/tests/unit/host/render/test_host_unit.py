@@ -26,7 +26,6 @@ from nova_pinning.tests.unit import unit_base
 PARSE = cpuset.CpuSet.parse
 # What the kernel refuses to write to: an address at which nothing is.
 _REFUSES = '/proc/self/mem'
-_KERNEL_ONLY = options.RenderOptions(irqbalance=True)
 # It moves nothing but what may be moved, and says what it was told.
 _TASKSET = """#!/bin/sh
 echo "$*" >>"$TOLD"
@@ -42,7 +41,7 @@ class TestScript(unit_base.TestCase):
         self.root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.tree = machine_files.Tree(self.root)
         self.script = self.root / 'script'
-        self._render(render_samples.planned())
+        self._render(render_samples.planned(plan_values={'interrupts': ()}))
         taskset = self.root / 'bin/taskset'
         self._file('bin/taskset', _TASKSET)
         taskset.chmod(0o755)
@@ -62,9 +61,10 @@ class TestScript(unit_base.TestCase):
             self._file(f'proc/{pid}/stat',
                        f'{pid} ({name}) S {parent} 0 0 0 -1 2097152\n')
         self._file('proc/70/cmdline', '')
+        self._file('proc/irq/default_smp_affinity', 'ff\n')
 
     def _render(self, host):
-        files = render.files(host, _KERNEL_ONLY)
+        files = render.files(host)
         self.assertIn(f'etc/systemd/system/{host_unit.UNIT}', files)
         self.script.write_text(files[host_unit.SCRIPT].text)
 
@@ -86,7 +86,7 @@ class TestScript(unit_base.TestCase):
     def test_told(self):
         done = self._run()
         self.assertEqual(
-            (0, '2 threads of the kernel placed\n', ''),
+            (0, '0 interrupts placed\n2 threads of the kernel placed\n', ''),
             (done.returncode, done.stdout, done.stderr))
         self.assertEqual(PARSE('0,4'),
                          interrupt_lines.workqueue_cpus(self.tree))
@@ -151,11 +151,13 @@ class TestScript(unit_base.TestCase):
         self.assertIn('ksm/run', text)
         self.assertIn('default_smp_affinity', text)
 
-    def test_nothing_to_keep_off(self):
+    def test_nothing_to_keep_quiet(self):
         files = render.files(render_samples.planned(
             nova=host_samples.settings(shared='1-3,5-7'),
-            traits=frozenset({'CUSTOM_PINNING_SHARED'})), _KERNEL_ONLY)
-        self.assertNotIn(host_unit.SCRIPT, files)
+            traits=frozenset({'CUSTOM_PINNING_SHARED'})))
+        text = files[host_unit.SCRIPT].text
+        self.assertIn('default_smp_affinity', text)
+        self.assertNotIn('workqueue', text)
 
     def test_this_machine(self):
         """The children of kthreadd are what the check has for the kernel's."""

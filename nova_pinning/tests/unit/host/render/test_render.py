@@ -21,7 +21,6 @@ from nova_pinning.host import render
 from nova_pinning.host.render import directory
 from nova_pinning.host.render import forms
 from nova_pinning.host.render import host_unit
-from nova_pinning.host.render import irqbalance
 from nova_pinning.host.render import kernel
 from nova_pinning.host.render import nova_conf
 from nova_pinning.host.render import options
@@ -74,26 +73,14 @@ class TestAnyPlan(unit_base.TestCase):
         quiet = (nova.dedicated_cpus or PARSE('')) | plan.poll_cpus
         self._check_kernel(words(files), plan.host_cpus, quiet, wanted)
         self._check_services(files, host, wanted)
-        self.assertEqual(wanted.irqbalance, irqbalance.PATH in files)
-        if wanted.irqbalance and host.cpus - plan.host_cpus:
-            text = files[irqbalance.PATH].text
-            [banned] = values(text, 'IRQBALANCE_BANNED_CPULIST')
-            banned = PARSE(banned)
-            self.assertEqual(host.cpus - plan.host_cpus, banned & host.cpus)
-            isolated = host.system.isolated_cpus - plan.host_cpus
-            self.assertTrue(isolated.issubset(banned))
-            self.assertTrue(banned.isdisjoint(plan.host_cpus))
-        if quiet or not wanted.irqbalance:
-            text = files[host_unit.SCRIPT].text
-            self.assertEqual([f"'{plan.host_cpus}'"],
-                             values(text, 'host_cpus'))
-            self.assertEqual(
-                [] if wanted.irqbalance else
-                [(interrupt.address, list(interrupt.cpus))
-                 for interrupt in plan.interrupts],
-                [(address, [int(cpu) for cpu in cpus.split()])
-                 for address, cpus in re.findall(
-                     r'^    spread (\S+) ([\d ]+) ', text, re.MULTILINE)])
+        text = files[host_unit.SCRIPT].text
+        self.assertEqual([f"'{plan.host_cpus}'"], values(text, 'host_cpus'))
+        self.assertEqual(
+            [(interrupt.address, list(interrupt.cpus))
+             for interrupt in plan.interrupts],
+            [(address, [int(cpu) for cpu in cpus.split()])
+             for address, cpus in re.findall(
+                 r'^    spread (\S+) ([\d ]+) ', text, re.MULTILINE)])
         if quiet and wanted.confinement in (None, options.Confinement.TUNED):
             text = files[tuned.PATH].text
             self.assertEqual([str(quiet)], values(text, 'isolated_cores'))
@@ -163,20 +150,14 @@ class TestAnyPlan(unit_base.TestCase):
     @unit_base.settings(25)
     @hypothesis.given(render_samples.any_case())
     def test_the_shell_reads_what_it_sources(self, case):
-        host, wanted = case
-        files = render.files(host, dataclasses.replace(
-            wanted, irqbalance=True))
+        files = render.files(*case)
         done = subprocess.run(
             ['sh', '-eu'], capture_output=True, text=True, check=True,
             input='GRUB_CMDLINE_LINUX_DEFAULT=quiet\n'
-            + files[kernel.GRUB_PATH].text + files[irqbalance.PATH].text
-            + 'echo "$GRUB_CMDLINE_LINUX_DEFAULT"\n'
-            + 'echo "${IRQBALANCE_BANNED_CPULIST-}"\n')
-        line, banned = done.stdout.splitlines()
+            + files[kernel.GRUB_PATH].text
+            + 'echo "$GRUB_CMDLINE_LINUX_DEFAULT"\n')
         plain = files[kernel.TEXT_PATH].text.splitlines()[-1]
-        self.assertEqual(f'quiet {plain}', line)
-        self.assertEqual(host.cpus - host.plan.host_cpus,
-                         PARSE(banned) & host.cpus)
+        self.assertEqual(f'quiet {plain}\n', done.stdout)
         self.assertEqual('', done.stderr)
         for path, file in files.items():
             if file.executable:
@@ -297,14 +278,6 @@ class TestFiles(unit_base.TestCase):
         text = render.files(host)[
             'usr/local/sbin/nova-pinning-openvswitch'].text
         self.assertNotIn('other_config:dpdk-socket-mem', text)
-
-    def test_irqbalance_leaves_isolated_cpus_alone(self):
-        host = render_samples.planned(system=_system(
-            isolated_cpus=PARSE('4-6'), nohz_full_cpus=PARSE('9')))
-        text = render.files(host, options.RenderOptions(
-            irqbalance=True))[irqbalance.PATH].text
-        self.assertEqual(['1-3,5-7,9'],
-                         values(text, 'IRQBALANCE_BANNED_CPULIST'))
 
 
 @ddt.ddt
