@@ -32,6 +32,7 @@ from minicloud import files
 from minicloud import hosts
 from minicloud import settings
 from nova_pinning.instance_bench.image import build
+from nova_pinning.instance_bench import image_manifest
 from nova_pinning.instance_bench.workloads import workload_catalogue
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -184,10 +185,10 @@ class Cloud:
         files.write(self.on_host, '\n'.join([*lines, 'esac', 'exit 2', '']))
         self.on_host.chmod(0o700)
 
-    def fill(self, disk):
+    def fill(self, directory):
         """Upload the image, and create the flavors.
 
-        :param disk: pathlib.Path, the image as qcow2
+        :param directory: pathlib.Path, of the image
         """
         connection = self._connection
         for name, (vcpus, memory_mib, specs) in FLAVORS.items():
@@ -198,12 +199,21 @@ class Cloud:
                 name=name, vcpus=vcpus, ram=memory_mib, disk=DISK_GIB)
             if specs:
                 connection.compute.create_flavor_extra_specs(flavor, specs)
-        kept = connection.image.find_image(IMAGE)
-        if kept is not None:
-            connection.image.delete_image(kept)
-        connection.image.create_image(
-            IMAGE, filename=str(disk), disk_format='qcow2',
-            container_format='bare', wait=True, hw_qemu_guest_agent='yes')
+        properties = {'hw_qemu_guest_agent': 'yes', 'os_command_line':
+                      image_manifest.KERNEL_ARGUMENTS}
+        for key, name, container, file in (
+                ('kernel_id', f'{IMAGE}-kernel', 'aki', image_manifest.KERNEL),
+                ('ramdisk_id', f'{IMAGE}-initrd', 'ari',
+                 image_manifest.INITRD),
+                ('', IMAGE, 'bare', image_manifest.DISK)):
+            kept = connection.image.find_image(name)
+            if kept is not None:
+                connection.image.delete_image(kept)
+            made = connection.image.create_image(
+                name, filename=str(directory / file), wait=True,
+                disk_format='qcow2' if container == 'bare' else container,
+                container_format=container, **({} if key else properties))
+            properties[key] = made.id
 
     def open_only(self, names):
         """Have servers come to these hosts only."""
@@ -479,7 +489,7 @@ def in_cloud(proofs, options):
                 stack.callback(cloud.down)
             cloud.connect()
             if any(proof.platform == 'nova' for proof in proofs):
-                cloud.fill(options.image / 'disk.qcow2')
+                cloud.fill(options.image)
 
         return prove(proofs, Runner(
             options.output.resolve(), cloud, options.image.resolve(), limit),

@@ -122,10 +122,9 @@ class ServerPlatform:
         if image is None:
             yield errors.InputError(
                 f'the cloud has no image {name!r}',
-                advice=f'upload what "nova-pinning bench run --image" built: '
-                       f'openstack image create --disk-format qcow2 '
-                       f'--container-format bare --file disk.qcow2 '
-                       f'--property hw_qemu_guest_agent=yes {name}')
+                advice='upload what "nova-pinning bench run --image" built: '
+                       'disk.qcow2, with vmlinuz and initrd as its kernel_id '
+                       'and ramdisk_id')
         elif image.status != 'active':
             yield errors.InputError(f'image {name!r} is not active')
         elif str(image.hw_qemu_guest_agent).lower() not in _YES:

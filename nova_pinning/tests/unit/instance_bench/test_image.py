@@ -12,7 +12,6 @@ import testtools
 
 from nova_pinning import errors
 from nova_pinning.instance_bench.image import build
-from nova_pinning.instance_bench.image import disk
 from nova_pinning.instance_bench.image import image_root
 from nova_pinning.instance_bench import image_manifest
 from nova_pinning.instance_bench.workloads import workload_catalogue
@@ -124,23 +123,6 @@ class RootTestCase(testtools.TestCase):
         self.assertFalse((home / 'sbin/shutdown').is_symlink())
 
 
-class DiskTestCase(testtools.TestCase):
-
-    def test_master_boot_record(self):
-        sectors = 2 ** 23
-        made = disk.master_boot_record(b'\xeb' * 512, sectors)
-        self.assertEqual(512, len(made))
-        self.assertEqual(b'\xeb' * 440, made[:440])
-        self.assertEqual(0x80, made[446])
-        self.assertEqual(0x83, made[450])
-        first, length = (int.from_bytes(made[at:at + 4], 'little')
-                         for at in (454, 458))
-        self.assertEqual((2048, sectors), (first, first + length))
-        # The kernel takes none of them if another makes no sense.
-        self.assertEqual(bytes(48), made[462:510])
-        self.assertEqual(b'\x55\xaa', made[510:])
-
-
 class BuildTestCase(testtools.TestCase):
 
     def setUp(self):
@@ -149,9 +131,9 @@ class BuildTestCase(testtools.TestCase):
         self.output = self.home / 'image'
         self.wish = build.ImageSpec(workloads=())
         for name, fake in (('_debian', self.debian), ('_fill', self.fill),
+                           ('_make_disk', self.make),
                            ('run', self.run_command)):
             self.useFixture(fixtures.MockPatchObject(build, name, fake))
-        self.useFixture(fixtures.MockPatchObject(disk, 'make', self.make))
         self.fault = None
 
     def debian(self, wish, target, work, tell):
@@ -165,7 +147,7 @@ class BuildTestCase(testtools.TestCase):
     def run_command(self, *arguments):
         pass
 
-    def make(self, source, target, size_gib, work, run):
+    def make(self, source, target, size_gib, work):
         if self.fault:
             raise self.fault
         target.write_text('disk')
@@ -226,10 +208,7 @@ class BuildTestCase(testtools.TestCase):
                 build.shutil, 'which',
                 lambda tool, path: None if tool in absent else tool))
             stack.enter_context(mock.patch.object(
-                disk, 'GRUB', self.home))
-            stack.enter_context(mock.patch.object(
                 build.os, 'geteuid', lambda: 0))
-            (self.home / 'boot.img').touch()
             build.check(self.wish, self.output)
 
     def test_check(self):
