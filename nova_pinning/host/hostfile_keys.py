@@ -64,7 +64,6 @@ def _write_reserved(
 
 
 _DOMAINS = file_forms.listed(file_forms.CPUS)
-_NO_CPUS = file_forms.CPUS.unless(cpuset.CpuSet())
 
 #: What the types of attributes do not tell.
 SPECIAL: file_forms.SpecialForms = {
@@ -116,13 +115,7 @@ SPECIAL: file_forms.SpecialForms = {
     plan_model.Offer: {
         'shared_vcpus': file_forms.PLAIN.always()},
     plan_model.Interrupts: {
-        'address': file_forms.LOWER},
-    plan_model.PlanAlternative: {
-        'host_cpus': _NO_CPUS,
-        'poll_cpus': _NO_CPUS,
-        'shared_cpus': _NO_CPUS,
-        'dedicated_cpus': _NO_CPUS,
-        'difference': file_forms.PLAIN.unless('')}}
+        'address': file_forms.LOWER}}
 
 #: A host but for its nodes.
 HOST = file_forms.RecordForm(host_model.HostDescription, SPECIAL)

@@ -122,18 +122,24 @@ class PlanWarning:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class PlanAlternative:
+class CpuChoice:
+    """CPUs for each use; together all that are online."""
+
+    host_cpus: cpuset.CpuSet = cpuset.CpuSet()
+    poll_cpus: cpuset.CpuSet = cpuset.CpuSet()
+    shared_cpus: cpuset.CpuSet = cpuset.CpuSet()
+    dedicated_cpus: cpuset.CpuSet = cpuset.CpuSet()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlanAlternative(CpuChoice):
     """A choice that was not taken.
 
     :param difference: what it would be better and worse at, in a sentence
     """
 
-    host_cpus: cpuset.CpuSet
-    poll_cpus: cpuset.CpuSet
-    shared_cpus: cpuset.CpuSet
-    dedicated_cpus: cpuset.CpuSet
-    offer: Offer
-    difference: str
+    offer: Offer = dataclasses.field(kw_only=True)
+    difference: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -52,19 +52,9 @@ class CpuDemand:
     weights: tuple[int, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CpuChoice:
-    """CPUs for each use; together all that are online."""
-
-    host_cpus: cpuset.CpuSet
-    poll_cpus: cpuset.CpuSet
-    shared_cpus: cpuset.CpuSet
-    dedicated_cpus: cpuset.CpuSet
-
-
 def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
-           demand: CpuDemand,
-           count: int = 1, is_rough: bool = False) -> list[CpuChoice]:
+           demand: CpuDemand, count: int = 1, is_rough: bool = False,
+           ) -> list[plan_model.CpuChoice]:
     """The best choices, the best first.
 
     The best is that of the largest SaleValue, and among those the one
@@ -82,7 +72,7 @@ def search(allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
     if not field.is_possible:
         return []
     most_states = _MOST_ROUGH_STATES if is_rough else _MOST_STATES
-    choices: list[CpuChoice] = []
+    choices: list[plan_model.CpuChoice] = []
     ranked = field.spreads.best(demand.host_cpus + (demand.shared_cpus or 0))
     for _loss, equal in itertools.groupby(ranked, lambda found: found[0]):
         best: list[_Entry] = []
@@ -293,7 +283,7 @@ class _Field:
         ), (bool(after) and after[0].socket == node.socket and has_host, first,
             *((has_l3_host, has_l3_shared) if is_same_l3 else (False, False)))
 
-    def choice(self, entry: _Entry) -> CpuChoice:
+    def choice(self, entry: _Entry) -> plan_model.CpuChoice:
         """The CPUs that ways for all nodes take."""
         uses: list[list[int]] = [[], [], [], []]
         allocations: list[core_allocations.CoreAllocation] = []
@@ -310,7 +300,7 @@ class _Field:
                 for use, count in enumerate((*taken, len(group.cores))):
                     for core in itertools.islice(cores, count):
                         uses[use] += core
-        return CpuChoice(*map(cpuset.CpuSet, uses))
+        return plan_model.CpuChoice(*map(cpuset.CpuSet, uses))
 
     def _kinds(self) -> list[int]:
         """Of each node a number for those that are alike, devices and all."""

@@ -13,7 +13,6 @@ from nova_pinning.host import cache_capacity
 from nova_pinning.host import host_model
 from nova_pinning.host import levers
 from nova_pinning.host.plan import allocatable_cores
-from nova_pinning.host.plan import cpu_search
 from nova_pinning.host.plan import memory
 from nova_pinning.host.plan import plan_request
 from nova_pinning.host import plan_model
@@ -24,7 +23,7 @@ from nova_pinning.host import words
 class PricedChoice:
     """A choice, what it sells, and what becomes of memory with it."""
 
-    choice: cpu_search.CpuChoice
+    choice: plan_model.CpuChoice
     offer: plan_model.Offer
     memory: memory.MemoryPlan
 
@@ -180,7 +179,7 @@ def _host_reasons(
 
 def _shared_reason(
     description: host_model.HostDescription, request: plan_request.PlanOptions,
-    choice: cpu_search.CpuChoice, offer: plan_model.Offer,
+    choice: plan_model.CpuChoice, offer: plan_model.Offer,
 ) -> str:
     spread = _spread(description, choice.shared_cpus)
     if request.purpose is plan_model.Purpose.DEDICATED:
@@ -202,7 +201,7 @@ def _shared_reason(
 
 def _memory_reasons(
     description: host_model.HostDescription, request: plan_request.PlanOptions,
-    choice: cpu_search.CpuChoice, shared_out: memory.MemoryPlan,
+    choice: plan_model.CpuChoice, shared_out: memory.MemoryPlan,
 ) -> Iterator[plan_model.PlanReason]:
     own = quantities.shown_memory(shared_out.reserved_mib)
     if request.host_memory_mib is None:
@@ -258,7 +257,7 @@ def _sales(taken: plan_model.Offer, other: plan_model.Offer) -> str:
 
 
 def _facts(
-    description: host_model.HostDescription, choice: cpu_search.CpuChoice,
+    description: host_model.HostDescription, choice: plan_model.CpuChoice,
 ) -> Iterator[tuple[str, int, str]]:
     """What choices are compared by, beside what they sell.
 
@@ -301,7 +300,7 @@ def _spread(description: host_model.HostDescription,
 
 
 def _taken(description: host_model.HostDescription,
-           choice: cpu_search.CpuChoice) -> str:
+           choice: plan_model.CpuChoice) -> str:
     """The CPUs that are not sold to pinned guests, with what they are for."""
     text = f'{_spread(description, choice.host_cpus)} for the host'
     if choice.shared_cpus:

@@ -8,7 +8,6 @@ import math
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.host import host_model
-from nova_pinning.host.plan import cpu_search
 from nova_pinning.host.plan import plan_request
 from nova_pinning.host import plan_model
 
@@ -50,7 +49,7 @@ class MemoryPlan:
 
 def share(description: host_model.HostDescription,
           request: plan_request.PlanOptions,
-          choice: cpu_search.CpuChoice) -> MemoryPlan:
+          choice: plan_model.CpuChoice) -> MemoryPlan:
     """Share out the memory.
 
     Half of what the host has comes from all nodes alike, for the kernel and
@@ -91,7 +90,7 @@ def share(description: host_model.HostDescription,
 
 def _shares(
     node: host_model.NumaNode, request: plan_request.PlanOptions,
-    choice: cpu_search.CpuChoice, memory_mib: int, has_pages: bool,
+    choice: plan_model.CpuChoice, memory_mib: int, has_pages: bool,
 ) -> tuple[int, int]:
     """What of a node's memory is to be in pages, and what for shared guests.
 
@@ -113,7 +112,7 @@ def _shares(
 
 def _host_memory(
     description: host_model.HostDescription, request: plan_request.PlanOptions,
-    choice: cpu_search.CpuChoice,
+    choice: plan_model.CpuChoice,
 ) -> Mapping[int, int]:
     """Memory for the host by node, in MiB."""
     total_mib = sum(node.memory_mib for node in description.nodes)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from nova_pinning import fit
 from nova_pinning.fit import capacity
 from nova_pinning.host import host_model
-from nova_pinning.host.plan import cpu_search
 from nova_pinning.host import plan_model
 
 
 def offer_of(description: host_model.HostDescription,
-             choice: cpu_search.CpuChoice,
+             choice: plan_model.CpuChoice,
              sizes: Sequence[plan_model.GuestSize], ratio: float,
              selling: Collection[int]) -> plan_model.Offer:
     """What can be sold; pinned guests by their CPUs alone.

@@ -8,7 +8,6 @@ import dataclasses
 from nova_pinning import cpuset
 from nova_pinning.host import host_model
 from nova_pinning.host.plan import allocatable_cores
-from nova_pinning.host.plan import cpu_search
 from nova_pinning.host.plan import devices
 from nova_pinning.host.plan import explain
 from nova_pinning.host.plan import memory
@@ -69,7 +68,7 @@ def warnings(
 
 
 def _of_machine(
-    description: host_model.HostDescription, choice: cpu_search.CpuChoice,
+    description: host_model.HostDescription, choice: plan_model.CpuChoice,
 ) -> Iterator[plan_model.PlanWarning]:
     system = description.system
     if system.smt in ('off', 'forceoff'):
@@ -120,7 +119,7 @@ def _of_machine(
 
 def _of_cpus(
     description: host_model.HostDescription, request: plan_request.PlanOptions,
-    choice: cpu_search.CpuChoice,
+    choice: plan_model.CpuChoice,
 ) -> Iterator[plan_model.PlanWarning]:
     guests = choice.dedicated_cpus | choice.shared_cpus
     if 0 in guests:
@@ -153,7 +152,7 @@ def _of_cpus(
 
 
 def _few_host_cpus(description: host_model.HostDescription,
-                   choice: cpu_search.CpuChoice) -> str:
+                   choice: plan_model.CpuChoice) -> str:
     """That the CPUs for the host are too few for its NICs; '' if not."""
     mbps = plan_request.nic_mbps(description)
     if choice.poll_cpus or len(choice.host_cpus) >= (
@@ -164,7 +163,7 @@ def _few_host_cpus(description: host_model.HostDescription,
 
 
 def _of_numbers(
-    description: host_model.HostDescription, choice: cpu_search.CpuChoice,
+    description: host_model.HostDescription, choice: plan_model.CpuChoice,
     spare: SpareCpus, on_guests: str, has_few: str,
 ) -> Iterator[plan_model.PlanWarning]:
     """Too few CPUs of one kind, and CPUs that nobody has.
@@ -207,7 +206,7 @@ def _of_numbers(
 
 def _of_devices(
     description: host_model.HostDescription,
-    choice: cpu_search.CpuChoice, used_devices: Sequence[host_model.PciDevice],
+    choice: plan_model.CpuChoice, used_devices: Sequence[host_model.PciDevice],
 ) -> Iterator[plan_model.PlanWarning]:
     aliases = sorted({device.alias for device in description.pci_devices
                       if device.alias})

@@ -87,7 +87,8 @@ def plan(description: host_model.HostDescription,
             plan_model.PlanAlternative(
                 other.choice.host_cpus, other.choice.poll_cpus,
                 other.choice.shared_cpus, other.choice.dedicated_cpus,
-                other.offer, explain.difference(description, taken, other))
+                offer=other.offer,
+                difference=explain.difference(description, taken, other))
             for other in priced),
         choice=request.choice)
     applied = _applied(
@@ -100,7 +101,7 @@ def plan(description: host_model.HostDescription,
 def _applied(
     description: host_model.HostDescription,
     request: plan_request.PlanOptions,
-    choice: cpu_search.CpuChoice,
+    choice: plan_model.CpuChoice,
     shared_out: memory.MemoryPlan,
     planned: plan_model.HostPlan,
 ) -> host_model.HostDescription:
@@ -181,7 +182,7 @@ def _priced(
     ratio = (0.0 if request.purpose is plan_model.Purpose.DEDICATED
              else plan_request.shared_ratio(description, request))
     count = max(least_count, min(request.choice, MOST_CHOICES))
-    priced: dict[cpu_search.CpuChoice, explain.PricedChoice] = {}
+    priced: dict[plan_model.CpuChoice, explain.PricedChoice] = {}
     full: set[int] = set()
     while True:
         for choice in _search(
@@ -274,7 +275,7 @@ def _search(
     allocatable_nodes: Sequence[allocatable_cores.AllocatableNode],
     sizes: Sequence[plan_model.GuestSize],
     count: int, is_rough: bool,
-) -> list[cpu_search.CpuChoice]:
+) -> list[plan_model.CpuChoice]:
     poll_cpus = _poll_cpus(description, request)
     host_cpus = request.host_cpus
     if host_cpus is None:

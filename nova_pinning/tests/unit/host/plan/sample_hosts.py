@@ -23,10 +23,10 @@ def check_uses(test, planned):
     The same goes for the choices that were not taken.
     """
     nova = planned.nova
-    taken = plan_model.PlanAlternative(
+    taken = plan_model.CpuChoice(
         planned.plan.host_cpus, planned.plan.poll_cpus,
         nova.shared_cpus or cpuset.CpuSet(),
-        nova.dedicated_cpus or cpuset.CpuSet(), planned.plan.offer, '')
+        nova.dedicated_cpus or cpuset.CpuSet())
     cores = [cpuset.CpuSet(core) for node in planned.nodes
              for core in node.cores]
     for choice in (taken, *planned.plan.alternatives):

@@ -42,7 +42,7 @@ def _all_choices(description, demand):
             continue
         if all(len(cpus['poll'] & node.cpus) == wanted_poll[node.id]
                for node in description.nodes):
-            yield cpu_search.CpuChoice(*(cpus[use] for use in _USES))
+            yield plan_model.CpuChoice(*(cpus[use] for use in _USES))
 
 
 def _merit(description, demand, choice):

@@ -52,8 +52,8 @@ _PLAN = strategies.builds(
         strategies.sampled_from(['smt-off', 'cpu0-sold']),
         _TEXT, _TEXT)),
     alternatives=_several(strategies.builds(
-        plan_model.PlanAlternative, _CPUS, _CPUS, _CPUS, _CPUS, _OFFER,
-        _TEXT)),
+        plan_model.PlanAlternative, _CPUS, _CPUS, _CPUS, _CPUS, offer=_OFFER,
+        difference=_TEXT)),
     choice=_POSITIVE)
 
 
@@ -102,10 +102,8 @@ class TestDocument(oslotest.BaseTestCase):
         (dict(host='0,4', dedicated='1-3,5-7',
               sizes=(plan_model.GuestSize(2),)), 'plan.offer.sales'),
         (dict(host='0,4', dedicated='1-3,5-7', alternatives=(
-            plan_model.PlanAlternative(
-                *[cpuset.CpuSet()] * 4,
-                plan_model.Offer((plan_model.Sale(2, 1, 0, 0, 0),), {}),
-                ''),)),
+            plan_model.PlanAlternative(offer=plan_model.Offer(
+                (plan_model.Sale(2, 1, 0, 0, 0),), {})),)),
          'plan.alternatives[0].offer.sales'),
         (dict(host='0,4', dedicated='1-3,5-7',
               interrupts=(plan_model.Interrupts(
