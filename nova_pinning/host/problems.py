@@ -47,14 +47,11 @@ def _node_problems(
         description: host_model.HostDescription) -> Iterator[Inconsistency]:
     nodes = description.nodes
     everything = cpuset.union(node.cpus for node in nodes)
-    nodes_by_id: dict[int, int] = {}
     node_of: dict[int, int] = {}
+    yield from _unique(('nodes',), [node.id for node in nodes], 'id',
+                       'there are two nodes {0}')
     for index, node in enumerate(nodes):
         path = 'nodes', index
-        if node.id in nodes_by_id:
-            yield Inconsistency((*path, 'id'),
-                                f'there are two nodes {node.id}')
-        nodes_by_id[node.id] = index
         yield from _cpu_problems(path, node, node_of)
         yield from _memory_problems(
             path, node, description.system.page_size_kib)
@@ -112,19 +109,13 @@ def _cache_problems(
     node: host_model.NumaNode,
     everything: cpuset.CpuSet,
 ) -> Iterator[Inconsistency]:
-    seen = cpuset.CpuSet()
-    for index, domain in enumerate(node.l3_domains):
-        here = (*path, 'l3_domains', index)
-        unknown = domain - everything
-        if unknown:
-            yield Inconsistency(here, f'{_cpus(unknown)} not in any node')
-        elif domain.isdisjoint(node.cpus):
+    parts = [((*path, 'l3_domains', index), domain)
+             for index, domain in enumerate(node.l3_domains)]
+    yield from _share_problems(parts, everything, 'two L3 domains')
+    for here, domain in parts:
+        if domain.issubset(everything) and domain.isdisjoint(node.cpus):
             yield Inconsistency(here,
                                 f'none of these CPUs is in node {node.id}')
-        if domain & seen:
-            yield Inconsistency(here,
-                                f'{_cpus(domain & seen)} in two L3 domains')
-        seen |= domain
 
 
 def _hardware_problems(
@@ -269,15 +260,13 @@ def _device_problems(
     description: host_model.HostDescription,
 ) -> Iterator[Inconsistency]:
     nodes = {node.id for node in description.nodes}
-    seen = set()
+    yield from _unique(
+        ('pci_devices',),
+        [device.address for device in description.pci_devices], 'address',
+        'there are two devices {0}')
     for index, device in enumerate(description.pci_devices):
-        path = 'pci_devices', index
-        if device.address in seen:
-            yield Inconsistency(
-                (*path, 'address'), f'there are two devices {device.address}')
-        seen.add(device.address)
         if device.numa_node is not None and device.numa_node not in nodes:
-            yield Inconsistency((*path, 'numa_node'),
+            yield Inconsistency(('pci_devices', index, 'numa_node'),
                                 f'there is no node {device.numa_node}',
                                 'leave it out if the device belongs to none')
 

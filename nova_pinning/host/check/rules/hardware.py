@@ -123,9 +123,8 @@ def _groups(
     advice='isolate dedicated and poll CPUs, all of them or none, as '
            '"nova-pinning host render" does, and boot the host again')
 def isolated(view: facts.CheckedHost) -> check_rule.Violations:
-    yield from _kernel_set(
-        view, 'isolcpus=', view.facts.host.system.isolated_cpus,
-        check_rule.Severity.ERROR)
+    return _kernel_set(
+        view, 'isolcpus=', view.facts.host.system.isolated_cpus)
 
 
 @check_rule.rule(
@@ -136,14 +135,12 @@ def isolated(view: facts.CheckedHost) -> check_rule.Violations:
     advice='name dedicated and poll CPUs, all of them or none, as '
            '"nova-pinning host render" does, and boot the host again')
 def tickless(view: facts.CheckedHost) -> check_rule.Violations:
-    yield from _kernel_set(
-        view, 'nohz_full=', view.facts.host.system.nohz_full_cpus,
-        check_rule.Severity.WARNING)
+    return _kernel_set(
+        view, 'nohz_full=', view.facts.host.system.nohz_full_cpus)
 
 
 def _kernel_set(
     view: facts.CheckedHost, parameter: str, there: cpuset.CpuSet,
-    severity: check_rule.Severity,
 ) -> check_rule.Violations:
     if not there:
         return
@@ -157,7 +154,7 @@ def _kernel_set(
             subject='kernel command line',
             message=f'{parameter} has {words.cpus(wrong)}, neither dedicated '
                     'nor poll CPUs',
-            evidence=(evidence,), severity=severity)
+            evidence=(evidence,))
     if left_out and there & taken:
         yield check_rule.Violation(
             subject='kernel command line',

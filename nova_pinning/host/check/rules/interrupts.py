@@ -104,7 +104,7 @@ def _by_device(
 
 
 def _evidence(
-    interrupts: Iterable[facts.Interrupt], cpus: cpuset.CpuSet,
+    interrupts: Iterable[facts.Interrupt], cpus: cpuset.CpuSet | None,
 ) -> tuple[facts.HostEvidence, ...]:
     return tuple(
         facts.HostEvidence(
@@ -315,10 +315,7 @@ def not_posted(view: facts.CheckedHost) -> check_rule.Violations:
             subject='KVM',
             message=f'{words.count(len(interrupts), "interrupt")} of devices '
                     'of guests go through CPUs of the host',
-            evidence=tuple(
-                facts.HostEvidence(
-                    interrupt=interrupt.number, name=','.join(interrupt.names),
-                    cpus=_goes_to(interrupt)) for interrupt in interrupts))
+            evidence=_evidence(interrupts, None))
 
 
 @check_rule.rule(

@@ -17,8 +17,10 @@ _INSTALL = ('install the nova.conf that "nova-pinning host render" writes, '
             'and restart nova-compute')
 
 
-def _settings(view: facts.CheckedHost) -> host_model.NovaSettings | None:
-    return view.facts.nova_conf.settings if view.facts.nova_conf else None
+def _settings(view: facts.CheckedHost) -> host_model.NovaSettings:
+    """As they are; those that nobody could read differ from no plan."""
+    conf = view.facts.nova_conf
+    return conf.settings if conf else view.planned.nova
 
 
 def _problem(
@@ -49,8 +51,6 @@ def not_loadable(view: facts.CheckedHost) -> check_rule.Violations:
     advice=_INSTALL)
 def dedicated_set(view: facts.CheckedHost) -> check_rule.Violations:
     settings = _settings(view)
-    if settings is None:
-        return
     divided = core_division.of_host(
         dataclasses.replace(view.facts.host, nova=settings))
     for problem in _set_problems(
@@ -97,8 +97,6 @@ def _set_problems(
     advice=_INSTALL)
 def reserved_pages(view: facts.CheckedHost) -> check_rule.Violations:
     settings = _settings(view)
-    if settings is None:
-        return
     planned = view.planned.nova.reserved_huge_pages
     there = settings.reserved_huge_pages
     for node, size_kib in sorted({*planned, *there}):
@@ -119,7 +117,7 @@ def reserved_pages(view: facts.CheckedHost) -> check_rule.Violations:
 def reserved_memory(view: facts.CheckedHost) -> check_rule.Violations:
     settings = _settings(view)
     planned = view.planned.nova.reserved_memory_mib
-    if settings and settings.reserved_memory_mib != planned:
+    if settings.reserved_memory_mib != planned:
         yield _problem('[DEFAULT] reserved_host_memory_mb',
                        f'{settings.reserved_memory_mib} MiB',
                        f'{planned} MiB')
@@ -131,8 +129,6 @@ def reserved_memory(view: facts.CheckedHost) -> check_rule.Violations:
     advice=_INSTALL + '; an operator may also have set the ratio in Placement')
 def ratios(view: facts.CheckedHost) -> check_rule.Violations:
     settings = _settings(view)
-    if settings is None:
-        return
     planned = view.planned.nova
     # Pinned vCPUs are never oversubscribed.
     if view.shared_cpus and (
@@ -219,8 +215,6 @@ def offered_devices(view: facts.CheckedHost) -> check_rule.Violations:
            "aggregate's metadata that tell it of the host's")
 def packing(view: facts.CheckedHost) -> check_rule.Violations:
     settings = _settings(view)
-    if settings is None:
-        return
     option = '[compute] packing_host_numa_cells_allocation_strategy'
     planned, there = view.planned.nova.packs_cells, settings.packs_cells
     if planned is not None and there != planned:
