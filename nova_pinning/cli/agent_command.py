@@ -170,12 +170,7 @@ def _planned(path: str) -> host_model.HostDescription:
             'the plan of this host is not there', errors.Location(path),
             'make it with: nova-pinning host discover > host.yaml; '
             f'nova-pinning host plan host.yaml > {path}')
-    planned = host_loader.load(path)
-    if planned.plan is None:
-        raise errors.InputError(
-            'there is no plan in it', planned.where,
-            f'make one with: nova-pinning host plan {path} > plan.yaml')
-    return planned
+    return host_loader.load_plan(path)
 
 
 def _absent(planned: host_model.HostDescription,

@@ -69,12 +69,7 @@ class CheckHost(base_command.FileCommand):
         checking.add_options(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        planned = host_loader.load(parsed_args.plan)
-        if planned.plan is None:
-            raise errors.InputError(
-                'there is no plan in it', planned.where,
-                'make one with: nova-pinning host plan '
-                f'{parsed_args.plan} > plan.yaml')
+        planned = host_loader.load_plan(parsed_args.plan)
         tree = machine_files.Tree(parsed_args.root)
         if parsed_args.watch and not tree.is_live:
             raise errors.InputError(

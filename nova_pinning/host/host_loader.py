@@ -31,6 +31,19 @@ def load(path: str | os.PathLike[str]) -> host_model.HostDescription:
     return hostfile.read(source.parse(text, os.fspath(path)))
 
 
+def load_plan(path: str | os.PathLike[str]) -> host_model.HostDescription:
+    """Read a host file that has a plan.
+
+    :raises errors.InputError: if it cannot be read, is wrong, or has none
+    """
+    planned = load(path)
+    if planned.plan is None:
+        raise errors.InputError(
+            'there is no plan in it', planned.where,
+            f'make one with: nova-pinning host plan {path} > plan.yaml')
+    return planned
+
+
 def load_directory(
     path: str | os.PathLike[str],
 ) -> tuple[host_model.HostDescription, ...]:
