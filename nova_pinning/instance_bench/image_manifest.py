@@ -38,7 +38,6 @@ class Manifest:
     """
 
     suite: str
-    architecture: str
     kernel: str
     size_gib: int
     workloads: tuple[str, ...]
@@ -59,9 +58,9 @@ def read(directory: str | os.PathLike[str]) -> Manifest:
     path = pathlib.Path(directory) / MANIFEST
     try:
         document = json_text.parse(source.read(path), str(path))
-        # Once an image could let keys in.
+        # Once an image could let keys in, and told that it is of amd64.
         manifest: Manifest = typed_document.read(
-            Manifest, document, VERSION, ('ssh',))
+            Manifest, document, VERSION, ('ssh', 'architecture'))
     except errors.InputError as error:
         raise errors.InputError(
             error.message, error.where, _ADVICE.format(directory)) from None

@@ -30,36 +30,6 @@ _LOCK = '.nova-pinning-lock'
 PARENT = pathlib.Path('/var/tmp')
 
 
-class Workspace:
-    """A temporary directory with a lock.
-
-    :ivar path: the directory
-    """
-
-    def __init__(self, parent: pathlib.Path | None = None) -> None:
-        parent = parent or PARENT
-        try:
-            self.path = pathlib.Path(tempfile.mkdtemp(
-                prefix=_PREFIX, dir=parent))
-            # QEMU, and servers that are not root, are to reach what is
-            # theirs.
-            self.path.chmod(0o711)
-            # It has its name only when it is locked, so that nobody takes
-            # this directory for one that was left.
-            draft = self.path / f'{_LOCK}.new'
-            self._lock = draft.open('w')
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            draft.rename(self.path / _LOCK)
-        except OSError as error:
-            raise errors.InputError(
-                f'{error.strerror}', errors.Location(str(parent)),
-                'temporary files are made there') from None
-
-    def unlock(self) -> None:
-        """Nobody needs it any more."""
-        self._lock.close()
-
-
 def left_over(parent: pathlib.Path | None = None) -> Iterator[pathlib.Path]:
     """Directories of runs that were killed; locked until the next is asked.
 
@@ -104,3 +74,36 @@ def remove(path: pathlib.Path) -> None:
                 f'{line.split()[1]} is still mounted',
                 f'see what uses it, and then remove {path}')
     shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def temporary(
+    clear: Callable[[pathlib.Path], None] = remove,
+    parent: pathlib.Path | None = None,
+) -> Iterator[pathlib.Path]:
+    """A locked directory, for as long as the context lasts.
+
+    :param clear: removes it with all that belongs to it, and before that
+        what runs have left that were killed
+    :raises errors.InputError: if there can be none
+    """
+    clear_left_over(clear, parent)
+    parent = parent or PARENT
+    with contextlib.ExitStack() as stack:
+        try:
+            path = pathlib.Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+            # QEMU, and servers that are not root, are to reach what is
+            # theirs.
+            path.chmod(0o711)
+            # It has its name only when it is locked, so that nobody takes
+            # this directory for one that was left.
+            draft = path / f'{_LOCK}.new'
+            fcntl.flock(stack.enter_context(draft.open('w')),
+                        fcntl.LOCK_EX | fcntl.LOCK_NB)
+            draft.rename(path / _LOCK)
+        except OSError as error:
+            raise errors.InputError(
+                f'{error.strerror}', errors.Location(str(parent)),
+                'temporary files are made there') from None
+        stack.callback(clear, path)
+        yield path

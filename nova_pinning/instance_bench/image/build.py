@@ -85,7 +85,7 @@ def build_image(spec: ImageSpec, output: pathlib.Path,
     :param output: the directory it is to be, checked before
     :raises errors.InputError: if a step fails, with what it said
     """
-    with _draft(output.parent) as work:
+    with workspace.temporary(parent=output.parent) as work:
         root, made = work / 'root', work / 'image'
         made.mkdir(mode=0o755)
         _debian(spec, root, work, tell)
@@ -103,17 +103,6 @@ def build_image(spec: ImageSpec, output: pathlib.Path,
             image_manifest.as_text(manifest))
         _swap(made, output, work / 'old')
     return manifest
-
-
-@contextlib.contextmanager
-def _draft(parent: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A directory that is gone in the end, or when the next is made."""
-    workspace.clear_left_over(workspace.remove, parent)
-    draft = workspace.Workspace(parent)
-    with contextlib.ExitStack() as stack:
-        stack.callback(draft.unlock)
-        stack.callback(workspace.remove, draft.path)
-        yield draft.path
 
 
 def run(command: Sequence[str], tell: Tell | None = None,
@@ -192,19 +181,11 @@ def _fill(spec: ImageSpec, root: pathlib.Path) -> image_manifest.Manifest:
     digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
                for path in sorted(home.iterdir())}
     image_root.place_own(root)
-    listed = subprocess.run(
-        ['dpkg-query', f'--admindir={root}/var/lib/dpkg', '--show',
-         '--showformat', '${Package} ${Version} ${Architecture}\n'],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
-    packages = {name: (version, architecture) for name, version, architecture
-                in map(str.split, listed.stdout.splitlines())}
     kernel, = (path.name for path in (root / 'lib/modules').iterdir())
     return image_manifest.Manifest(
-        suite=spec.suite, architecture=packages['dpkg'][1], kernel=kernel,
-        size_gib=spec.size_gib,
+        suite=spec.suite, kernel=kernel, size_gib=spec.size_gib,
         workloads=tuple(sorted(workload.name for workload in spec.workloads)),
-        packages={name: version for name, (version, _architecture)
-                  in sorted(packages.items())}, programs=digests)
+        packages=programs.versions(None, root), programs=digests)
 
 
 def _check_libraries(root: pathlib.Path, program: pathlib.Path) -> None:

@@ -15,32 +15,25 @@ from nova_pinning.instance_bench import workspace
 class Holder:
     """Has a directory, and instances whose files are in it."""
 
+    _directory: pathlib.Path
+
     def __init__(self) -> None:
-        self._workspace: workspace.Workspace | None = None
+        self._stack = contextlib.ExitStack()
         self._instances: list[platform_interface.Instance] = []
         self._numbers = itertools.count()
 
     def __enter__(self) -> Self:
-        workspace.clear_left_over(_clear)
-        self._workspace = workspace.Workspace()
+        self._directory = self._stack.enter_context(
+            workspace.temporary(_clear))
         return self
 
     def __exit__(self, *_unused: object) -> None:
         # Each of these is done, whatever becomes of the others; the last
         # comes first.
-        with contextlib.ExitStack() as stack:
-            if self._workspace:
-                stack.callback(self._workspace.unlock)
-                stack.callback(_clear, self._workspace.path)
-            for instance in self._instances:
-                stack.callback(instance.close)
+        for instance in self._instances:
+            self._stack.callback(instance.close)
         self._instances.clear()
-        self._workspace = None
-
-    @property
-    def _directory(self) -> pathlib.Path:
-        assert self._workspace is not None
-        return self._workspace.path
+        self._stack.close()
 
 
 def _clear(space: pathlib.Path) -> None:

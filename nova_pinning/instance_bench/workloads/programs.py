@@ -54,15 +54,16 @@ def require(what: str, programs: Mapping[str, str],
             advice=f'install it with: apt-get install {" ".join(absent)}')
 
 
-def versions(packages: Iterable[str], root: str | os.PathLike[str] = '/',
-             ) -> dict[str, str]:
+def versions(packages: Iterable[str] | None,
+             root: str | os.PathLike[str] = '/') -> dict[str, str]:
     """Versions of the Debian packages that are installed, by name.
 
+    :param packages: None for all that are
     :param root: of the system that they are installed in
     :returns: nothing on a system without dpkg
     """
-    names = sorted(set(packages))
-    if not names:
+    names = sorted(set(packages or ()))
+    if not names and packages is not None:
         return {}
     try:
         done = subprocess.run(

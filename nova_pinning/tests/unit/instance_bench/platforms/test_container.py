@@ -317,12 +317,10 @@ class WorkspaceTestCase(unit_base.TestCase):
         self.parent = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
 
     def test_one_in_use_is_left_alone(self):
-        space = workspace.Workspace(self.parent)
-        self.assertEqual([], list(workspace.left_over(self.parent)))
-        # As when its process is killed.
-        space.unlock()
-        self.assertEqual([space.path],
-                         list(workspace.left_over(self.parent)))
+        # What is not cleared is as when its process was killed.
+        with workspace.temporary(lambda path: None, self.parent) as space:
+            self.assertEqual([], list(workspace.left_over(self.parent)))
+        self.assertEqual([space], list(workspace.left_over(self.parent)))
 
     def test_what_only_looks_like_one_is_left_alone(self):
         for name in ('nova-pinning-bench-image', 'nova-pinning-bench-of-mine',
@@ -335,9 +333,9 @@ class WorkspaceTestCase(unit_base.TestCase):
 
     def test_what_cannot_be_cleared_stays(self):
         fault = bench_errors.BenchError('still mounted')
-        spaces = [workspace.Workspace(self.parent) for _number in range(2)]
-        for space in spaces:
-            space.unlock()
+        with (workspace.temporary(lambda path: None, self.parent) as one,
+              workspace.temporary(lambda path: None, self.parent) as two):
+            spaces = {one, two}
         cleared = []
 
         def clear(path):
@@ -346,13 +344,13 @@ class WorkspaceTestCase(unit_base.TestCase):
 
         with self.assertLogs(workspace.LOG) as logs:
             workspace.clear_left_over(clear, self.parent)
-        self.assertEqual({space.path for space in spaces}, set(cleared))
+        self.assertEqual(spaces, set(cleared))
         self.assertIn(str(fault), logs.output[0])
 
     def test_no_directory(self):
         error = self.assertRaises(
-            errors.InputError, workspace.Workspace,
-            self.parent / 'missing')
+            errors.InputError,
+            workspace.temporary(parent=self.parent / 'missing').__enter__)
         self.assertIn('missing', str(error))
 
     def test_nothing_that_is_mounted_is_removed(self):

@@ -34,7 +34,7 @@ WISH = domain.DomainSpec(
     disk=pathlib.Path('/w/one.qcow2'), cache='none',
     console=pathlib.Path('/w/one.console'))
 IMAGE = image_manifest.Manifest(
-    suite='bookworm', architecture='amd64', kernel='6.1', size_gib=4,
+    suite='bookworm', kernel='6.1', size_gib=4,
     workloads=('stream',), packages={'sysbench': '1'},
     programs={})
 #: A virsh that knows create and destroy, and echoes as the real one.

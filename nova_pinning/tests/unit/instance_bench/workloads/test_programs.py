@@ -88,9 +88,9 @@ Description: of {name}
     def test_of_what_is_installed(self):
         if shutil.which('dpkg-query') is None:
             self.skipTest('needs dpkg-query')
-        self.assertEqual(
-            {'one': '1.0-1', 'three': '1:3.0'},
-            programs.versions(['three', 'two', 'one', 'four'], self.root))
+        for asked in (['three', 'two', 'one', 'four'], None):
+            self.assertEqual({'one': '1.0-1', 'three': '1:3.0'},
+                             programs.versions(asked, self.root))
 
     def test_nothing_is_asked_of_nothing(self):
         with fixtures.MonkeyPatch('subprocess.run', None):
