@@ -13,13 +13,11 @@ from benchmarks import bytedance
 from benchmarks import datasets
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
-from nova_pinning.admission import offered_host
 from nova_pinning.admission import resident_guest
 from nova_pinning import errors
+from nova_pinning.fleet import generate
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
-from nova_pinning.model import hostclass
-from nova_pinning.placement import placement_traits
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
 from nova_pinning import units
@@ -48,7 +46,6 @@ class Scenario:
         leave in the meantime
     """
 
-    name: str
     title: str
     fleet: snapshot.Fleet
     mix: Mix
@@ -84,65 +81,48 @@ def guest(
         devices=(devices.PciRequest('nvme', (_NVME,), nvmes),))
 
 
-def _hosts(shape: shapes.HostTemplate, count: int,
-           pci_pools: tuple[devices.PciPool, ...] = (),
-           first: int = 1) -> Iterator[offered_host.OfferedHost]:
-    domains = shape.l3_domains()
-    for number in range(first, first + count):
-        yield offered_host.OfferedHost(
-            name=f'compute-{number:03}', cells=shape.cells(),
-            l3_domains=domains, host_class=hostclass.HostClass.DEDICATED,
-            traits=frozenset([placement_traits.DEDICATED,
-                              placement_traits.l3_trait(len(domains[0]))]),
-            pci_pools=pci_pools)
-
-
 def two_socket(count: int) -> snapshot.Fleet:
     """Hosts of 2 cells of 38 CPUs, without guests."""
-    return snapshot.Fleet(
-        hosts=tuple(_hosts(shapes.SHAPES['two-socket-80'], count)))
+    return generate.generate_fleet(count, 'two-socket-80', filled=0.0)
 
 
-def _two_socket(count: int, mix: Mix, name: str, title: str) -> Scenario:
-    return Scenario(
-        name=name, title=f'{title} on {count} hosts of 2 cells of 38 CPUs',
-        fleet=two_socket(count), mix=mix)
+def _mix(gib_per_vcpu: int, *sizes: tuple[int, int, int]) -> Mix:
+    """:param sizes: vCPUs, cells and weight of each"""
+    return tuple(
+        (guest(vcpus, gib_per_vcpu * vcpus, cells=cells), weight)
+        for vcpus, cells, weight in sizes)
 
 
 def _sizes(count: int) -> Scenario:
-    mix = tuple((guest(vcpus, 4 * vcpus), weight) for vcpus, weight in (
-        (2, 30), (4, 25), (8, 20), (16, 15), (32, 10)))
-    return _two_socket(count, mix, 'two-socket', '2 to 32 vCPUs')
+    return Scenario(
+        fleet=two_socket(count),
+        title=f'2 to 32 vCPUs on {count} hosts of 2 cells of 38 CPUs',
+        mix=_mix(4, (2, 1, 30), (4, 1, 25), (8, 1, 20), (16, 1, 15),
+                 (32, 1, 10)))
 
 
 def _two_sizes(count: int) -> Scenario:
-    mix = ((guest(8, 32), 60), (guest(16, 64), 40))
-    return _two_socket(count, mix, 'two-socket-8-16', '8 and 16 vCPUs')
-
-
-def _epyc_mix() -> Mix:
-    return tuple(
-        (guest(vcpus, 3 * vcpus, cells=cells), weight)
-        for vcpus, cells, weight in (
-            (2, 1, 30), (4, 1, 25), (8, 1, 20), (16, 1, 15), (32, 2, 10)))
+    return Scenario(
+        fleet=two_socket(count),
+        title=f'8 and 16 vCPUs on {count} hosts of 2 cells of 38 CPUs',
+        mix=_mix(4, (8, 1, 60), (16, 1, 40)))
 
 
 def _epyc(count: int) -> Scenario:
     return Scenario(
-        name='epyc-nps4',
         title=f'2 to 32 vCPUs, 32 in two cells, on {count} hosts of 8 cells '
               f'of 32 CPUs in two L3 domains; two cells are 2 CPUs short',
-        fleet=snapshot.Fleet(hosts=tuple(
-            _hosts(shapes.SHAPES['epyc-nps4'], count))),
-        mix=_epyc_mix())
+        fleet=generate.generate_fleet(count, 'epyc-nps4', filled=0.0),
+        mix=_mix(3, (2, 1, 30), (4, 1, 25), (8, 1, 20), (16, 1, 15),
+                 (32, 2, 10)))
 
 
 def _pages_and_devices(count: int) -> Scenario:
     """A quarter of the hosts has two NVMe devices near each cell."""
-    shape = dataclasses.replace(
-        shapes.SHAPES['two-socket-96-pci'], cell_devices=())
     with_devices = count // 4
-    pools = tuple(devices.PciPool(_NVME, cell, 2) for cell in (0, 1))
+    fleet = generate.generate_fleet(count, dataclasses.replace(
+        shapes.SHAPES['two-socket-96-pci'], cell_devices=(
+            shapes.TemplateDevices('nvme', _NVME, 2, 0),)), filled=0.0)
     kinds = (
         # CPU-heavy, 2 GiB to a vCPU
         (4, 8, 0, 15), (8, 16, 0, 20), (16, 32, 0, 15), (32, 64, 0, 5),
@@ -151,15 +131,13 @@ def _pages_and_devices(count: int) -> Scenario:
         # with a disk
         (8, 32, 1, 6), (16, 64, 1, 4))
     return Scenario(
-        name='pages-pci',
         title=f'2 and 8 GiB to a vCPU in pages of 1 GiB, a tenth with an '
               f'NVMe, on {count} hosts of 2 cells of 46 CPUs and 240 GiB, '
               f'{with_devices} with 4 NVMe',
-        fleet=snapshot.Fleet(
-            hosts=(*_hosts(shape, with_devices, pools),
-                   *_hosts(shape, count - with_devices,
-                           first=with_devices + 1)),
-            pci_aliases={'nvme': snapshot.PciAlias((_NVME,))}),
+        fleet=dataclasses.replace(fleet, hosts=(
+            *fleet.hosts[:with_devices],
+            *(dataclasses.replace(host, pci_pools=())
+              for host in fleet.hosts[with_devices:]))),
         mix=tuple(
             (guest(vcpus, memory_gib, nvmes=nvmes,
                    page_size_kib=units.KIB_PER_GIB), weight)
@@ -184,7 +162,6 @@ def _snapshot(_count: int) -> Scenario:
             'bytedance/clusters.json')
     fleet = bytedance.read(path)
     return Scenario(
-        name=SNAPSHOT,
         title=f'the real {len(fleet.hosts)} hosts of 2 cells of 44 CPUs with '
               f'their {len(fleet.guests):,} guests, and arrivals like these',
         fleet=fleet, mix=_mix_of(fleet), quiet_hours=1.0)

@@ -89,7 +89,7 @@ def _scenario(name: str, is_short: bool) -> fleets.Scenario:
     if name != AZURE:
         return fleets.scenario(name, is_short)
     return _AzureScenario(
-        name=AZURE, mix=(), parts=_SHORT_PARTS if is_short else _AZURE_PARTS,
+        mix=(), parts=_SHORT_PARTS if is_short else _AZURE_PARTS,
         fleet=fleets.two_socket(_SHORT_HOSTS if is_short else _AZURE_HOSTS),
         title=f'{azure.ATTRIBUTION}. Its batches are dealt to {_AZURE_PARTS} '
               f'fleets of {_AZURE_HOSTS} hosts of 2 cells of 38 CPUs; all '

@@ -111,18 +111,13 @@ def perform(job: StudyJob) -> StudyRun:
 
 def perform_all(perform_one: Callable[[_Job], _Outcome], todo: Sequence[_Job],
                 processes: int) -> Iterator[_Outcome]:
-    """Do jobs, in any order."""
+    """Do jobs, in order."""
     if processes < 2:
         yield from map(perform_one, todo)
         return
     with concurrent.futures.ProcessPoolExecutor(
             processes, multiprocessing.get_context('spawn')) as pool:
-        futures = [pool.submit(perform_one, job) for job in todo]
-        try:
-            for future in concurrent.futures.as_completed(futures):
-                yield future.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        yield from pool.map(perform_one, todo)
 
 
 def measure(cases: Sequence[types.SimpleNamespace],

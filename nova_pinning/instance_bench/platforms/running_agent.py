@@ -15,7 +15,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 from nova_pinning.agent import agent_service
 from nova_pinning import cpuset
@@ -24,6 +23,7 @@ from nova_pinning.host import agent_record
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.platforms import polling
 from nova_pinning.instance_bench.platforms import settings
 
 _END_SECONDS = 60.0
@@ -142,8 +142,7 @@ class RunningAgent:
             machine_files.Tree(), str(self._record)).settings
 
     def _await(self, manager: socket.socket, log: pathlib.Path) -> None:
-        until = time.monotonic() + _START_SECONDS
-        while time.monotonic() < until:
+        for _look in polling.looks(_START_SECONDS, 0.0):
             with contextlib.suppress(TimeoutError):
                 if _READY in manager.recv(4096).decode().split('\n'):
                     return
