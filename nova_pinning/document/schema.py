@@ -82,11 +82,19 @@ def validate(document: source.YamlDocument, schema: Mapping[str, Any]) -> None:
                 for path, is_key, message, advice in dict.fromkeys(
                     told for failure in failures
                     for told in _explain(failure))]
-    if problems:
-        problems.sort(key=lambda error: (error.where.line, error.where.column)
-                      if error.where else (0, 0))
-        raise errors.InputErrors(
-            tuple(problems[:MAX_ERRORS]), has_more=len(problems) > MAX_ERRORS)
+    problems.sort(key=lambda error: (error.where.line, error.where.column)
+                  if error.where else (0, 0))
+    raise_all(problems)
+
+
+def raise_all(problems: Iterable[errors.InputError]) -> None:
+    """Tell of all that is wrong, up to MAX_ERRORS; nothing if none is.
+
+    :raises errors.InputErrors: if there is any
+    """
+    if found := tuple(problems):
+        raise errors.InputErrors(found[:MAX_ERRORS],
+                                 has_more=len(found) > MAX_ERRORS)
 
 
 def validator(schema: Mapping[str, Any]) -> Any:

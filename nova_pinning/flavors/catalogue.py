@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import functools
-import itertools
 import os
 from typing import Any
 
@@ -211,10 +210,7 @@ def _flavors(document: source.YamlDocument) -> tuple[flavor_model.Flavor, ...]:
                 made[flavor.name] = flavor
             except errors.InputError as error:
                 wrong.setdefault(error.where, error)
-    if wrong:
-        raise errors.InputErrors(
-            tuple(itertools.islice(wrong.values(), schema.MAX_ERRORS)),
-            has_more=len(wrong) > schema.MAX_ERRORS)
+    schema.raise_all(wrong.values())
     return tuple(made.values())
 
 

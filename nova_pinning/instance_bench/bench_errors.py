@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can go wrong while something is measured."""
 
-from collections.abc import Sequence
-
-from nova_pinning.document import schema
-from nova_pinning import errors
-
 
 class BenchError(Exception):
     """A case could not be measured; results so far are kept.
@@ -25,14 +20,3 @@ class InstanceError(BenchError):
 
 class WorkloadError(BenchError):
     """A command failed, or what it printed has no figure in it."""
-
-
-def raise_all(problems: Sequence[errors.InputError]) -> None:
-    """Tell of all that is wrong, up to schema.MAX_ERRORS; nothing if none is.
-
-    :raises errors.InputErrors: if there is any
-    """
-    if problems:
-        raise errors.InputErrors(
-            tuple(problems[:schema.MAX_ERRORS]),
-            has_more=len(problems) > schema.MAX_ERRORS)

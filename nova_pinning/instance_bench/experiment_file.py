@@ -22,7 +22,6 @@ from typing import Any
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
-from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import case_tenants
 from nova_pinning.instance_bench import cpu_layout
@@ -343,7 +342,7 @@ class _ExperimentReader:
         self._errors.setdefault(str(error), error)
 
     def _stop_on_errors(self) -> None:
-        bench_errors.raise_all(tuple(self._errors.values()))
+        schema.raise_all(self._errors.values())
 
 
 def _listed(axis: str, values: Sequence[Any],

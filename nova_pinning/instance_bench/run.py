@@ -14,6 +14,7 @@ import dataclasses
 from typing import Protocol
 
 from nova_pinning.document import line_log
+from nova_pinning.document import schema
 from nova_pinning import errors
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
@@ -114,7 +115,7 @@ class ExperimentRunner:
         for name in names:
             with _noting(troubles, name):
                 platforms[name] = stack.enter_context(self.make(name))
-        bench_errors.raise_all(tuple(troubles.values()))
+        schema.raise_all(troubles.values())
         return platforms
 
     def _measure(
@@ -217,7 +218,7 @@ def _check(
             if here:
                 with _noting(troubles, name):
                     platform.check(here)
-    bench_errors.raise_all(tuple(troubles.values()))
+    schema.raise_all(troubles.values())
 
 
 @contextlib.contextmanager

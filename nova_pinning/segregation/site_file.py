@@ -123,11 +123,8 @@ def parse(text: str, source_name: str) -> Site:
         tuple(_group(document, name) for name in value['groups']),
         OtherHosts(others) if others in list(OtherHosts) else _class(others),
         document.locate(('others',)))
-    wrong = [*_group_problems(document, site), *_aggregate_problems(site)]
-    if wrong:
-        raise errors.InputErrors(
-            tuple(wrong[:schema.MAX_ERRORS]),
-            has_more=len(wrong) > schema.MAX_ERRORS)
+    schema.raise_all([
+        *_group_problems(document, site), *_aggregate_problems(site)])
     return site
 
 

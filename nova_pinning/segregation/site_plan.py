@@ -125,10 +125,7 @@ def plan(site: site_file.Site, state: CloudState) -> SitePlan:
     """
     planner = _Planner(site, state)
     made = planner.plan()
-    if planner.errors:
-        raise errors.InputErrors(
-            tuple(planner.errors[:schema.MAX_ERRORS]),
-            has_more=len(planner.errors) > schema.MAX_ERRORS)
+    schema.raise_all(planner.errors)
     return made
 
 

@@ -18,6 +18,7 @@ import time
 from typing import Any
 from typing import Self
 
+from nova_pinning.document import schema
 from nova_pinning import errors
 from nova_pinning.flavors import cloud_requests
 from nova_pinning.flavors import flavor_model
@@ -114,7 +115,7 @@ class ServerPlatform:
         except bench_errors.InstanceError as error:
             raise errors.InputError(
                 str(error), advice=error.advice or _CLOUD_ADVICE) from error
-        bench_errors.raise_all(problems)
+        schema.raise_all(problems)
 
     def _image_problems(self) -> Iterator[errors.InputError]:
         name = self._how.server_image

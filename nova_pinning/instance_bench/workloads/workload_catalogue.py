@@ -19,7 +19,6 @@ from nova_pinning.document import decoder
 from nova_pinning.document import schema
 from nova_pinning.document import source
 from nova_pinning import errors
-from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.workloads import command
 from nova_pinning.instance_bench.workloads import figures
@@ -66,7 +65,7 @@ def parse(text: str, source_name: str,
     schema.validate(document, schema.shipped(__package__, _SCHEMA))
     workloads = {name: _workload(name, value)
                  for name, value in document.value['workloads'].items()}
-    bench_errors.raise_all([
+    schema.raise_all([
         *_taken(document, workloads, frozenset(taken)),
         *(problem for name, workload in workloads.items()
           for problem in _problems(document, name, workload))])
