@@ -203,15 +203,15 @@ def not_as_planned(view: facts.CheckedHost) -> check_rule.Violations:
 
 
 @check_rule.rule(
-    'H404', check_rule.Severity.WARNING,
-    'irqbalance may put interrupts on dedicated CPUs',
-    why='it moves interrupts to CPUs that look idle to it, every ten seconds; '
+    'H404', check_rule.Severity.WARNING, 'irqbalance moves interrupts',
+    why='every ten seconds it moves interrupts to CPUs that look idle to it: '
+        'to dedicated ones, or away from where the plan has those of devices; '
         'a list of banned CPUs also makes it forget those that are isolated '
-        'or nohz_full',
+        'or nohz_full; a note where it keeps off dedicated CPUs',
     advice='stop it, and let the unit that "nova-pinning host render" writes '
            'place interrupts; or ban these CPUs, with '
            'IRQBALANCE_BANNED_CPULIST= where it has its settings')
-def irqbalance_ban(view: facts.CheckedHost) -> check_rule.Violations:
+def moved_on(view: facts.CheckedHost) -> check_rule.Violations:
     irqbalance = view.facts.irqbalance
     if irqbalance is None:
         return
@@ -220,34 +220,21 @@ def irqbalance_ban(view: facts.CheckedHost) -> check_rule.Violations:
     if banned is None:
         banned = system.isolated_cpus | system.nohz_full_cpus
     open_cpus = (view.taken_cpus & view.online_cpus) - banned
+    parts = []
     if open_cpus:
+        parts.append(f'nothing keeps it off {words.cpus(open_cpus)}')
+    if view.plan.interrupts:
+        names = [interrupt.name for interrupt in view.plan.interrupts]
+        parts.append(f'it may move the interrupts of {words.listed(names)}, '
+                     'which the plan places')
+    if parts:
         yield check_rule.Violation(
-            subject='service irqbalance',
-            message=f'nothing keeps it off {words.cpus(open_cpus)}',
+            subject='service irqbalance', message='; '.join(parts),
             evidence=(facts.HostEvidence(
                 pid=irqbalance.pid, name='banned CPUs', cpus=banned,
                 expected_cpus=view.taken_cpus),),
-            remediation=('systemctl disable --now irqbalance',))
-
-
-@check_rule.rule(
-    'H405', check_rule.Severity.NOTE, 'irqbalance moves interrupts that are '
-    'placed',
-    why='the plan places the interrupts of devices on certain CPUs, and '
-        'irqbalance moves them to others that it is not banned from',
-    advice='stop it where interrupts are placed, or leave them all to it')
-def irqbalance_runs(view: facts.CheckedHost) -> check_rule.Violations:
-    irqbalance = view.facts.irqbalance
-    if irqbalance and view.plan.interrupts:
-        names = words.listed(
-            [interrupt.name for interrupt in view.plan.interrupts])
-        yield check_rule.Violation(
-            subject='service irqbalance',
-            message=f'it may move the interrupts of {names}, which the plan '
-                    'places',
-            evidence=(facts.HostEvidence(
-                pid=irqbalance.pid, name='irqbalance'),),
-            remediation=('systemctl disable --now irqbalance',))
+            remediation=('systemctl disable --now irqbalance',),
+            severity=None if open_cpus else check_rule.Severity.NOTE)
 
 
 @check_rule.rule(

@@ -229,16 +229,16 @@ WRONG = {
     'elsewhere': (
         'H403',
         lambda: with_interrupts(fact_samples.interrupt(60, 'eth0-rx-2', '2'))),
-    'unbanned': ('H404,H405', lambda: fact_samples.right_facts(
+    'unbanned': ('H404', lambda: fact_samples.right_facts(
         irqbalance=fact_samples.facts.Irqbalance(77, cpus('1,3')))),
-    'untold_irqbalance': ('H404,H405', lambda: fact_samples.right_facts(
+    'untold_irqbalance': ('H404', lambda: fact_samples.right_facts(
         irqbalance=fact_samples.facts.Irqbalance(77, None))),
     # What is isolated it bans by itself.
     'irqbalance_alone': (
-        'H405',
+        'H404',
         lambda: replace(with_system(isolated_cpus=cpus('1,3,5,7')),
                         irqbalance=fact_samples.facts.Irqbalance(77, None))),
-    'irqbalance': ('H405', lambda: fact_samples.right_facts(
+    'irqbalance': ('H404', lambda: fact_samples.right_facts(
         irqbalance=fact_samples.facts.Irqbalance(77, cpus('1,3,5,7')))),
     'new_interrupts': (
         'H406',

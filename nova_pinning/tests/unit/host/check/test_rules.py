@@ -37,6 +37,15 @@ class RulesTestCase(unit_base.TestCase):
         self.assertEqual(codes, ','.join(
             fact_samples.codes(host_check_cases.counted(make()))))
 
+    @ddt.data(('1,3', check_rule.Severity.WARNING),
+              ('1,3,5,7', check_rule.Severity.NOTE))
+    @ddt.unpack
+    def test_irqbalance_is_told_once(self, banned, severity):
+        found, = fact_samples.find(fact_samples.right_facts(
+            irqbalance=facts.Irqbalance(77, cpus(banned))))
+        self.assertEqual(severity, found.severity)
+        self.assertIn('which the plan places', found.message)
+
     def test_every_rule_is_tried(self):
         tried = {code for codes, _make in host_check_cases.WRONG.values()
                  for code in codes.split(',')}
