@@ -105,7 +105,7 @@ class RenderPlan(base_command.FileCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         chosen = _options(parsed_args)
-        planned = host_loader.load(parsed_args.plan)
+        planned = host_loader.load_plan(parsed_args.plan)
         aliases = {pci_device.alias for pci_device in planned.pci_devices}
         for alias in sorted(chosen.device_types.keys() - aliases):
             raise errors.InputError(

@@ -105,11 +105,11 @@ def load(path: str = '', root: str = '/') -> CpuLayout:
         none
     :param root: of the machine that is measured
     :raises nova_pinning.errors.InputError: as of_plan does, or if the file
-        cannot be read
+        cannot be read or has no plan
     """
     tree = machine_files.Tree(root)
     machine = discover.discover_host(tree)
-    layout = (of_plan(host_loader.load(path), machine) if path
+    layout = (of_plan(host_loader.load_plan(path), machine) if path
               else of_host(machine))
     return dataclasses.replace(layout, memory_mib=max(
         layout.memory_mib, numa.all_memory_mib(tree)),
@@ -122,14 +122,10 @@ def of_plan(planned: host_model.HostDescription,
 
     :param planned: a host file that ``nova-pinning host plan`` wrote
     :param machine: what ``host.discover`` found on the host to be measured
-    :raises nova_pinning.errors.InputError: if there is no plan in it, or it
-        is for CPUs that the host does not have online
+    :raises nova_pinning.errors.InputError: if it is for CPUs that the host
+        does not have online
     """
-    if planned.plan is None:
-        raise errors.InputError(
-            'has no plan', planned.where,
-            'make one with: nova-pinning host plan '
-            f'{planned.where.source} > plan.yaml')
+    assert planned.plan is not None
     missing = planned.cpus - machine.cpus
     if missing:
         raise errors.InputError(

@@ -32,9 +32,10 @@ def files(
 
     The same plan and options give the same files.
 
+    :param planned: has a plan
     :returns: by path, in the order of installing, README.txt last
-    :raises errors.InputError: if there is no plan, or it cannot be put into
-        force the way it is wanted
+    :raises errors.InputError: if the plan cannot be put into force the way it
+        is wanted
     """
     layout = planned_host.planned_host_of(planned)
     if chosen.confinement is None:

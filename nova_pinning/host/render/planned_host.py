@@ -57,13 +57,11 @@ class PlannedHost:
 def planned_host_of(host: host_model.HostDescription) -> PlannedHost:
     """What the files are made from.
 
-    :raises errors.InputError: if the host was not planned
+    :param host: has a plan
+    :raises errors.InputError: if that leaves no CPUs to the host
     """
     plan = host.plan
-    if plan is None:
-        raise errors.InputError(
-            'this host file has no plan', host.where,
-            'make one with nova-pinning host plan')
+    assert plan is not None
     if not plan.host_cpus:
         raise errors.InputError('the plan leaves no CPUs to the host',
                                 host.where)

@@ -128,7 +128,7 @@ class TestRender(cli_case.TestCase):
     def test_no_plan(self):
         done = self._render(plan=cli_case.HOST)
         self.assertEqual((2, ''), (done.status, done.out))
-        self.assertIn('has no plan', done.err)
+        self.assertIn('there is no plan in it', done.err)
         self.assertIn(cli_case.HOST, done.err)
 
     def test_not_a_directory_of_ours(self):

@@ -149,12 +149,6 @@ class PlanTestCase(unit_base.TestCase):
         self.assertEqual('', found.note)
         self.assertIs(planned, found.planned)
 
-    def test_without_a_plan(self):
-        error = self.assertRaises(
-            errors.InputError, cpu_layout.of_plan, self.machine,
-            self.machine)
-        self.assertIn('no plan', str(error))
-
     def test_of_another_host(self):
         planned = self.planned()
         error = self.assertRaises(

@@ -168,12 +168,6 @@ class TestAnyPlan(unit_base.TestCase):
 @ddt.ddt
 class TestFiles(unit_base.TestCase):
 
-    def test_no_plan(self):
-        error = self.assertRaises(errors.InputError, render.files,
-                                  host_samples.host())
-        self.assertIn('has no plan', str(error))
-        self.assertIn('nova-pinning host plan', str(error))
-
     def test_no_host_cpus(self):
         host = render_samples.planned(plan_values={'host_cpus': PARSE('')})
         self.assertRaises(errors.InputError, render.files, host)
