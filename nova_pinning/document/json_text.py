@@ -51,10 +51,12 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_Number,
                             parse_constant=_constant)
 
 
-def parse(text: str, source_name: str) -> source.YamlDocument:
+def parse(text: str, source_name: str,
+          made_by: str = '') -> source.YamlDocument:
     """Read JSON as RFC 8259 has it, with every key of an object once.
 
     :param source_name: what errors call it
+    :param made_by: what to say where it is nothing like JSON
     :raises errors.InputError: if it is something else; keys that stand twice
         and NaN are something else
     """
@@ -63,6 +65,11 @@ def parse(text: str, source_name: str) -> source.YamlDocument:
     except RecursionError:
         raise errors.InputError(
             'is nested too deep', errors.Location(source_name)) from None
+    except errors.InputError as error:
+        if text.lstrip().startswith('{'):
+            raise
+        raise errors.InputError(
+            error.message, error.where, made_by) from None
     return source.YamlDocument(value, source_name,
                                lambda path, key: _find(text, path, key))
 

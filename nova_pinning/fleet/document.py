@@ -62,13 +62,7 @@ def loads(text: str, source_name: str = '') -> snapshot.Fleet:
     :param source_name: what errors call it
     :raises errors.InputError: as :func:`read` does
     """
-    try:
-        read = json_text.parse(text, source_name)
-    except errors.InputError as error:
-        if text.lstrip().startswith('{'):
-            raise
-        raise errors.InputError(
-            error.message, error.where, _MADE_BY) from None
+    read = json_text.parse(text, source_name, _MADE_BY)
     document = _Document(read.value, read.source, read.find, read.value)
     value = document.value
     if not isinstance(value, dict):

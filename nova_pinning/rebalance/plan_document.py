@@ -17,7 +17,6 @@ from nova_pinning.document import json_text
 from nova_pinning.document import packed
 from nova_pinning.document import source
 from nova_pinning.document import typed_document
-from nova_pinning import errors
 from nova_pinning.rebalance import plan_model
 
 VERSION = 2
@@ -50,13 +49,7 @@ def loads(text: str, source_name: str = 'plan') -> plan_model.RebalancePlan:
     :param source_name: what errors call it
     :raises errors.InputError: as :func:`read_plan` does
     """
-    try:
-        document = json_text.parse(text, source_name)
-    except errors.InputError as error:
-        if text.lstrip().startswith('{'):
-            raise
-        raise errors.InputError(
-            error.message, error.where, _MADE_BY) from None
+    document = json_text.parse(text, source_name, _MADE_BY)
     value = document.value
     if not isinstance(value, dict) or 'moves' not in value:
         raise document.error('is not a plan of moves', advice=_MADE_BY)
