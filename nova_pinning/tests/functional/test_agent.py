@@ -20,6 +20,9 @@ from nova_pinning.tests.functional import test_host_check
 
 FIRST, DEDICATED = test_host_check.FIRST, test_host_check.DEDICATED
 UUID = 'a9e27000-0000-4000-8000-00000000000{}'
+# What host check finds of a guest is told by its name, and other processes of
+# the same tests have guests at the same time.
+NAME = f'guest-{os.getpid()}-{{}}'
 # As nova 2025.2 writes it, as far as it matters.
 METADATA = '''
   <metadata><nova:instance
@@ -29,7 +32,7 @@ METADATA = '''
     </nova:extraSpecs></nova:flavor></nova:instance></metadata>
 '''
 DOMAIN = '''
-<domain type="qemu"><name>guest-{number}</name><uuid>{uuid}</uuid>{metadata}
+<domain type="qemu"><name>{name}</name><uuid>{uuid}</uuid>{metadata}
   <memory unit="KiB">16384</memory><vcpu placement="static">1</vcpu>
   <cputune><vcpupin vcpu="0" cpuset="{cpus}"/>
     <emulatorpin cpuset="{cpus}"/></cputune>
@@ -113,11 +116,12 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
         """
         file = self.root / f'{number}.xml'
         file.write_text(DOMAIN.format(
-            number=number, uuid=UUID.format(number), metadata=metadata,
+            name=NAME.format(number), uuid=UUID.format(number),
+            metadata=metadata,
             cpus=cpus, qemu=test_host_check.QEMU))
         self.virsh('create', '--paused', str(file))
         path = (f'/proc/{self.holder.pid}/root/run/libvirt/qemu/'
-                f'guest-{number}.pid')
+                f'{NAME.format(number)}.pid')
         pid = int(pathlib.Path(path).read_text())
         self.addCleanup(self.end, pid)
         return pid
@@ -159,7 +163,7 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
         dry = self.start_agent('--dry-run')
         text, told = dry.communicate(timeout=300)
         self.assertEqual(0, dry.returncode, told)
-        self.assertIn('emulator threads of guest guest-0 '
+        self.assertIn(f'emulator threads of guest {NAME.format(0)} '
                       f'({UUID.format(0)}): CPUs {FIRST}', text)
         self.assertEqual(DEDICATED, self.emulator(first))
 
@@ -177,12 +181,13 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
         self.hear('2 guests', '1 of them waiting')
         self.assertEqual(FIRST, self.emulator(second))
         # Both of them are pinned to the one CPU that there is.
-        # Others may run QEMUs on this machine, too, whatever they call them.
-        self.assertEqual({'H604'}, {one.code for one in self.check('H6')
-                                    if 'guest-' in one.subject} - {'H611'})
+        # Others may run QEMUs on this machine, too.
+        self.assertEqual(
+            {'H604'}, {one.code for one in self.check('H6')
+                       if NAME.format('') in one.subject} - {'H611'})
 
         # A hard reboot: nova has libvirt start another QEMU.
-        self.virsh('destroy', 'guest-0')
+        self.virsh('destroy', NAME.format(0))
         first = self.boot(0)
         self.hear('2 guests')
         if self.emulator(first) != FIRST:
@@ -222,7 +227,7 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
         self.assertIn('nova_pinning_agent_guests 2.0',
                       (self.root / 'agent.prom').read_text())
         for number in 0, 1:
-            self.virsh('destroy', f'guest-{number}')
+            self.virsh('destroy', NAME.format(number))
 
     def test_floating_guests(self):
         """Two CPUs stand for two L3 domains, as far as the agent sees."""
@@ -254,7 +259,7 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
         self.assertEqual(homes, [self.emulator(pid) for pid in guests])
         # libvirt is not told, nor is nova, which would tell another host.
         self.assertIn(f"<vcpupin vcpu='0' cpuset='{both}'/>",
-                      self.virsh('dumpxml', 'guest-0'))
+                      self.virsh('dumpxml', NAME.format(0)))
 
         # Who takes over leaves them where they are.
         agent.kill()
