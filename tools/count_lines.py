@@ -13,8 +13,8 @@ import sys
 import tokenize
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Tests, what is installed, and what is generated.
-SKIPPED = frozenset({'.git', '.tox', '.venv-tools', 'build', 'tests'})
+# What is generated, and tests; what is installed is in hidden directories.
+SKIPPED = frozenset({'build', 'tests'})
 NO_CODE = frozenset({
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT,
     tokenize.DEDENT, tokenize.ENDMARKER})
@@ -22,8 +22,10 @@ NO_CODE = frozenset({
 
 def product_files(root: pathlib.Path) -> list[pathlib.Path]:
     """Return all Python files below a directory that are no tests."""
-    return sorted(path for path in root.rglob('*.py')
-                  if SKIPPED.isdisjoint(path.relative_to(root).parts))
+    return sorted(
+        path for path in root.rglob('*.py') if not any(
+            part in SKIPPED or part.startswith('.')
+            for part in path.relative_to(root).parts))
 
 
 def code_lines(path: pathlib.Path) -> int:
