@@ -7,6 +7,8 @@ another guest of the same machine had, time that a vCPU waited which has a CPU
 for itself, and CPUs at work that no instance was given.
 """
 
+from collections.abc import Sequence
+
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.report import words
@@ -25,14 +27,17 @@ PART = 0.05
 def doubt(summary: statistics.RunSummary) -> str:
     """Why the run cannot be held to its figures, '' if it can."""
     measurements = summary.results.measurements
-    found = [why for one in measurements if (why := _of(summary, one))]
+    tenants = {case.key: case.tenants for case in summary.experiment.cases}
+    found = [why for one in measurements
+             if (why := _of(summary, one, tenants[one.key]))]
     return '' if len(found) <= PART * len(measurements) else (
         f'{len(found):,} of {len(measurements):,} measurements were disturbed '
         f'by other work, the first as {found[0]}')
 
 
 def _of(summary: statistics.RunSummary,
-        measurement: bench_model.Measurement) -> str:
+        measurement: bench_model.Measurement,
+        tenants: Sequence[bench_model.Tenant]) -> str:
     """What has disturbed a measurement, '' if nothing that shows."""
     readings = measurement.readings
     seconds = (max((one.ended for one in readings), default=0.0)
@@ -44,14 +49,11 @@ def _of(summary: statistics.RunSummary,
         seconds * len(given))
     if stolen > STEAL:
         return f'{words.percent(stolen)} of its CPUs was stolen'
-    case = next(case for case in summary.experiment.cases
-                if case.key == measurement.key)
-    for tenant in case.tenants:
+    for tenant in filter(_is_alone, tenants):
         for one in readings:
             waited = one.counters.get('run_delay_seconds', 0.0) / (
                 seconds * tenant.size.vcpus)
-            if (one.tenant == tenant.name and _is_alone(tenant)
-                    and waited > RUN_DELAY):
+            if one.tenant == tenant.name and waited > RUN_DELAY:
                 return (f'vCPUs of {one.instance} waited for a CPU for '
                         f'{words.percent(waited)} of the time')
     busy = [part for sample in measurement.utilisation
@@ -59,7 +61,7 @@ def _of(summary: statistics.RunSummary,
     # A peer works there, too.
     if busy and sum(busy) > BUSY * len(busy) and not any(
             summary.results.workloads[tenant.workload].peer
-            for tenant in case.tenants):
+            for tenant in tenants):
         return ('CPUs of no instance were '
                 f'{words.percent(sum(busy) / len(busy))} busy')
     return ''
