@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 import difflib
+import os
 import re
 
 
@@ -45,6 +46,17 @@ def is_slip(word: str, name: str) -> bool:
     return moved <= 1 and all(
         len(left) == len(right) and all(map(_is_alike, left, right))
         for kind, left, right in changes if kind == 'replace')
+
+
+def is_edit(word: str, name: str) -> bool:
+    """Whether one letter is missing, too much, another or has changed places.
+
+    So it is if they are the same.
+    """
+    start = len(os.path.commonprefix((word, name)))
+    left, right = word[start:], name[start:]
+    return (left[1:] in (right, right[1:]) or left == right[1:] or
+            left[1::-1] + left[2:] == right)
 
 
 def _is_alike(part: str, other: str, least: float = 0.6) -> bool:

@@ -272,7 +272,7 @@ class _Shown:
             console.print(f'Note: {remark}')
         for finding in self._found:
             console.print(f'{finding.severity.capitalize()} {finding.code}: '
-                          f'{finding.message}')
+                          f'{finding.message}; {finding.advice}')
         for waived in self._checked.waived:
             console.print(
                 f'Left out: {waived.finding.code}, {waived.reason}')

@@ -11,11 +11,15 @@ from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import words
 from nova_pinning import spelling
 
 #: What a flavor given as key=value has besides extra specs, all as nova and
 #: openstack call it.
 _PROPERTIES = ('name', 'vcpus', 'ram', 'disk', 'ephemeral', 'swap')
+#: What nova knows with a namespace, or under another name than a catalogue.
+_MEANT = {name: f'hw:{name}' for name in words.HW_NAMES} | {
+    word.path[0]: word.key for word in words.WORDS if len(word.path) == 1}
 _OPTION = '--flavor'
 _WRITTEN_OUT = (
     "write it out, like 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
@@ -149,8 +153,12 @@ def _written_out(text: str) -> flavor_model.Flavor:
         text.split(), where, "'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
     for key in given:
         # Nova takes extra specs without a colon in their name as well.
-        meant = ('' if ':' in key or key in _PROPERTIES else
-                 spelling.did_you_mean(key, _PROPERTIES, 1))
+        if ':' in key or key in _PROPERTIES:
+            continue
+        if key in _MEANT:
+            raise errors.InputError(f'nova reads no extra spec {key}', where,
+                                    f'write {_MEANT[key]}')
+        meant = spelling.did_you_mean(key, _PROPERTIES, 1)
         if meant:
             raise errors.InputError(
                 f'{key} is none of {", ".join(_PROPERTIES)}', where, meant)

@@ -30,6 +30,7 @@ from nova_pinning.checks import check_rule
 from nova_pinning import errors
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import cpus
+from nova_pinning.flavors.checks import filter_rules
 from nova_pinning.flavors.checks import guest_topology
 from nova_pinning.flavors.checks import nova_exceptions
 from nova_pinning.flavors.checks import nova_rules
@@ -242,6 +243,29 @@ def _extra_spec_refusals(
                 nova_rules.EXTRA_SPEC,
                 f'nova refuses {checked.shown(key, value)}: {message}', (key,),
                 _advice(key, value))
+        elif _validator(key) is None:
+            message, advice = _unread(key)
+            if message:
+                yield nova_rules.NovaRefusal(
+                    filter_rules.UNREAD, message, (key,), advice)
+
+
+def _unread(key: str) -> tuple[str, str]:
+    """What is wrong with a name that nova takes but does not know.
+
+    '' if it may well be somebody else's. The second is what to do about it.
+    """
+    name = checked.shown_name(key)
+    advice = meant(key)
+    if key != key.strip():
+        return (f'{name} has a blank at its end, so that nobody reads it',
+                f'write {key.strip()}')
+    if _is_property(key):
+        return (f'{name} is the name of an image property, which a flavor '
+                'cannot have', advice or 'set it on images')
+    if advice or spelling.nearest(key.partition(':')[0], _spaces(), 1, 0.75):
+        return f'nobody reads {name}', advice
+    return '', ''
 
 
 def _advice(key: str, value: str) -> str:
@@ -250,10 +274,7 @@ def _advice(key: str, value: str) -> str:
         return ('nova-compute reads it all the same: set it with '
                 '--os-compute-api-version 2.85, where nova-api does not look')
     if _validator(key) is None:
-        stripped = key.strip()
-        if stripped != key and _validator(stripped) is not None:
-            return f'write {stripped}, without blanks'
-        return _nearest(key)
+        return meant(key)
     if key == checked.ALIAS_KEY:
         return nova_exceptions.EXCEPTIONS['PciInvalidAlias'].advice
     return ''
@@ -267,9 +288,7 @@ def _refused(key: str, value: str) -> str:
     """
     validator = _validator(key)
     if validator is None:
-        namespace, colon, _name = key.partition(':')
-        if colon and any(re.fullmatch(pattern, namespace)
-                         for pattern in validators.NAMESPACES):
+        if _is_novas(key):
             return ('its validators lack the name'
                     if key in release_support.UNVALIDATED
                     else 'there is no such extra spec')
@@ -300,14 +319,50 @@ def _patterns() -> list[tuple[re.Pattern[str], Any]]:
             for validator in validators.VALIDATORS.values()]
 
 
+def _is_novas(key: str) -> bool:
+    """Whether it is in one of the namespaces that nova keeps for itself."""
+    namespace, colon, _name = key.partition(':')
+    return bool(colon) and any(re.fullmatch(pattern, namespace)
+                               for pattern in validators.NAMESPACES)
+
+
+def _spaces() -> list[str]:
+    """Nova's namespaces, without the groups that some can have."""
+    return [pattern.partition('(')[0] for pattern in validators.NAMESPACES]
+
+
 @functools.lru_cache(maxsize=4096)
-def _nearest(key: str) -> str:
-    names = [name.replace('{group}', '').replace('{num}', '0')
+def meant(key: str) -> str:
+    """Which name of nova's was meant by one that it does not know, as advice.
+
+    '' if none can have been: a wrong hint is worse than none.
+    """
+    key = key[:200]
+    if _validator(key.strip()) is not None:
+        return f'write {key.strip()}, without blanks'
+    space, _colon, rest = key.partition(':')
+    group = re.match(r'(?:resources|trait)([\w-]*):', key)
+    number = re.search(r'\.(\d+)$', key)
+    parts = {'group': group[1] if group else '',
+             'num': number[1] if number else '0'}
+    names = [re.sub(r'\{(\w+)\}', lambda part: parts.get(part[1], ''), name)
              for name in validators.VALIDATORS]
-    near = spelling.nearest(key[:200], names, 5, 0.7)
-    meant = next((name for name in near
-                  if spelling.is_slip(key[:200], name)), '')
-    return f'perhaps {meant}' if meant else ''
+    found = [name for name in names if spelling.is_edit(key, name)] or [
+        # Some leave out hw:, or write it as for an image.
+        name for name in names if _letters(key) in (
+            _letters(name), _letters(name.removeprefix('hw:')))]
+    if not found and _is_novas(key):
+        found = [name for name in names if name.startswith(f'{key}_')] or [
+            name for name in spelling.nearest(key, names, 5, 0.7)
+            if spelling.is_slip(key, name)][:1]
+    found = found or [
+        f'{near}:{rest}' for near in _spaces() if spelling.is_edit(space, near)
+        and _validator(f'{near}:{rest}') is not None]
+    return f'perhaps {" or ".join(found)}' if 0 < len(found) < 4 else ''
+
+
+def _letters(name: str) -> str:
+    return re.sub('[-_:.]', '', name).lower()
 
 
 def _unreadable(

@@ -44,6 +44,12 @@ class TestSpelling(base.BaseTestCase):
     def test_another_name(self, word, name):
         self.assertFalse(spelling.is_slip(word, name))
 
+    @ddt.data(('pm', True), ('pmux', True), ('pnu', True), ('pum', True),
+              ('pmu', True), ('', False), ('upm', False), ('pmxy', False))
+    @ddt.unpack
+    def test_edit(self, word, expected):
+        self.assertEqual(expected, spelling.is_edit(word, 'pmu'))
+
     @ddt.data(
         ('Zürich 東京', 'Zürich 東京'), ('a\x1b[31m\x9b', 'a?[31m?'),
         ('\u202egpj\u2069', '?gpj?'), ('a\nb\t\udcff', 'a\nb??'))
