@@ -122,34 +122,31 @@ def _throttles(throttles: shape.Group,
     """Throttles, which may name each other."""
     done: dict[str, _Placed] = {}
 
-    def value_of(name: str, within: tuple[str, ...]) -> _Fraction:
-        if name in known:
-            return known[name]
+    def worked_out(name: str, within: tuple[str, ...]) -> _Placed:
         of = throttles[name]
-        if name in within:
-            circle = ' -> '.join((*within[within.index(name):], name))
+        within += (name,)
+        if name in within[:-1]:
             raise errors.InputError(
-                f'the formulas go in a circle: {circle}', of.where)
-        if name not in done:
-            named: set[str] = set()
+                f'the formulas go in a circle: {" -> ".join(within)}',
+                of.where)
+        named: set[str] = set()
 
-            def lookup(other: str) -> _Fraction:
-                named.add(other)
-                return value_of(other, (*within, name))
+        def lookup(other: str) -> _Fraction:
+            named.add(other)
+            found: _Fraction = known[other] if other in known else (
+                done.get(other) or worked_out(other, within)).value
+            return found
 
-            is_amount = 'iops' not in name
-            value = _formula(of, lookup, is_amount)
-            if is_amount and named.isdisjoint(throttles) and (
-                    not _AMOUNT.search(str(of.value))):
-                raise errors.InputError('the result has no unit', of.where,
-                                        "write it like '50MiB*vcpus'")
-            done[name] = dataclasses.replace(of, value=value)
-        found: _Fraction = done[name].value
-        return found
+        is_amount = 'iops' not in name
+        value = _formula(of, lookup, is_amount)
+        if is_amount and named.isdisjoint(throttles) and (
+                not _AMOUNT.search(str(of.value))):
+            raise errors.InputError('the result has no unit', of.where,
+                                    "write it like '50MiB*vcpus'")
+        done[name] = dataclasses.replace(of, value=value)
+        return done[name]
 
-    for name in throttles:
-        value_of(name, ())
-    return {name: done[name] for name in throttles}
+    return {name: worked_out(name, ()) for name in throttles}
 
 
 def _filled(of: _Placed, worked_out: Callable[[_Placed], _Placed]) -> Any:
