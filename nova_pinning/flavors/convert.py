@@ -19,10 +19,6 @@ from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import foreign
 
-# Each property, with what it is if nothing is said.
-_DEFAULTS: Mapping[str, Any] = {
-    'id': '', 'ephemeral_gib': 0, 'swap_mib': 0,
-    'rxtx_factor': 1.0, 'is_public': True, 'projects': (), 'description': ''}
 _OWNERSHIP = (flavor_model.CATALOGUE_KEY, flavor_model.FAMILY_KEY)
 # What Ansible would take for something to work out.
 _JINJA = re.compile(r'\{[{%#]')
@@ -45,7 +41,7 @@ def _said(flavor: flavor_model.Flavor, words: Mapping[str, str],
     said = {}
     for field in (*foreign.NOVA_WORDS, 'projects'):
         value = getattr(flavor, field)
-        if field in _DEFAULTS and value == _DEFAULTS[field]:
+        if value == flavor_model.DEFAULTS.get(field):
             continue
         if field not in words:
             # Whichever name it gets is as good.

@@ -16,12 +16,6 @@ from nova_pinning.flavors import listing
 SHAPE = ('vcpus', 'memory_mib', 'disk_gib', 'ephemeral_gib', 'swap_mib',
          'rxtx_factor', 'is_public')
 
-#: What a flavor has unless it says otherwise; not worth a line when it comes
-#: or goes as a whole.
-_DEFAULTS = {'disk_gib': 0, 'ephemeral_gib': 0, 'swap_mib': 0,
-             'rxtx_factor': 1.0, 'is_public': True, 'projects': [],
-             'description': ''}
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Difference:
@@ -90,8 +84,9 @@ def _flat(flavor: flavor_model.Flavor | None,
     # As precise as MySQL keeps it.
     fields['rxtx_factor'] = float(f'{flavor.rxtx_factor:.6g}')
     if is_brief:
+        # Not worth a line when it comes or goes as a whole.
         fields = {key: value for key, value in fields.items()
-                  if key not in _DEFAULTS or value != _DEFAULTS[key]}
+                  if getattr(flavor, key) != flavor_model.DEFAULTS.get(key)}
     return fields | extra_specs
 
 

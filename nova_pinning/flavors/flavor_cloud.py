@@ -19,6 +19,7 @@ from typing import Any
 from nova_pinning import errors
 from nova_pinning.flavors import cloud_requests
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import foreign
 from nova_pinning.placement import client
 from nova_pinning.placement import provider_reader
 
@@ -34,6 +35,11 @@ _UNDER_WAY = ('pre-migrating', 'migrating', 'post-migrating', 'finished',
 
 #: Answers to a GET after which it is sent again.
 _NOT_NOW = (409, *provider_reader.NOT_NOW)
+
+#: What the compute API calls a flavor's properties.
+_API = foreign.NOVA_WORDS | {
+    'ephemeral_gib': 'OS-FLV-EXT-DATA:ephemeral',
+    'is_public': 'os-flavor-access:is_public'}
 
 
 class FlavorCloud:
@@ -117,17 +123,9 @@ class FlavorCloud:
                 'the cloud does not show the extra specs of flavors to this '
                 'user, who needs the reader role at least')
         return flavor_model.Flavor(
-            name=shown['name'],
-            id=shown['id'],
-            vcpus=shown['vcpus'],
-            memory_mib=shown['ram'],
-            disk_gib=shown['disk'],
-            ephemeral_gib=shown['OS-FLV-EXT-DATA:ephemeral'],
-            swap_mib=shown['swap'],
             # Empty where an old database has none.
-            rxtx_factor=float(shown['rxtx_factor'] or 1.0),
-            is_public=shown['os-flavor-access:is_public'],
-            description=shown['description'] or '',
+            **{field: flavor_model.DEFAULTS[field] if shown[key] in (None, '')
+               else shown[key] for field, key in _API.items()},
             extra_specs=shown['extra_specs'],
             where=errors.Location(f'cloud {self.name}',
                                   key=f'flavor {shown["name"]}'))
@@ -211,16 +209,8 @@ class FlavorCloud:
     def create(self, flavor: flavor_model.Flavor) -> None:
         """Create it, without its extra specs and projects."""
         self._write('POST', '/flavors', {'flavor': {
-            'name': flavor.name,
-            'id': flavor.id,
-            'vcpus': flavor.vcpus,
-            'ram': flavor.memory_mib,
-            'disk': flavor.disk_gib,
-            'OS-FLV-EXT-DATA:ephemeral': flavor.ephemeral_gib,
-            'swap': flavor.swap_mib,
-            'rxtx_factor': flavor.rxtx_factor,
-            'os-flavor-access:is_public': flavor.is_public,
-            'description': flavor.description or None}})
+            key: getattr(flavor, field) for field, key in _API.items()
+        } | {'description': flavor.description or None}})
 
     def delete(self, flavor_id: str) -> None:
         """Delete a flavor."""
