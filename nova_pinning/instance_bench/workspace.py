@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A directory for what a platform leaves on disk, and for what is left over.
 
-Whoever uses one holds a lock on it, which ends with the process, however that
-ends. So a directory without one is of a run that was killed, and the next run
-clears it away.
+Whoever uses one holds a lock on it, flock(2), which ends with the process,
+however that ends. So a directory without one is of a run that was killed, and
+the next run clears it away.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import shutil
+import stat
 import tempfile
 
 from nova_pinning import errors
@@ -25,9 +26,26 @@ LOG = logging.getLogger(__name__)
 _PREFIX = 'nova-pinning-bench-'
 # As tempfile.mkdtemp makes names; no other directory is ever removed.
 _NAME = re.compile(re.escape(_PREFIX) + '[a-z0-9_]{8}')
-_LOCK = '.nova-pinning-lock'
+# Of a directory that was locked: until then it has that of mkdtemp. QEMU, and
+# servers that are not root, are to reach what is theirs.
+_MODE = 0o711
 #: Where directories are: on a disk, which {work} is to be on, unlike /tmp.
 PARENT = pathlib.Path('/var/tmp')
+
+
+@contextlib.contextmanager
+def locked(path: pathlib.Path) -> Iterator[None]:
+    """Hold the lock on a directory.
+
+    :raises BlockingIOError: if another does
+    :raises OSError: if it cannot be opened
+    """
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(directory)
 
 
 def left_over(parent: pathlib.Path | None = None) -> Iterator[pathlib.Path]:
@@ -37,12 +55,11 @@ def left_over(parent: pathlib.Path | None = None) -> Iterator[pathlib.Path]:
     """
     for path in sorted((parent or PARENT).glob(f'{_PREFIX}*')):
         with contextlib.suppress(OSError):
-            if (not _NAME.fullmatch(path.name) or path.is_symlink()
-                    or path.stat().st_uid != os.geteuid()):
-                continue
-            with (path / _LOCK).open('r+') as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                yield path
+            found = path.lstat()
+            if (_NAME.fullmatch(path.name) and found.st_uid == os.geteuid()
+                    and found.st_mode == stat.S_IFDIR | _MODE):
+                with locked(path):
+                    yield path
 
 
 def clear_left_over(clear: Callable[[pathlib.Path], None],
@@ -92,15 +109,8 @@ def temporary(
     with contextlib.ExitStack() as stack:
         try:
             path = pathlib.Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-            # QEMU, and servers that are not root, are to reach what is
-            # theirs.
-            path.chmod(0o711)
-            # It has its name only when it is locked, so that nobody takes
-            # this directory for one that was left.
-            draft = path / f'{_LOCK}.new'
-            fcntl.flock(stack.enter_context(draft.open('w')),
-                        fcntl.LOCK_EX | fcntl.LOCK_NB)
-            draft.rename(path / _LOCK)
+            stack.enter_context(locked(path))
+            path.chmod(_MODE)
         except OSError as error:
             raise errors.InputError(
                 f'{error.strerror}', errors.Location(str(parent)),

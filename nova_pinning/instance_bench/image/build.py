@@ -67,12 +67,11 @@ def check(spec: ImageSpec, output: pathlib.Path) -> None:
         raise errors.InputError(
             'only root can make a file system of other users\' files',
             advice='run it with sudo')
-    if output.exists() and not (output / image_manifest.MANIFEST
-                                ).is_file() and (not output.is_dir()
-                                                 or any(output.iterdir())):
+    if output.exists() and not (output.is_dir()
+                                and not any(output.iterdir())):
         raise errors.InputError(
             'exists and is not an image', errors.Location(str(output)),
-            'name a directory that does not exist, or an image to replace')
+            'name a directory that does not exist')
     if not output.parent.is_dir():
         raise errors.InputError(
             'there is no such directory', errors.Location(str(output.parent)))
@@ -80,7 +79,7 @@ def check(spec: ImageSpec, output: pathlib.Path) -> None:
 
 def build_image(spec: ImageSpec, output: pathlib.Path,
                 tell: Tell) -> image_manifest.Manifest:
-    """Make an image; one that is there is replaced when the new one is done.
+    """Make an image.
 
     :param output: the directory it is to be, checked before
     :raises errors.InputError: if a step fails, with what it said
@@ -101,7 +100,7 @@ def build_image(spec: ImageSpec, output: pathlib.Path,
         _make_disk(root, made / image_manifest.DISK, spec.size_gib, work)
         (made / image_manifest.MANIFEST).write_text(
             image_manifest.as_text(manifest))
-        _swap(made, output, work / 'old')
+        made.rename(output)
     return manifest
 
 
@@ -203,8 +202,7 @@ def _check_libraries(root: pathlib.Path, program: pathlib.Path) -> None:
         raise errors.InputError(
             f'the program {program.name} needs libraries that the image does '
             f'not have: {lacking[0]}', None,
-            'give --suite the suite of this host, build the image on a host '
-            'of its suite, or leave that workload out')
+            'build it on a host of its suite of Debian')
 
 
 def _make_disk(root: pathlib.Path, target: pathlib.Path, size_gib: int,
@@ -230,15 +228,3 @@ def _remove(path: pathlib.Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def _swap(made: pathlib.Path, output: pathlib.Path, old: pathlib.Path) -> None:
-    """Put a directory where another may be, which goes to ``old``."""
-    with contextlib.suppress(FileNotFoundError):
-        output.rename(old)
-    try:
-        made.rename(output)
-    except BaseException:
-        if old.exists():
-            old.rename(output)
-        raise

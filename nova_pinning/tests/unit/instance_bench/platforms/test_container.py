@@ -326,9 +326,10 @@ class WorkspaceTestCase(unit_base.TestCase):
         for name in ('nova-pinning-bench-image', 'nova-pinning-bench-of-mine',
                      'nova-pinning-bench-'):
             (self.parent / name).mkdir()
-            (self.parent / name / '.nova-pinning-lock').touch()
-        # One that has no lock is just being made.
-        (self.parent / 'nova-pinning-bench-abcdefgh').mkdir()
+            (self.parent / name).chmod(0o711)
+        # One that is as mkdtemp makes it is not locked yet.
+        (self.parent / 'nova-pinning-bench-abcdefgh').mkdir(0o700)
+        (self.parent / 'nova-pinning-bench-hgfedcba').symlink_to('/')
         self.assertEqual([], list(workspace.left_over(self.parent)))
 
     def test_what_cannot_be_cleared_stays(self):
