@@ -4,17 +4,15 @@
 First of all the self-test, which says what the machine's intervals are worth;
 then others on the host itself, in containers, and in guests under a libvirt
 that a minicloud brings; by name, in servers of its cloud as well. What is
-judged are directions that hold on any machine, by the intervals of the run
-itself. The exit status is zero only if everything was measured, no claim is
-refuted and no affinity was other than asked for; what is inconclusive is told,
-and not taken for passed.
+judged are directions that hold on any machine, by "bench report --claims". The
+exit status is zero only if everything was measured, no claim is refuted and no
+affinity was other than asked for; what is inconclusive is told, and not taken
+for passed.
 """
 
 import argparse
 import contextlib
 import dataclasses
-import enum
-import json
 import os
 import pathlib
 import shlex
@@ -23,11 +21,9 @@ import subprocess
 import sys
 import tempfile
 import time
-import typing
 
 import openstack
 
-from benchmarks import tables
 from minicloud import files
 from minicloud import hosts
 from minicloud import settings
@@ -94,13 +90,6 @@ class Proof:
     @property
     def needs_cloud(self):
         return self.platform in ('vm', 'nova')
-
-
-class Verdict(enum.StrEnum):
-    HOLDS = 'holds'
-    DOES_NOT_HOLD = 'does not hold'
-    INCONCLUSIVE = 'inconclusive'
-    FAILED = 'failed'
 
 
 PAIRS = ('scenario=guest of 2 CPUs, SMP', 'scenario=guest of 2 CPUs, UP')
@@ -317,75 +306,6 @@ class Runner:
             raise
 
 
-class Judgement(typing.NamedTuple):
-    """What became of a claim, or of a whole proof."""
-
-    proof: str
-    claim: str
-    verdict: Verdict
-    evidence: str
-
-
-def judge(proof, status, document):
-    """Judge a proof.
-
-    :param status: of 'bench run', None if it ran out of time
-    :param document: what 'bench report --format json' says of its results,
-        None if there are none
-    :returns: a list of Judgement
-    """
-    judgements = []
-    if status is None:
-        judgements.append(Judgement(proof.name, 'measured', Verdict.FAILED,
-                                    'there was no time left for all of it'))
-    elif status:
-        judgements.append(Judgement(proof.name, 'measured', Verdict.FAILED,
-                                    f'bench run ended with status {status}'))
-    for result in document['results'] if document else ():
-        judgements += [
-            Judgement(proof.name, claim['name'], _verdict(claim),
-                      claim['evidence'])
-            for claim in result['claims']
-            # The other cases were left out on purpose. What was to be
-            # measured and was not has made 'bench run' fail.
-            if claim['name'] != 'complete' or not proof.only]
-    return judgements
-
-
-def _verdict(claim):
-    verdict = Verdict(claim['verdict'])
-    if claim['name'] == 'affinities' and verdict is Verdict.INCONCLUSIVE:
-        # Each platform here can be looked into.
-        return Verdict.FAILED
-    return verdict
-
-
-def is_good(judgements):
-    """Whether nothing is refuted or failed, and something holds."""
-    verdicts = {judgement.verdict for judgement in judgements}
-    return (Verdict.HOLDS in verdicts and
-            not verdicts & {Verdict.DOES_NOT_HOLD, Verdict.FAILED})
-
-
-def table(judgements):
-    """Return the judgements as lines of text."""
-    verdicts = [judgement.verdict for judgement in judgements]
-    return '\n'.join([
-        *tables.FigureTable([Judgement._fields, *judgements]).as_text(), '',
-        ', '.join(f'{verdicts.count(verdict)} {verdict}'
-                  for verdict in Verdict)])
-
-
-def read(paths, *options):
-    """Return what 'bench report' says of results, as a document."""
-    done = subprocess.run(
-        [str(PROGRAM), 'bench', 'report', '--format', 'json', *options,
-         *map(str, paths)], stdout=subprocess.PIPE)
-    if done.returncode:
-        raise RuntimeError(f'bench report ended with {done.returncode}')
-    return json.loads(done.stdout)
-
-
 def build_image(directory):
     """Make the image of guests and servers, if it is not there."""
     if (directory / 'manifest.json').exists():
@@ -404,11 +324,10 @@ def prove(proofs, runner, output, bring_up):
     :param output: pathlib.Path of the page
     :param bring_up: called before the first that needs the cloud; others go
         first, since its services want CPUs too
-    :returns: a list of Judgement
+    :returns: what was not measured, or does not hold, in words
     """
-    judgements = []
+    failures = []
     written = []
-    widened = ()
     is_up = False
     for proof in sorted(proofs, key=lambda proof: proof.needs_cloud):
         print(f'\n{proof.name}', flush=True)
@@ -416,16 +335,20 @@ def prove(proofs, runner, output, bring_up):
             bring_up()
             is_up = True
         status = runner.run(proof)
-        path = runner.results(proof)
-        if path.exists():
-            written.append(path)
-            if proof == SELF_TEST:
-                widened = '--self-test', str(path)
-        document = read([path], *widened) if path.exists() else None
-        judgements += judge(proof, status, document)
-    if written:
-        read(written, *widened, '--output', str(output))
-    return judgements
+        if status is None:
+            failures.append(f'{proof.name}: there was no time left for it')
+        elif status:
+            failures.append(f'{proof.name}: bench run ended with {status}')
+        if runner.results(proof).exists():
+            written.append(runner.results(proof))
+    own = runner.results(SELF_TEST)
+    status = subprocess.call([
+        str(PROGRAM), 'bench', 'report', '--claims', '--output', str(output),
+        *(('--self-test', str(own)) if own in written else ()),
+        *map(str, written)]) if written else 0
+    if status:
+        failures.append(f'bench report --claims ended with {status}')
+    return failures
 
 
 def main():
@@ -456,20 +379,20 @@ def main():
         path.unlink()
     try:
         build_image(options.image)
-        judgements = in_cloud(proofs, options)
+        failures = in_cloud(proofs, options)
     except subprocess.CalledProcessError as error:
         print(f'{shlex.join(map(str, error.cmd))} ended with status '
               f'{error.returncode}', file=sys.stderr)
         return 2
-    page = options.output / 'report.html'
-    print(f'\n{table(judgements)}\n\nthe report is {page}')
-    return 0 if is_good(judgements) else 1
+    print('', *failures, f'the report is {options.output}/report.html',
+          sep='\n')
+    return 1 if failures else 0
 
 
 def in_cloud(proofs, options):
     """Bring the cloud up, run proofs, and take it down.
 
-    :returns: a list of Judgement
+    :returns: as :func:`prove`
     """
     seconds = options.seconds
     if seconds is None and not options.name:

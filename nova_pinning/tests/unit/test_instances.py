@@ -14,19 +14,6 @@ from benchmarks import instances
 PROOF = instances.Proof('smp-mutex', 'cn', ('scenario=one',))
 
 
-def claim(name='mutex', verdict='holds'):
-    return {'name': name, 'subject': '', 'statement': 'It is so.',
-            'verdict': verdict, 'evidence': '1 to 2'}
-
-
-def document(*claims):
-    return {'results': [{'claims': list(claims)}]}
-
-
-def verdicts(judgements):
-    return [(judgement.claim, str(judgement.verdict))
-            for judgement in judgements]
-
 
 class TestBind(testtools.TestCase):
 
@@ -56,57 +43,59 @@ class TestBind(testtools.TestCase):
         return process.pid
 
 
-@ddt.ddt
-class TestJudge(testtools.TestCase):
+class TestProve(testtools.TestCase):
 
-    @ddt.data(
-        ((claim(),), 0, [('mutex', 'holds')], True),
-        ((claim(verdict='does not hold'), claim()), 0,
-         [('mutex', 'does not hold'), ('mutex', 'holds')], False),
-        ((claim(verdict='inconclusive'), claim('clocks')), 0,
-         [('mutex', 'inconclusive'), ('clocks', 'holds')], True),
-        # Nothing at all has been shown.
-        ((claim(verdict='inconclusive'),), 0,
-         [('mutex', 'inconclusive')], False),
-        # Affinities have to be seen.
-        ((claim('affinities', 'inconclusive'), claim()), 0,
-         [('affinities', 'failed'), ('mutex', 'holds')], False),
-        # The other cases were left out on purpose.
-        ((claim('complete', 'inconclusive'), claim()), 0,
-         [('mutex', 'holds')], True),
-        ((claim(),), 1, [('measured', 'failed'), ('mutex', 'holds')], False),
-        ((claim(),), None, [('measured', 'failed'), ('mutex', 'holds')],
-         False))
-    @ddt.unpack
-    def test_claims(self, claims, status, expected, good):
-        found = instances.judge(PROOF, status, document(*claims))
-        self.assertEqual((expected, good),
-                         (verdicts(found), instances.is_good(found)))
+    def setUp(self):
+        super().setUp()
+        self.scratch = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.events = []
+        self.statuses = {}
+        self.useFixture(fixtures.MonkeyPatch('subprocess.call', self.report))
+        self.report_status = 0
 
-    def test_complete_where_all_was_to_be_measured(self):
-        found = instances.judge(
-            instances.Proof('smp-mutex', 'cn'), 0,
-            document(claim('complete', 'inconclusive'), claim()))
-        self.assertIn(('complete', 'inconclusive'), verdicts(found))
+    def results(self, proof):
+        return self.scratch / proof.name
+
+    def report(self, command):
+        self.events.append(command[2:])
+        return self.report_status
+
+    def prove(self, *proofs):
+        def run(proof):
+            self.events.append(proof.name)
+            status = self.statuses.get(proof, 0)
+            if status != 2:
+                self.results(proof).touch()
+            return status
+
+        return instances.prove(
+            proofs, types.SimpleNamespace(run=run, results=self.results),
+            pathlib.Path('/out.html'), lambda: self.events.append('up'))
+
+    def test_all(self):
+        guest = instances.Proof('smp-mutex', 'vm')
+        self.assertEqual([], self.prove(guest, instances.SELF_TEST, PROOF))
+        self.assertEqual([
+            'self-test-bm', 'smp-mutex-cn', 'up', 'smp-mutex-vm',
+            ['report', '--claims', '--output', '/out.html', '--self-test',
+             *(f'{self.scratch}/{name}' for name in (
+                 'self-test-bm', 'self-test-bm', 'smp-mutex-cn',
+                 'smp-mutex-vm'))]], self.events)
+
+    def test_what_is_not_measured_or_does_not_hold(self):
+        self.report_status = 1
+        other = instances.Proof('cpu-weights', 'cn')
+        self.statuses = {PROOF: 1, other: None}
+        self.assertEqual(
+            ['smp-mutex-cn: bench run ended with 1',
+             'cpu-weights-cn: there was no time left for it',
+             'bench report --claims ended with 1'], self.prove(PROOF, other))
 
     def test_nothing_measured(self):
-        found = instances.judge(PROOF, 2, None)
-        self.assertEqual([('measured', 'failed')], verdicts(found))
-        self.assertIn('status 2', found[0].evidence)
-        self.assertFalse(instances.is_good(found))
-
-    def test_nothing_at_all(self):
-        self.assertFalse(instances.is_good([]))
-
-    def test_table(self):
-        text = instances.table(instances.judge(PROOF, 0, document(
-            claim(), claim('level', 'inconclusive'))))
-        self.assertEqual([
-            'smp-mutex-cn  mutex  holds         1 to 2',
-            'smp-mutex-cn  level  inconclusive  1 to 2',
-        ], text.splitlines()[3:5])
-        self.assertEqual('1 holds, 0 does not hold, 1 inconclusive, 0 failed',
-                         text.splitlines()[-1])
+        self.statuses = {PROOF: 2}
+        self.assertEqual(['smp-mutex-cn: bench run ended with 2'],
+                         self.prove(PROOF))
+        self.assertEqual(['smp-mutex-cn'], self.events)
 
 
 class Child:
