@@ -202,7 +202,8 @@ def _show(part: report_part.Part, name: str, console: rich.console.Console,
         # Without the others only what changed.
         _show_table(run_tables.changes(part.comparison, has_tables), console)
     if has_tables:
-        for table in (part.answer.table, *part.tables, *part.details):
+        for table in (part.answer.table, *part.tables, *part.details,
+                      *part.published):
             if table and not table.is_detail:
                 _show_table(table, console)
         console.print()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What others have published of the experiments, with where and how.
 
-figures.yaml has the facts. They stand beside measured figures for reference,
-and are never mixed with them.
+figures.yaml has the facts. They stand below measured figures, and are never
+mixed with them.
 """
 
+from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -40,7 +41,7 @@ class Publication:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFigure:
-    """A figure, or a finding without one, for below a table.
+    """A figure, or a finding without one.
 
     :param table: of the report, as in bench_model.Experiment
     :param figure: with its unit, '' if there is none
@@ -57,11 +58,12 @@ class PublishedFigure:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTable:
-    """Figures for beside the rows of a table.
+    """Figures of a whole table.
 
+    :param table: of the report, as in bench_model.Experiment
     :param workload: that they are of, or how its name begins; '' for any
     :param source: the key of their publication
-    :param rows: by what the report calls them, a figure for each column
+    :param rows: by what the report calls the like, a figure for each column
     :param note: what they are of, and where they were measured
     :param disagrees: what the source says elsewhere, '' if it agrees with
         itself
@@ -79,7 +81,7 @@ class PublishedTable:
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Shipped:
     sources: Mapping[str, Publication]
-    beside: tuple[PublishedTable, ...]
+    tables: tuple[PublishedTable, ...]
     figures: tuple[PublishedFigure, ...]
 
 
@@ -91,10 +93,14 @@ def figures(table: str) -> Sequence[PublishedFigure]:
     return [figure for figure in shipped().figures if figure.table == table]
 
 
-def beside(table: str, workload: str) -> PublishedTable | None:
-    """What stands beside a table's rows of a workload, None for nothing."""
-    return next((found for found in shipped().beside if found.table == table
-                 and workload.startswith(found.workload)), None)
+def tables(table: str,
+           workloads: Collection[str]) -> Sequence[PublishedTable]:
+    """What tables there are for one of the report's.
+
+    :param workloads: that it has
+    """
+    return [found for found in shipped().tables if found.table == table
+            and any(name.startswith(found.workload) for name in workloads)]
 
 
 def sources() -> Mapping[str, Publication]:

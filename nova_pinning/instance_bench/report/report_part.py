@@ -20,6 +20,7 @@ from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import run_comparison
 from nova_pinning.instance_bench import self_test
 from nova_pinning.instance_bench import statistics
+from nova_pinning.presentation import typed_table
 
 _NAMES_SHOWN = 5
 
@@ -118,27 +119,25 @@ class Part:
             outlier_reasons.counters(self.summary)) if table is not None]
 
     @functools.cached_property
-    def sources(self) -> list[published.Publication]:
-        """Of all that stands beside or below the tables."""
+    def published(self) -> tuple[run_tables.ReportTable, ...]:
+        """What others have found; none of it enters a figure of the run."""
         table = self.summary.experiment.table
-        tables = (published.beside(table, name)
-                  for name in self.summary.results.workloads)
-        keys = dict.fromkeys((
-            *(found.source for found in tables if found is not None),
-            *(figure.source for figure in published.figures(table))))
-        return [published.sources()[key] for key in keys]
-
-    @property
-    def published(self) -> run_tables.ReportTable | None:
-        """What has no row to stand beside."""
-        numbers = {source: number
-                   for number, source in enumerate(self.sources, 1)}
-        rows = [(figure.what, figure.figure or words.NONE, figure.conditions,
-                 f'[{numbers[published.sources()[figure.source]]}]')
-                for figure in published.figures(self.summary.experiment.table)]
-        return run_tables.ReportTable(
-            ('what', 'figure', 'conditions', 'source'), rows,
-            title='Published figures without a row above') if rows else None
+        figures = [(figure.what, figure.figure or words.NONE,
+                    figure.conditions, _source(figure.source))
+                   for figure in published.figures(table)]
+        return (*(run_tables.ReportTable(
+            ('', *map(typed_table.count, found.columns)),
+            [(name, *(f'{value:,.6g}' for value in values))
+             for name, values in found.rows.items()],
+            title=f'Published: {found.workload or table}',
+            note=f'{_source(found.source)}; {found.note}.' + (
+                ' The source disagrees with itself: '
+                f'{found.disagrees}.' if found.disagrees else ''))
+            for found in published.tables(
+                table, self.summary.results.workloads)),
+            *([run_tables.ReportTable(
+                ('what', 'figure', 'conditions', 'source'), figures,
+                title='Published figures')] if figures else []))
 
     @property
     def earlier_caveats(self) -> tuple[str, ...]:
@@ -213,6 +212,12 @@ def names(parts: Sequence[Part]) -> list[str]:
     found = [part.summary.experiment.name for part in parts]
     return [name if found.count(name) == 1 else f'{name}, {part.source}'
             for name, part in zip(found, parts)]
+
+
+def _source(key: str) -> str:
+    """A publication, and where it is."""
+    found = published.sources()[key]
+    return f'{found}{found.url and ": "}{found.url}'
 
 
 def _some(names: Sequence[str]) -> str:

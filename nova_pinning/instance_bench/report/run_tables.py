@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench.report import beside
 from nova_pinning.instance_bench.report import strips
 from nova_pinning.instance_bench.report import words
 from nova_pinning.instance_bench import run_comparison
@@ -168,16 +167,11 @@ def platform(summary: statistics.RunSummary,
 
 def of_group(summary: statistics.RunSummary, group: Group,
              is_detail: bool) -> ReportTable:
-    """Each row's levels, with what is published beside them."""
-    published: Sequence[Mapping[str, str]] = [{}] * len(group)
-    note = ''
-    if is_main(summary, group):
-        published, note = beside.columns(summary, group)
+    """Each row's levels."""
     return named(
-        summary, group, [
-            {**{name: cell(row) for name, cell in FIGURES.items()}, **theirs}
-            for row, theirs in zip(group, published)],
-        title=title(group), note=note, is_detail=is_detail, drawn=[
+        summary, group, [{name: cell(row) for name, cell in FIGURES.items()}
+                         for row in group],
+        title=title(group), is_detail=is_detail, drawn=[
             strips.Strip(row.estimate.interval, row.estimate.values,
                          row.estimate.outliers) for row in group])
 

@@ -8,7 +8,6 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench import published
 from nova_pinning.instance_bench.report import answer
-from nova_pinning.instance_bench.report import beside
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import words
@@ -18,6 +17,12 @@ from nova_pinning.presentation import typed_table
 
 # Of pinning a guest's vCPUs, what nobody takes the trouble for.
 _WORTHWHILE = 0.05
+# By what a study has them bound.
+_BOUND = {bench_model.WorkloadClass.CPU: 'cpu',
+          bench_model.WorkloadClass.WEB: 'io',
+          bench_model.WorkloadClass.NETWORK: 'io',
+          bench_model.WorkloadClass.DISK: 'io',
+          bench_model.WorkloadClass.NOSQL: 'very io'}
 _Cell = Callable[[statistics.FigureRow], str]
 _Tables = Iterator[run_tables.ReportTable]
 
@@ -99,7 +104,7 @@ def _split(summary: statistics.RunSummary) -> _Tables:
 
 def _practices(summary: statistics.RunSummary) -> _Tables:
     """Published best practices, and whether they would be right here."""
-    pairs = [(row, ratio, beside.CHR.get(summary.results.workloads[
+    pairs = [(row, ratio, _BOUND.get(summary.results.workloads[
         row.tenant.workload].workload_class)) for row, ratio
         in answer.floating_by_pinned(summary)]
     containers = bench_model.PlatformName.CONTAINER

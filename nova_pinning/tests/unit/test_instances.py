@@ -14,7 +14,6 @@ from benchmarks import instances
 PROOF = instances.Proof('smp-mutex', 'cn', ('scenario=one',))
 
 
-
 class TestBind(testtools.TestCase):
 
     def test_those_that_know_of_the_directory(self):

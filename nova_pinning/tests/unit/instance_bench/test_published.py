@@ -42,13 +42,17 @@ class DocumentsTest(unit_base.TestCase):
         return yaml.safe_load(
             (self.directory / 'facts.yaml').read_text('utf-8'))[name]
 
+    def table(self, table, workload):
+        found, = published.tables(table, [workload])
+        return found
+
     def figures(self, table):
         return ' '.join(f'{figure.what}: {figure.figure} {figure.conditions}'
                         for figure in published.figures(table))
 
     def test_mutex(self):
         lines = self.lines('smp-mutex.csv')
-        rows = published.beside('mutex', 'mutex-up').rows
+        rows = self.table('mutex', 'mutex-up').rows
         self.assertEqual(len(rows), len(lines[0]) - 1)
         for column, row in zip(list(lines[0])[1:], rows.values()):
             values = [float(line[column]) for line in lines]
@@ -63,7 +67,7 @@ class DocumentsTest(unit_base.TestCase):
             self.assertIn(str(fact), text, name)
 
     def test_priority(self):
-        rows = published.beside('priority', '').rows
+        rows = self.table('priority', 'any').rows
         lines = self.lines('cascade-priority.csv')
         self.assertEqual(['1', '4', '6'], [line['threads'] for line in lines])
         for line, row in zip(lines, rows.values()):
@@ -73,7 +77,7 @@ class DocumentsTest(unit_base.TestCase):
 
     def ladder(self, lines, key, workload, share, is_time):
         """Compare a ladder on 4 CPUs, and its shares with its times."""
-        table = published.beside('ladder', workload)
+        table = self.table('ladder', workload)
         found = {}
         for line in lines:
             threads = int(line['threads'])
@@ -106,7 +110,7 @@ class DocumentsTest(unit_base.TestCase):
                 'mb_per_s', name, 'share', False)['1x']
             # It contradicts itself.
             loss = 1 - found['guest normal'] / found['node single-user']
-            disagrees = published.beside('ladder', name).disagrees
+            disagrees = self.table('ladder', name).disagrees
             self.assertIn(f'{100 * loss:.1f}%', disagrees)
             self.assertIn('10%', disagrees)
 
@@ -117,7 +121,7 @@ class DocumentsTest(unit_base.TestCase):
         for name in ('enterprise', 'shared'):
             for workload, ratio in (('sysbench-cpu', 1 / (1 - loss[name])),
                                     ('stream', 1 / share[name])):
-                self.assertAlmostEqual(ratio, published.beside(
+                self.assertAlmostEqual(ratio, self.table(
                     'levels', workload).rows[name][0], delta=0.005)
         self.assertIn(facts['guests']['shared_oversell_in_the_cloud'],
                       self.figures('levels'))
@@ -127,12 +131,12 @@ class DocumentsTest(unit_base.TestCase):
         facts = self.facts('cache_aware')
         for workload, name in (('iperf3', 'gain_iperf'),
                                ('web', 'gain_specweb2005')):
-            self.assertIsNone(published.beside('network', workload))
+            self.assertEqual([], published.tables('network', [workload]))
             self.assertIn(f'{facts[name]:.0%}', self.figures('network'))
 
     def test_overhead(self):
         facts = self.facts('pinning')
-        table = published.beside('overhead', 'ffmpeg')
+        table = self.table('overhead', 'ffmpeg')
         self.assertEqual(
             [tuple(pair) for pair in
              facts['chr_ranges_best_practice'].values()],
@@ -163,16 +167,16 @@ class ShippedTest(unit_base.TestCase):
         tables = {experiment_file.read(
             name, bench_fakes.LAYOUT, workload_catalogue.shipped()
         ).experiment.table for name in experiment_file.shipped()}
-        for one in (*published.shipped().beside,
+        for one in (*published.shipped().tables,
                     *published.shipped().figures):
             self.assertIn(one.table, tables)
             self.assertIn(one.source, published.sources())
-        for table in published.shipped().beside:
+        for table in published.shipped().tables:
             self.assertTrue(table.note)
             self.assertEqual({len(table.columns)},
                              set(map(len, table.rows.values())))
 
     def test_workload_that_nobody_has_published(self):
-        self.assertIsNone(published.beside('levels', 'redis'))
-        self.assertIsNone(published.beside('latency', 'cyclictest'))
-        self.assertIsNone(published.beside('mutex', 'sched-pipe'))
+        for table, workload in (('levels', 'redis'), ('latency', 'cyclictest'),
+                                ('mutex', 'sched-pipe')):
+            self.assertEqual([], published.tables(table, [workload]))

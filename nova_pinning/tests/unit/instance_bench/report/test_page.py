@@ -83,30 +83,25 @@ class PageTest(unit_base.TestCase):
             'What density costs is apart', '⚠',
             'Floating by pinned, many by few',
             'no self-test of this machine was given',
-            'Measured, and what is published', 'Published elsewhere',
+            'Measured', 'Published elsewhere',
             'What the run can be held to', 'Before you rely on this',
             'what was skipped', 'Conditions')]
         self.assertEqual(sorted(places), places)
         self.assertIn('? inconclusive', text)
 
-    def test_published_figures_are_apart(self):
-        root = _page(report_scenes.priority(rounds=3))
-        table = published.beside('priority', '')
-        self.assertIn(published.sources()[table.source].url,
-                      root.xpath('//aside')[0].text_content())
-        marked = root.xpath('//td[contains(@class, " p ")]')
-        self.assertEqual(6 * len(table.columns), len(marked))
-        for cell in marked:
-            cell.drop_tree()
-        # Elsewhere there is none of them.
-        self.assertNotIn('85.923', root.text_content())
-
-    def test_figures_that_have_no_row(self):
-        root = _page(report_scenes.mutex(rounds=3))
-        inside = root.xpath('//aside')[0].text_content()
-        for figure in published.figures('mutex'):
-            self.assertIn(figure.what, ' '.join(inside.split()))
-            self.assertIn(published.sources()[figure.source].url, inside)
+    @ddt.data('priority', 'mutex')
+    def test_published_figures_are_apart(self, table):
+        root = _page(getattr(report_scenes, table)(rounds=3))
+        aside, = root.xpath('//aside')
+        inside = ' '.join(aside.text_content().split())
+        found = [*published.tables(table, ['mutex-up']),
+                 *published.figures(table)]
+        self.assertTrue(found)
+        for one in found:
+            self.assertIn(published.sources()[one.source].url, inside)
+        aside.drop_tree()
+        for words in ('85.9227', 'up to 36', 'Egorov'):
+            self.assertNotIn(words, root.text_content())
 
     def test_names(self):
         def part(run, source):
