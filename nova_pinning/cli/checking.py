@@ -28,12 +28,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         default='warning',
                         help='the least severity that makes the exit '
                         'status 1 (default: %(default)s)')
-    parser.add_argument('--severity',
-                        choices=list(map(str, check_rule.Severity)),
-                        default='note',
-                        help='the least severity that the table tells in '
-                        'full; of what is less severe it has the number '
-                        '(default: %(default)s)')
     common_options.add_format(
         parser, 'table', 'json', 'sarif', 'prometheus',
         note='; sarif is for code review tools, prometheus for the textfile '
@@ -91,5 +85,4 @@ def _write(checked: report.CheckReport,
             from nova_pinning.checks import metrics
             print(metrics.exposition(checked), end='')
         case _:
-            findings_text.show(checked, base_command.console(),
-                               check_rule.Severity(parsed_args.severity))
+            findings_text.show(checked, base_command.console())

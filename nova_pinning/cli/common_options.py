@@ -233,7 +233,7 @@ def pairs(items: Iterable[str], where: errors.Location,
 
 def add_assume(
     parser: argparse._ActionsContainer,
-    kinds: Iterable[outcome.DoubtKind] = tuple(outcome.DoubtKind),
+    kinds: Iterable[str] = tuple(outcome.DoubtKind),
 ) -> None:
     """The option that takes away what is not known of these kinds."""
     names = list(map(str, kinds))
@@ -249,7 +249,8 @@ def assumed(
     parsed_args: argparse.Namespace,
 ) -> frozenset[outcome.DoubtKind]:
     """The kinds that the option names."""
-    return frozenset(map(outcome.DoubtKind, parsed_args.assume))
+    return frozenset(
+        kind for kind in outcome.DoubtKind if kind in parsed_args.assume)
 
 
 def add_host_files(parser: argparse.ArgumentParser, what: str) -> None:

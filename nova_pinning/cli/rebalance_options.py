@@ -10,6 +10,7 @@ import dataclasses
 import re
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import outcome
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
@@ -24,6 +25,11 @@ from nova_pinning.simulation import spec
 
 _MOST_MOVES = 1_000_000
 _FOR = '--for'
+#: Kinds of doubt that only moves have: whether guests that were asked for in
+#: no availability zone may leave that of their host, and whether all guests
+#: were restarted since the last upgrade of nova, or some of its bugs hit them.
+_ANY_ZONE = 'any-zone'
+_RESTARTED = 'restarted'
 
 
 def _share(text: str) -> tuple[float, bool]:
@@ -91,15 +97,8 @@ def add_cloud(parser: argparse.ArgumentParser) -> None:
              'snapshot does not tell it; its known bugs keep guests from '
              'being moved')
     nova_options.add_option(parser)
-    common_options.add_assume(parser)
-    parser.add_argument(
-        '--cross-zones', action='store_true',
-        help='let guests that were asked for in no availability zone leave '
-             'that of their host, as nova does')
-    parser.add_argument(
-        '--restarted', action='store_true',
-        help='all guests were restarted since the last upgrade of nova, so '
-             'that no bug hits them that is about those that were not')
+    common_options.add_assume(
+        parser, (*outcome.DoubtKind, _ANY_ZONE, _RESTARTED))
 
 
 def add_cost(parser: argparse.ArgumentParser) -> None:
@@ -233,8 +232,8 @@ def rule_settings(
         release=parsed_args.release,
         fixed_tags=frozenset(getattr(parsed_args, 'tag', ())),
         least_age_days=least, most_age_days=most,
-        crosses_zones=parsed_args.cross_zones,
-        is_restarted=parsed_args.restarted,
+        crosses_zones=_ANY_ZONE in parsed_args.assume,
+        is_restarted=_RESTARTED in parsed_args.assume,
         assumes=common_options.assumed(parsed_args))
 
 

@@ -163,8 +163,9 @@ class TestDefragment(_PlanCase):
         argv = ('--for', '16:2,8', '--moves', '12.5%', '--memory', '2TiB',
                 '--fixed', 'db-1', '--exclude', 'cmp-6', '--tag', 'a',
                 '--tag', 'b c', '--min-age', '90m', '--max-age', '4000d',
-                '--live-only', '--release', '2026.1', '--cross-zones',
-                '--restarted', '--bandwidth', '10Gbit', '--local-disks',
+                '--live-only', '--release', '2026.1', '--assume', 'any-zone',
+                '--assume', 'restarted', '--assume', 'traits',
+                '--bandwidth', '10Gbit', '--local-disks',
                 '--image-property', 'a=b', '--config-file', self.write(
                     'nova.conf', _NOVA_CONF))
         plan = self._defragment(*argv)
@@ -174,6 +175,7 @@ class TestDefragment(_PlanCase):
             rules=plan_request.RuleSettings(
                 allows_cold=False, moves_devices=False, release='2026.1',
                 is_restarted=True, fixed_tags=frozenset(('a', 'b c')),
+                assumes=frozenset({outcome.DoubtKind.TRAITS}),
                 least_age_days=90 / 1440, most_age_days=4000,
                 crosses_zones=True, default_zone='z', isolates=True),
             cost=plan_request.CostSettings(
