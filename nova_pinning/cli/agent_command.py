@@ -50,7 +50,7 @@ class Agent(base_command.FileCommand):
     Examples::
 
       nova-pinning agent --config-file /etc/nova-pinning/agent.conf
-      nova-pinning agent --plan plan.yaml --dry-run
+      OS_AGENT__PLAN=plan.yaml nova-pinning agent --dry-run
       nova-pinning agent --undo
     """
 
@@ -58,9 +58,6 @@ class Agent(base_command.FileCommand):
         parser.add_argument('--config-file', metavar='FILE', action='append',
                             help='options of section [agent]; by default '
                             'none, so that all options have their defaults')
-        parser.add_argument('--plan', metavar='PLAN',
-                            help='what nova-pinning host plan has written; '
-                            'by default what the configuration says')
         mode = parser.add_mutually_exclusive_group()
         mode.add_argument('--once', action='store_true',
                           help='look once, and end; changes stay')
@@ -80,7 +77,7 @@ class Agent(base_command.FileCommand):
             return base_command.OK
         if parsed_args.undo:
             return _release(options, files)
-        planned = _planned(parsed_args.plan or options.plan)
+        planned = _planned(options.plan)
         scheme = _scheme(options, files)
         notes = [*scheme.notes(), *_absent(planned, files)]
         source = running_guests.RunningGuests(
@@ -104,10 +101,7 @@ class Agent(base_command.FileCommand):
 
 def _unit(parsed_args: argparse.Namespace, options: Any) -> str:
     return unit_file.text(
-        'agent', [
-            *(('--config-file', path) for path in parsed_args.config_file
-              or []),
-            *([('--plan', parsed_args.plan)] if parsed_args.plan else [])],
+        'agent', parsed_args.config_file or [],
         [options.plan, options.catalogue],
         [path for path in (options.metrics_file, options.record)
          if path and os.path.dirname(path)

@@ -68,10 +68,8 @@ class Explain(display.Lister):
         what.add_argument(
             '--server', metavar='UUID',
             help="a server's flavor and image, from the request that nova "
-                 'keeps in its database')
-        what.add_argument(
-            '--request-id', metavar='REQ',
-            help='the same by the request that made the server: req-...')
+                 'keeps in its database; or req-..., the request that made '
+                 'it')
         refusals.add_option(parser)
         common_options.add_image_properties(parser)
         parser.add_argument(
@@ -87,9 +85,9 @@ class Explain(display.Lister):
                  'projects only (filter_tenant_id)')
         common_options.add_nova_conf(
             parser, 'nova.conf, or a directory of such files: what it sets of '
-            'nova-scheduler outweighs the snapshot; for --server and '
-            '--request-id as nova-api is given it (default for these: those '
-            'that nova reads by default); may be given several times')
+            'nova-scheduler outweighs the snapshot; for --server as nova-api '
+            'is given it (default there: those that nova reads by default); '
+            'may be given several times')
         common_options.add_assume(parser)
         parser.add_argument('--per-host', action='store_true',
                             help='print a line for each host as well')
@@ -98,7 +96,7 @@ class Explain(display.Lister):
         common_options.image_properties(parsed_args)
         if parsed_args.flavor is not None and parsed_args.record is not None:
             raise errors.InputError(
-                'goes with --server and --request-id only',
+                'goes with --server only',
                 errors.Location('--record'))
         if parsed_args.fleet is None:
             return self._remembered(parsed_args)
@@ -157,7 +155,7 @@ class Explain(display.Lister):
             raise errors.InputError('is needed for --flavor',
                                     errors.Location('FLEET'))
         refused = refusals.find_refusal(
-            parsed_args, parsed_args.server, parsed_args.request_id)
+            parsed_args, (parsed_args.server,))
         if refused.refusal is not None:
             self.status = base_command.FINDINGS
 
@@ -201,10 +199,9 @@ def _explained_request(parsed_args: argparse.Namespace,
     standalone.prepare()
     from nova_pinning.bridge.importer import request_specs
     stored = request_specs.stored_request(
-        server=parsed_args.server, request_id=parsed_args.request_id,
-        arguments=common_options.nova_arguments(parsed_args))
+        parsed_args.server, common_options.nova_arguments(parsed_args))
     refused = refusals.find_refusal(
-        parsed_args, stored.server, parsed_args.request_id)
+        parsed_args, (parsed_args.server, stored.server))
     return _ExplainedRequest(
         flavor_alternatives.OrderedFlavor(stored.flavor, {
             **stored.image_properties,

@@ -42,15 +42,12 @@ class Exporter(base_command.FileCommand):
     Examples::
 
       nova-pinning exporter --config-file /etc/nova-pinning/exporter.conf
-      nova-pinning exporter --snapshot fleet.json.zst
+      OS_PINNING_EXPORTER__SNAPSHOT=fleet.json.zst nova-pinning exporter
       curl http://127.0.0.1:9896/metrics
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         common_options.add_nova_conf(parser, _ABOUT)
-        parser.add_argument(
-            '--snapshot', metavar='FLEET',
-            help='count this snapshot, whatever the options say is read')
         parser.add_argument(
             '--once', action='store_true',
             help='print the figures and end; the exit status is 1 if there '
@@ -77,8 +74,7 @@ class Exporter(base_command.FileCommand):
         from nova_pinning.exporter import exporter_service
         from nova_pinning.exporter import fleet_sources
         service = exporter_service.ExporterService(
-            settings, fleet_sources.SnapshotFile(parsed_args.snapshot)
-            if parsed_args.snapshot else fleet_sources.configured(settings))
+            settings, fleet_sources.configured(settings))
         if parsed_args.once:
             service.watch.refresh()
             print(service.metrics(), end='')
@@ -97,12 +93,10 @@ class Exporter(base_command.FileCommand):
 
 
 def _unit(parsed_args: argparse.Namespace, settings: Any) -> str:
-    return unit_file.text('exporter', [
-        *(('--config-file', path)
-          for _option, path in parsed_args.nova_arguments),
-        *([('--snapshot', parsed_args.snapshot)]
-          if parsed_args.snapshot else [])], filter(None, [
-              *settings.nova_conf, settings.snapshot, settings.host_files]))
+    return unit_file.text(
+        'exporter', [path for _option, path in parsed_args.nova_arguments],
+        filter(None, [*settings.nova_conf, settings.snapshot,
+                      settings.host_files]))
 
 
 def load_settings(arguments: Sequence[str]) -> Any:

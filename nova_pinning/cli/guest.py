@@ -77,10 +77,8 @@ class ShowGuest(display.ShowOne):
           --flavor 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
       nova-pinning guest show --host-file host.yaml --release 2025.1 \\
           --flavor 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'
-      virsh capabilities > capabilities.xml
       nova-pinning guest show --flavor flavors.yaml:enterprise.large \\
-          --host-file capabilities.xml -f xml \\
-          --cpu-dedicated-set 2-39,42-79
+          --host-file host.yaml -f xml
     """
 
     pages = ('placement', 'fit', 'xml', 'drawing')
@@ -102,13 +100,6 @@ class ShowGuest(display.ShowOne):
             help='host CPUs that other guests are pinned to, such as '
                  '2-5,42-45')
         parser.add_argument(
-            '--cpu-dedicated-set', type=common_options.cpu_list,
-            metavar='CPUS',
-            help="[compute] cpu_dedicated_set in place of the file's")
-        parser.add_argument(
-            '--cpu-shared-set', type=common_options.cpu_list, metavar='CPUS',
-            help="[compute] cpu_shared_set in place of the file's")
-        parser.add_argument(
             '--libvirt', type=_libvirt_version, metavar='VERSION',
             help="the version of the host's libvirt, such as 8.0.0, on which "
                  'some of the XML depends (default: the latest)')
@@ -123,9 +114,7 @@ class ShowGuest(display.ShowOne):
         cloud = release_support.CloudRelease.of(
             parsed_args.release or (sold.release if sold else None),
             standalone.nova_version())
-        host = host_loader.override(host_loader.load(parsed_args.host_file),
-                                    dedicated=parsed_args.cpu_dedicated_set,
-                                    shared=parsed_args.cpu_shared_set)
+        host = host_loader.load(parsed_args.host_file)
         unknown = parsed_args.used - host.cpus
         if unknown:
             raise errors.InputError(

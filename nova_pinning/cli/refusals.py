@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import typing
 
@@ -47,15 +48,14 @@ def add_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--record', metavar='DIR',
         help='where nova-scheduler keeps which requests found no host, for '
-             '--server and --request-id (default: [pinning] '
-             'metrics_directory of nova.conf)')
+             '--server (default: [pinning] metrics_directory of nova.conf)')
 
 
-def find_refusal(parsed_args: argparse.Namespace, server: str | None = None,
-                 request_id: str | None = None) -> RecordedRefusal:
+def find_refusal(parsed_args: argparse.Namespace,
+                 names: Sequence[str]) -> RecordedRefusal:
     """Look for a request in what all processes of nova-scheduler remember.
 
-    :param server: UUID; give it, or request_id, or both
+    :param names: UUID of the server, ID of the request, or both
     :raises errors.InputError: if the directory of --record cannot be read, or
         nothing tells where nova-scheduler keeps it and there is no FLEET
     """
@@ -78,13 +78,11 @@ def find_refusal(parsed_args: argparse.Namespace, server: str | None = None,
         (memory, refusal)
         for memory in memories
         for refusal in memory.refusals
-        if refusal.instance == server or
-        (refusal.request_id is not None and refusal.request_id == request_id)),
+        if refusal.instance in names or refusal.request_id in names),
                       key=lambda pair: pair[1].time)
     if not matching:
-        about = request_id or f'server {server}'
-        return RecordedRefusal(notes=(*notes,
-                                      _why_none(about, directory, memories)))
+        return RecordedRefusal(notes=(
+            *notes, _why_none(names[0], directory, memories)))
     memory, refusal = matching[-1]
     return RecordedRefusal(refusal, memory.process,
                            len(matching) - 1, tuple(notes))

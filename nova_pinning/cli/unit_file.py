@@ -7,7 +7,6 @@ and a unit that names another place does not start.
 
 from collections.abc import Iterable
 from importlib import resources
-import itertools
 import os
 import re
 import sys
@@ -20,24 +19,24 @@ _HOMES = ('/home', '/root', '/run/user')
 _TEMPORARY = ('/tmp', '/var/tmp')
 
 
-def text(command: str, given: Iterable[tuple[str, str]],
+def text(command: str, configured: Iterable[str],
          files: Iterable[str] = (), written: Iterable[str] = ()) -> str:
     """The unit of a command that is a service.
 
-    :param given: the command's options, each with a path, which is read
+    :param configured: paths of configuration files that it is given
     :param files: paths of others that are read
     :param written: paths of files that it replaces, other than below
         /run/nova-pinning
     """
     program = _program()
-    given = [(option, os.path.abspath(path)) for option, path in given]
+    configured = [os.path.abspath(path) for path in configured]
     writable = sorted({os.path.dirname(path) for path in written})
     places = [
         program[0], os.path.realpath(sys.executable), sys.prefix,
-        *nova_pinning.__path__, *files, *writable,
-        *(path for _option, path in given)]
+        *nova_pinning.__path__, *files, *writable, *configured]
     is_in_home = _are_below(places, _HOMES)
-    words = [*program[1:], command, *itertools.chain(*given)]
+    words = [*program[1:], command, *(
+        word for path in configured for word in ('--config-file', path))]
     template = resources.files(__package__).joinpath(
         'units', f'nova-pinning-{command}.service').read_text('utf-8')
     return template.format(

@@ -3,17 +3,14 @@
 
 """Hosts from files, of whatever kind."""
 
-import dataclasses
 import os
 import pathlib
 
-from nova_pinning import cpuset
 from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.host import capabilities
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile
-from nova_pinning.host import problems
 
 _SUFFIXES = ('.json', '.xml', '.yaml', '.yml')
 
@@ -96,29 +93,3 @@ def by_name(
     if directory is None:
         return {}
     return {host.name: host for host in load_directory(directory)}
-
-
-def override(
-    description: host_model.HostDescription,
-    dedicated: cpuset.CpuSet | None = None,
-    shared: cpuset.CpuSet | None = None,
-) -> host_model.HostDescription:
-    """The host with other CPUs for guests than its file says.
-
-    If either is given, both are taken from here: they depend on each other.
-
-    :raises errors.InputErrors: if the host has no such CPUs, or if they
-        overlap
-    """
-    if dedicated is None and shared is None:
-        return description
-    changed = dataclasses.replace(description, nova=dataclasses.replace(
-        description.nova, dedicated_cpus=dedicated, shared_cpus=shared))
-    wrong = tuple(
-        errors.InputError(problem.message, errors.Location(
-            f'CPUs chosen for host {description.name}',
-            key='.'.join(map(str, problem.path))))
-        for problem in problems.settings_problems(changed))
-    if wrong:
-        raise errors.InputErrors(wrong)
-    return changed

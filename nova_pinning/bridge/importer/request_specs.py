@@ -47,25 +47,20 @@ class StoredRequest:
     notes: tuple[str, ...] = ()
 
 
-def stored_request(server: str | None = None, request_id: str | None = None,
+def stored_request(server: str,
                    arguments: Sequence[str] = ()) -> StoredRequest:
     """Look a request up in nova's databases.
 
-    :param server: UUID of a server
-    :param request_id: req-..., of a request that made a server; give one of
-        the two
+    :param server: UUID of a server, or req-... of the request that made it
     :param arguments: '--config-file' or '--config-dir', each followed by a
         path, for nova.conf
     :raises errors.InputError: if there is none, or it cannot be read
     """
     conf = nova_database.load_conf(arguments)
     with nova_database.opened(conf) as database:
-        if server is None:
-            assert request_id is not None
-            where = errors.Location('--request-id')
-            server = _server(database, request_id, where)
-        else:
-            where = errors.Location('--server')
+        where = errors.Location('--server')
+        if server.startswith('req-'):
+            server = _server(database, server, where)
         return _stored(_spec(database, server, where), server,
                        *_fault(database, server))
 

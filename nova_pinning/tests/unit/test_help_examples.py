@@ -29,8 +29,6 @@ _ELSEWHERE = {
     'nova-pinning explain fleet.json.zst --server': "reads nova's database",
     'nova-pinning explain --record': 'reads what nova-scheduler has written',
     'nova-pinning fleet import nova': "reads nova's database",
-    'nova-pinning guest show --flavor flavors.yaml:enterprise.large '
-    '--host-file capabilities.xml': 'takes what libvirt says of a host',
     'nova-pinning host check': 'judges the machine',
     'nova-pinning host discover': 'looks at the machine',
     'nova-pinning simulate fleet.json.zst --empty': 'takes half a minute',

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a preview shows, or says that it does not, besides CPUs and memory."""
 
+import dataclasses
 import sys
 import unittest
 
@@ -70,10 +71,11 @@ class TestShown(test_preview.TestCase):
         self.assertIsNone(shown.xml)
 
     def test_more_vcpus_than_the_machine_takes(self):
-        host = host_loader.override(
-            host_loader.load(str(
-                test_preview.SHIPPED / 'hosts' / 'epyc-256-nps1.yaml')),
-            shared=cpuset.CpuSet(range(256)))
+        host = host_loader.load(str(
+            test_preview.SHIPPED / 'hosts' / 'epyc-256-nps1.yaml'))
+        host = dataclasses.replace(host, nova=dataclasses.replace(
+            host.nova, dedicated_cpus=None,
+            shared_cpus=cpuset.CpuSet(range(256))))
         q35 = {'hw_machine_type': 'q35'}
         for vcpus, image, more, words in (
                 (255, {}, {}, ''), (256, {}, {}, 'at most 255'),

@@ -42,13 +42,13 @@ class RequestSpecTestCase(test_fleet_import.TestCase):
             'instance_uuid': novadatabase.uuid(name), 'deleted': 0,
             'action': 'create', 'request_id': request_id}])
 
-    def stored(self, **which):
+    def stored(self, server):
         return request_specs.stored_request(
-            arguments=['--config-file', str(self.nova.conf)], **which)
+            server, ['--config-file', str(self.nova.conf)])
 
     def test_server(self):
         self.add_request(availability_zone='east')
-        found = self.stored(server=novadatabase.uuid('a'))
+        found = self.stored(novadatabase.uuid('a'))
         self.assertEqual(('d.4', 4, {'hw:cpu_policy': 'dedicated'}), (
             found.flavor.name, found.flavor.vcpus, found.flavor.extra_specs))
         self.assertEqual(('east', 'p', {}, '', ()), (
@@ -61,7 +61,7 @@ class RequestSpecTestCase(test_fleet_import.TestCase):
         self.add_request('b', availability_zone='west')
         self.add_action('a', 'north', 'req-other')
         self.add_action('b', cell)
-        found = self.stored(request_id=REQUEST)
+        found = self.stored(REQUEST)
         self.assertEqual(novadatabase.uuid('b'), found.server)
         self.assertEqual('west', found.availability_zone)
 
@@ -73,7 +73,7 @@ class RequestSpecTestCase(test_fleet_import.TestCase):
                 'message': message, 'created_at': novadatabase.NOW,
                 'deleted': 0}])
         self.assertEqual('No valid host was found. (2026-11-21T12:00:00Z)',
-                         self.stored(server=novadatabase.uuid('a')).fault)
+                         self.stored(novadatabase.uuid('a')).fault)
 
     def _take_down(self, cell):
         self.nova.execute('api', sa.update(api_models.CellMapping).where(
@@ -84,17 +84,17 @@ class RequestSpecTestCase(test_fleet_import.TestCase):
         """It keeps nobody from what the other cells and the API know."""
         self.add_request()
         self._take_down('north')
-        found = self.stored(server=novadatabase.uuid('a'))
+        found = self.stored(novadatabase.uuid('a'))
         self.assertEqual(('d.4', ''), (found.flavor.name, found.fault))
         self.assertEqual(
             ('cell north: it cannot be read: unable to open database file',),
             found.notes)
         error = self.assertRaises(nova_database.DatabaseError, self.stored,
-                                  request_id=REQUEST)
+                                  server=REQUEST)
         self.assertIn('cell north: it cannot be read', str(error))
         self.add_action('a', 'cell0')
         self.assertEqual(novadatabase.uuid('a'),
-                         self.stored(request_id=REQUEST).server)
+                         self.stored(REQUEST).server)
 
     def test_image_properties(self):
         """What comes out makes the same properties again."""
@@ -106,7 +106,7 @@ class RequestSpecTestCase(test_fleet_import.TestCase):
             'hw_boot_menu': 'True', 'hw_vif_model': 'virtio'}
         properties = objects.ImageMetaProps.from_dict(dict(given))
         self.add_request(image=objects.ImageMeta(properties=properties))
-        found = self.stored(server=novadatabase.uuid('a')).image_properties
+        found = self.stored(novadatabase.uuid('a')).image_properties
         self.assertEqual(given, found)
         again = objects.ImageMetaProps.from_dict(dict(found))
         self.assertEqual(properties.obj_to_primitive()['nova_object.data'],
@@ -121,7 +121,7 @@ class RequestSpecTestCase(test_fleet_import.TestCase):
                         count=1, spec=[{}], alias_name=None),
                     objects.InstancePCIRequest(
                         count=1, spec=[{}], alias_name='gpu')]))
-        notes = self.stored(server=novadatabase.uuid('a')).notes
+        notes = self.stored(novadatabase.uuid('a')).notes
         self.assertEqual((
             'it has the scheduler hint same_host=x,y',
             'it asks for host cmp-1',
@@ -136,8 +136,8 @@ class RequestSpecTestCase(test_fleet_import.TestCase):
 
     def test_no_request(self):
         error = self.assertRaises(errors.InputError, self.stored,
-                                  request_id=REQUEST)
-        self.assertIn(f'--request-id: nova has no server on which {REQUEST}',
+                                  server=REQUEST)
+        self.assertIn(f'--server: nova has no server on which {REQUEST}',
                       str(error))
 
     @ddt.data('{', '{}', '[]', 'null')

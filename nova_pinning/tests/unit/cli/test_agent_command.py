@@ -89,9 +89,15 @@ class AgentCommandTestCase(cli_case.TestCase):
     def test_no_plan(self):
         host = self.write('host.yaml',
                           hostfile_writer.dump(fact_samples.machine()))
-        done = self.run_agent('--plan', host, '--dry-run')
-        self.assertEqual(2, done.status)
-        self.assertIn('there is no plan in it', done.err)
+        # By its configuration, and without any.
+        conf = self.write('agent.conf', f'[agent]\nplan = {host}\n')
+        self.useFixture(cli_case.fixtures.EnvironmentVariable(
+            'OS_AGENT__PLAN', host))
+        for options in ('--config-file', conf), ():
+            done = self.run_command('agent', *options, '--dry-run')
+            self.assertEqual(2, done.status)
+            self.assertIn(f'{host}:1:1: ', done.err)
+            self.assertIn('there is no plan in it', done.err)
 
     def test_a_plan_of_another_host(self):
         with mock.patch.object(machine_files.Tree, 'cpus',

@@ -190,7 +190,7 @@ class TestExplain(cli_case.TestCase):
     def test_of_a_request(self):
         asked = []
 
-        def stored(**values):
+        def stored(*values):
             asked.append(values)
             return request_specs.StoredRequest(
                 server=self.fleet.guests[0].uuid,
@@ -210,13 +210,12 @@ class TestExplain(cli_case.TestCase):
             self.assertIn(text, ' '.join(done.out.split()))
         path = self.write('nova.conf', '')
         _status, found = self._explain_json(
-            '--request-id', 'req-1', '--config-file', str(self.dir),
+            '--server', 'req-1', '--config-file', str(self.dir),
             '--config-file', path)
         self.assertEqual(5, len(found['remarks']))
         self.assertEqual([
-            {'server': 'uuid', 'request_id': None, 'arguments': []},
-            {'server': None, 'request_id': 'req-1', 'arguments': [
-                '--config-dir', str(self.dir), '--config-file', path]}],
+            ('uuid', []), ('req-1', [
+                '--config-dir', str(self.dir), '--config-file', path])],
             asked)
         self.assertIsNone(found['refusal'])
 

@@ -8,6 +8,7 @@ import sys
 import urllib.request
 
 import ddt
+import fixtures
 
 from nova_pinning.cli import exporter
 from nova_pinning.conf import exporter as conf_exporter
@@ -36,19 +37,21 @@ class ExporterTestCase(cli_case.TestCase):
         document.write(self.fleet, generate.generate_fleet(
             4, 'two-socket-80', 1, shared=0.25))
 
-    def once(self, *options):
+    def once(self, fleet):
+        self.useFixture(fixtures.EnvironmentVariable(
+            'OS_PINNING_EXPORTER__SNAPSHOT', str(fleet)))
         return self.run_command('exporter', '--once', '--config-file',
-                                self.write('none.conf', ''), *options)
+                                self.write('none.conf', ''))
 
     def test_once(self):
-        done = self.once('--snapshot', self.fleet)
+        done = self.once(self.fleet)
         self.assertEqual((0, ''), (done.status, done.err))
         found = test_fleet_tally.series(done.out)
         self.assertEqual(3, found['nova_pinning_cloud_hosts', (
             ('class', 'dedicated'), ('state', 'enabled'))])
 
     def test_once_without_figures(self):
-        done = self.once('--snapshot', str(self.dir / 'none'))
+        done = self.once(self.dir / 'none')
         self.assertEqual(1, done.status)
         self.assertIn('nova_pinning_exporter_errors_total{task="read"} 1.0',
                       done.out)
@@ -59,7 +62,7 @@ class ExporterTestCase(cli_case.TestCase):
         if promtool is None:
             self.skipTest('promtool is not installed; Debian has it in '
                           'package prometheus')
-        done = self.once('--snapshot', self.fleet)
+        done = self.once(self.fleet)
         checked = subprocess.run(
             [promtool, 'check', 'metrics'], input=done.out, text=True,
             capture_output=True)

@@ -102,7 +102,7 @@ class TestWithoutFleet(TestCase):
         self.assertEqual(
             (1, 'HostClassFilter 12\nPinnedTopologyFilter 46\n'
                 'PinnedTopologyFilter 2\n'), (done.status, done.out))
-        done = self._explain_record('--request-id', 'req-unknown', '-f',
+        done = self._explain_record('--server', 'req-unknown', '-f',
                                     'value')
         self.assertEqual((0, ''), (done.status, done.out))
 
@@ -142,15 +142,15 @@ class TestWithoutFleet(TestCase):
     def test_by_request(self):
         self._keep(1, _refusal('other', 'req-2', 5), _refusal(minute=1),
                    _refusal('third', None, 6))
-        _status, found = self._json('--request-id', REQUEST)
+        _status, found = self._json('--server', REQUEST)
         self.assertEqual(SERVER, found['refusal']['instance'])
-        _status, found = self._json('--request-id', 'req-2')
+        _status, found = self._json('--server', 'req-2')
         self.assertEqual('other', found['refusal']['instance'])
 
     def test_none(self):
         self._keep(1, _refusal('other'), _refusal('third', 'req-3'), limit=1)
-        for argv, about in ((('--server', SERVER), f'server {SERVER}'),
-                            (('--request-id', 'req-9'), 'req-9')):
+        for argv, about in ((('--server', SERVER), SERVER),
+                            (('--server', 'req-9'), 'req-9')):
             done = self._explain_record(*argv)
             self.assertEqual((0, ''), (done.status, done.err))
             shown = ' '.join(done.out.split())
@@ -240,7 +240,7 @@ class TestWithFleet(TestCase):
                 server=SERVER, flavor=explain_cases.flavor(2),
                 image_properties={'hw_cpu_policy': 'dedicated'})))
 
-    @ddt.data(('--server', SERVER), ('--request-id', 'req-another'))
+    @ddt.data(('--server', SERVER), ('--server', 'req-another'))
     def test_both(self, argv):
         """A request id leads to the server, of which others may be known."""
         self._keep(4171, _refusal())

@@ -58,14 +58,14 @@ class UnitFileTestCase(cli_case.TestCase):
         conf = self.write('a.conf', '')
         self.assertIn(
             f'ExecStart={sys.executable} -m nova_pinning.cli.shell agent '
-            f'--config-file {conf} --plan {self.dir}/p.yaml\n',
-            self.unit('agent', '--config-file', conf, '--plan',
-                      f'{self.dir}/p.yaml'))
+            f'--config-file {conf}\n',
+            self.unit('agent', '--config-file', conf))
         script = self.script('bin')
+        other = self.write('b.conf', '')
         self.assertIn(f'ExecStart={script} exporter --config-file {conf} '
-                      f'--snapshot {self.dir}/s\n',
+                      f'--config-file {other}\n',
                       self.unit('exporter', '--config-file', conf,
-                                '--snapshot', f'{self.dir}/s'))
+                                '--config-file', other))
 
     def test_odd_paths(self):
         """Blanks, quotes, and what systemd would put something else for."""

@@ -8,7 +8,6 @@ import stat
 import fixtures
 from oslotest import base as oslotest
 
-from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import host_loader
 from nova_pinning.host import hostfile_writer
@@ -75,27 +74,6 @@ class TestLoad(oslotest.BaseTestCase):
             error = self.assertRaises(
                 errors.InputError, host_loader.load_directory, path)
             self.assertEqual(str(path), error.where.source)
-
-
-class TestOverride(oslotest.BaseTestCase):
-
-    def test_both_are_replaced(self):
-        host = host_samples.host(nova=host_samples.settings(
-            '1-7', reserved_memory_mib=5))
-        self.assertIs(host, host_loader.override(host))
-        changed = host_loader.override(host, shared=cpuset.CpuSet([1, 2]))
-        self.assertEqual(
-            host_samples.settings(None, '1-2', reserved_memory_mib=5),
-            changed.nova)
-
-    def test_wrong_cpus(self):
-        host = host_samples.host()
-        error = self.assertRaises(
-            errors.InputErrors, host_loader.override, host,
-            cpuset.CpuSet([1, 8]), cpuset.CpuSet([1]))
-        self.assertEqual(
-            ['nova.dedicated_cpus', 'nova.shared_cpus'],
-            [one.where.key for one in error.errors])
 
 
 class TestExamples(oslotest.BaseTestCase):
