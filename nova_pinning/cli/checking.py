@@ -85,4 +85,6 @@ def _write(checked: report.CheckReport,
             from nova_pinning.checks import metrics
             print(metrics.exposition(checked), end='')
         case _:
-            findings_text.show(checked, base_command.console())
+            findings_text.show(
+                checked, base_command.console(), check_rule.Severity(
+                    getattr(parsed_args, 'severity', 'note')))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Sequence
 
 from nova_pinning.bridge.offline import standalone
+from nova_pinning.checks import check_rule
 from nova_pinning.checks import report
 from nova_pinning.cli import base_command
 from nova_pinning.cli import checking
@@ -31,6 +32,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--standard', choices=('scs',),
                         help="hold them to Sovereign Cloud Stack's naming "
                         'and mandatory flavors as well')
+    parser.add_argument('--severity',
+                        choices=list(map(str, check_rule.Severity)),
+                        default='note',
+                        help='the least severity that the table tells in '
+                        'full; of what is less severe it has the number '
+                        '(default: %(default)s)')
     checking.add_options(parser)
 
 

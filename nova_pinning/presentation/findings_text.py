@@ -40,21 +40,25 @@ _Item = TypeVar('_Item')
 _Key = TypeVar('_Key', bound=Hashable)
 
 
-def show(checked: report.CheckReport,
-         console: rich.console.Console) -> None:
+def show(checked: report.CheckReport, console: rich.console.Console,
+         least: check_rule.Severity = check_rule.Severity.NOTE) -> None:
     """Print what was found.
 
     Commands are never broken, so that they can be copied.
+
+    :param least: severity; what is less severe has but its line of the totals
     """
     codes = _grouped(checked.findings, lambda finding: finding.code)
     # What does most harm comes first.
     shown = sorted(
         (code for code in checked.rules if code in codes),
         key=lambda code: _SEVERITIES.index(_worst(codes[code])))
+    told = [code for code in shown if _SEVERITIES.index(
+        _worst(codes[code])) <= _SEVERITIES.index(least)]
     # All kinds of errors are to be on the first screen.
     errors = sum(_worst(codes[code]) is check_rule.Severity.ERROR
-                 for code in shown)
-    for code in shown:
+                 for code in told)
+    for code in told:
         _show_code(checked.rules[code].title, codes[code], console,
                    max(FEW, LIMIT // max(errors, 1)))
     for heading, *items in checked.notes:
@@ -63,7 +67,7 @@ def show(checked: report.CheckReport,
             printing.say(f'- {item}', console, '  ')
         console.print()
     _show_waived(checked, console)
-    if len(shown) > 1:
+    if len(shown) > 1 or told != shown:
         # The end is what people see of a long list.
         for code in shown:
             for line in printing.wrap(

@@ -22,11 +22,12 @@ from nova_pinning.tests.unit import unit_base
 found = samples.finding
 
 
-def shown(*findings, width=80, **values):
+def shown(*findings, width=80, least=check_rule.Severity.NOTE, **values):
     stream = io.StringIO()
     console = base_command.console(stream)
     console.width = width
-    findings_text.show(samples.check_report(*findings, **values), console)
+    findings_text.show(samples.check_report(*findings, **values), console,
+                       least)
     return stream.getvalue()
 
 
@@ -66,6 +67,16 @@ class TestTable(unit_base.TestCase):
         text = shown(found(), found('host b'), found(code='X102'))
         self.assertIn('\nX101    2  odd number\nX102    1  large number\n\n'
                       '2 errors and 1 warning in 7 numbers\n', text)
+
+    def test_what_is_less_severe_has_its_number(self):
+        text = shown(found(), found('host b', code='X102'),
+                     least=check_rule.Severity.ERROR)
+        self.assertNotIn('host b', text)
+        self.assertIn('\nX101    1  odd number\nX102    1  large number\n\n'
+                      '1 error and 1 warning in 7 numbers\n', text)
+        # Not even where it is alone.
+        self.assertIn('X102    1  large number', shown(
+            found(code='X102'), least=check_rule.Severity.ERROR))
 
     def test_codes_come_together(self):
         text = shown(found(), found(code='X201'), found())
