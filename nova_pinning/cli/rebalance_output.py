@@ -130,9 +130,13 @@ def answer(
         remarks.append(
             f'About {words.span(seconds)} with '
             f'{cost.parallel} moves at a time at most.')
-    drawn = drawing.Drawing(rebalance_report.title(plan), tuple(remarks))
-    if fleet is not None and plan.moves:
-        drawn = moves_drawing.draw(plan, fleet, drawn.title, remarks)
+    title = rebalance_report.title(plan)
+
+    def drawn(most: int | None = None) -> drawing.Drawing:
+        if fleet is None or not plan.moves:
+            return drawing.Drawing(title, tuple(remarks))
+        return moves_drawing.draw(plan, fleet, title, remarks, most)
+
     if getattr(parsed_args, 'output', None) is not None:
         plan_document.write_plan(plan, parsed_args.output)
         common_options.tell_file(parsed_args.output)
@@ -145,12 +149,12 @@ def answer(
     most = None if parsed_args.formatter in PAGES else _DRAWN
 
     def show(console: rich.console.Console) -> None:
-        rebalance_report.show(plan, drawn, console, most)
+        rebalance_report.show(plan, drawn(most), console)
 
     return display.Answer(
         rebalance_report.moves(plan), show,
         lambda: plan_document.plan_to_json(plan),
-        {'svg': lambda: svg_drawing.render(drawn)})
+        {'svg': lambda: svg_drawing.render(drawn())})
 
 
 def check_state(plan: plan_model.RebalancePlan,

@@ -104,27 +104,36 @@ def moved_guests(
         for uuid, begun in first.items())
 
 
+def changed_hosts(plan: plan_model.RebalancePlan) -> set[str]:
+    """The names of hosts that guests leave or come to."""
+    return {name for guest in moved_guests(plan)
+            for name in (guest.source, guest.target)}
+
+
 def draw(plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
-         title: str = '', remarks: Iterable[str] = ()) -> drawing.Drawing:
+         title: str = '', remarks: Iterable[str] = (),
+         most: int | None = None) -> drawing.Drawing:
     """Draw a plan on the fleet that it is made for.
 
     Of the fleet's hosts there are those that guests leave or come to.
+
+    :param most: hosts that are drawn, None for all
     """
     guests = [(guest, drawing.Tile(
         _Style.PINNED, guest.letter, f'guest {guest.letter}, {guest}',
         guest=number)) for number, guest in enumerate(moved_guests(plan))]
-    touched = {name for guest, _tile in guests
-               for name in (guest.source, guest.target)}
+    changed = changed_hosts(plan)
     residents = occupied.guests_by_host(fleet)
     topologies = {
-        guest.uuid: guest.topology for name in touched
+        guest.uuid: guest.topology for name in changed
         for guest in residents[name]}
     moved = {guest.guest for guest, _tile in guests}
     hosts = tuple(
         _host(host, guests, topologies,
               [guest for guest in residents[host.name]
                if guest.uuid not in moved])
-        for host in fleet.hosts if host.name in touched)
+        for host in itertools.islice(
+            (host for host in fleet.hosts if host.name in changed), most))
     shown = {tile.style for host in hosts for state in host.states
              for tile in state.tiles.values()}
     return drawing.Drawing(

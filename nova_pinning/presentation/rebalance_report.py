@@ -216,11 +216,10 @@ def amount(mib: int) -> str:
 
 
 def show(plan: plan_model.RebalancePlan, drawn: drawing.Drawing,
-         console: rich.console.Console, most: int | None = None) -> None:
+         console: rich.console.Console) -> None:
     """Print what a plan gains and costs, its moves, and a drawing.
 
     :param drawn: the plan, with its title and what is worth knowing of it
-    :param most: hosts that are drawn, None for all
     """
     printing.title(drawn.title, console)
     for remark in drawn.remarks:
@@ -243,9 +242,8 @@ def show(plan: plan_model.RebalancePlan, drawn: drawing.Drawing,
             typed_table.show(('guests', 'why'), reasons, console)
     if drawn.hosts:
         printing.heading('Before and after', console)
-        terminal_drawing.show(
-            moves_drawing.beside_table(drawn), console, most)
-        left = len(drawn.hosts) - len(drawn.hosts[:most])
+        terminal_drawing.show(moves_drawing.beside_table(drawn), console)
+        left = len(moves_drawing.changed_hosts(plan)) - len(drawn.hosts)
         if left:
             printing.say(
                 f'{words.count(left, "more host")} '

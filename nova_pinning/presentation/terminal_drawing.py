@@ -62,32 +62,25 @@ def style(tile: drawing.Tile) -> str:
     return _STYLES[tile.style]
 
 
-def show(drawn: drawing.Drawing, console: rich.console.Console,
-         most: int | None = None) -> None:
-    """Print a drawing.
-
-    :param most: hosts that are drawn, None for all
-    """
-    for line in lines(drawn, console.width, most):
+def show(drawn: drawing.Drawing, console: rich.console.Console) -> None:
+    """Print a drawing."""
+    for line in lines(drawn, console.width):
         console.print(line, soft_wrap=True)
 
 
-def lines(drawn: drawing.Drawing, width: int = 80,
-          most: int | None = None) -> list[rich_text.Text]:
+def lines(drawn: drawing.Drawing, width: int = 80) -> list[rich_text.Text]:
     """Draw it.
 
     :param width: columns of the terminal, at least 40; no line is longer
-    :param most: hosts that are drawn, None for all
     """
-    hosts = drawn.hosts[:most]
     size = max((len(tile.sign) for tile in (
-        *(tile for host in hosts for state in host.states
+        *(tile for host in drawn.hosts for state in host.states
           for tile in state.tiles.values()),
         *(tile for tile, _meaning in drawn.legend))), default=1)
     found = list(itertools.chain(
         _heading(drawn, width), *(
             _host(host, size, width) if len(host.states) == 1
-            else _rows(host, size, width) for host in hosts),
+            else _rows(host, size, width) for host in drawn.hosts),
         _legend(drawn, size, width)))
     for line in found:
         line.rstrip()

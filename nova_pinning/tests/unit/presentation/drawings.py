@@ -4,10 +4,9 @@
 from nova_pinning.presentation import terminal_drawing
 
 
-def plain(drawn, width=80, most=None):
+def plain(drawn, width=80):
     """The lines on a terminal, without their colours."""
-    return [line.plain for line in terminal_drawing.lines(
-        drawn, width, most)]
+    return [line.plain for line in terminal_drawing.lines(drawn, width)]
 
 
 def text(drawn, width=80):
