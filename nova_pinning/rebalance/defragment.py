@@ -16,6 +16,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
 from nova_pinning.rebalance import integer_program
 from nova_pinning.rebalance import move_rules
+from nova_pinning.rebalance import one_way
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_search
 from nova_pinning.rebalance import replay
@@ -100,8 +101,9 @@ def _other_gains(
 class _Defragmentation:
     """Looks for a plan, in two ways at once.
 
-    Plans in which hosts either give or take guests are found soon, and the
-    proof that none can be better takes longer: it is HiGHS's, in a thread.
+    A bound for all plans is found soon, and mostly a plan that reaches it, in
+    which hosts either give or take guests. Else the proof that none can be
+    better takes longer: it is HiGHS's, in a thread.
     """
 
     def __init__(self, search: plan_search.PlanSearch,
@@ -148,18 +150,23 @@ class _Defragmentation:
         bound = self._look_at_all()
         if math.isfinite(bound) or bound == -math.inf:
             return bound
-        is_large = len(self._givers) > search.settings.exact_hosts
+        most = search.settings.exact_hosts
+        is_large = len(self._givers) > most
+        givers = self._most_promising(most) if is_large else self._givers
         with futures.ThreadPoolExecutor(1) as executor:
-            proof = None
+            proof, is_found = None, False
             if search.settings.proves:
-                proof = executor.submit(self._prove, is_large)
-            self._look_first()
-            self._tell(0.3)
-            if is_large and proof is not None:
-                # On large fleets that is mostly enough.
+                proof = executor.submit(self._prove, True)
+                program = search.giving(givers)
                 bound = proof.result()
+                self._tell(0.3)
+                is_found = self._aim(program, bound)
                 if not self._is_reached(bound):
                     proof = executor.submit(self._prove, False)
+            if not is_found and not (is_large and self._least is None):
+                is_found = self._look_among(givers)
+            if not is_found and self._least is None:
+                self._look_quickly(self._most_promising(most))
             if is_large and not self._is_reached(bound):
                 self._look_further()
             self._tell(0.6)
@@ -233,20 +240,23 @@ class _Defragmentation:
             told.append(f'{limits.memory_mib:,} MiB to copy')
         return f'the limit{"s" * (len(told) > 1)} of {words.listed(told)}'
 
-    def _look_first(self) -> None:
-        """Look for plans in which hosts either give or take guests.
+    def _aim(self, program: one_way.OneWayProgram, bound: float) -> bool:
+        """Look for the fewest moves for all that is asked for, or can be.
 
-        On large fleets guests may leave only those hosts that have to give
-        away fewest for one more slot.
+        :param bound: of the value, where so much value is not asked for
+        :returns: whether the program has a solution
         """
-        most = self._search.settings.exact_hosts
-        if len(self._givers) <= most:
-            is_found = self._look_among(self._givers)
-        else:
-            is_found = (self._least is not None
-                        and self._look_among(self._most_promising(most)))
-        if not is_found and self._least is None:
-            self._look_quickly(self._most_promising(most))
+        aim = bound if self._least is None else self._least
+        if not math.isfinite(aim):
+            return False
+        return self._take(program, self._search.fewest(program, aim))
+
+    def _take(self, program: one_way.OneWayProgram,
+              solution: integer_program.Solution) -> bool:
+        """Offer what nova makes of a solution; whether there is one."""
+        if solution.is_known:
+            self._offer(self._search.carried_out(program, solution))
+        return solution.is_known
 
     def _most_promising(self, most: int) -> list[str]:
         self._givers.sort(key=self._promise)
@@ -256,12 +266,9 @@ class _Defragmentation:
 
     def _look_quickly(self, givers: Sequence[str]) -> None:
         """Look for a good plan in which guests leave these hosts only."""
-        search = self._search
-        program = search.giving(givers)
-        solution = program.good_value(max(_LEAST_SECONDS, search.seconds / 2),
-                                      _FEW_NODES)
-        if solution.is_known:
-            self._offer(search.carried_out(program, solution))
+        program = self._search.giving(givers)
+        self._take(program, program.good_value(
+            max(_LEAST_SECONDS, self._search.seconds / 2), _FEW_NODES))
 
     def _look_further(self) -> None:
         """Let guests leave other hosts beside those of the best plan.
@@ -290,23 +297,17 @@ class _Defragmentation:
         if not givers:
             return True
         program = search.giving(givers)
+        if self._aim(program, math.inf):
+            return True
         if self._least is not None:
-            solution = search.fewest(program, self._least)
-            if solution.is_known:
-                self._offer(search.carried_out(program, solution))
-                return True
             program = search.giving(givers)
         solution = program.most_value(search.seconds * 0.7)
         is_found = solution.status is integer_program.SolutionStatus.OPTIMAL
-        if not solution.is_known:
-            return is_found
-        value = program.value_of(solution)
-        if value < self._value - _TOLERANCE:
-            return is_found
-        fewest = search.fewest(program, value) if is_found else solution
-        if fewest.is_known:
-            solution = fewest
-        self._offer(search.carried_out(program, solution))
+        if is_found:
+            fewest = search.fewest(program, program.value_of(solution))
+            if fewest.is_known:
+                solution = fewest
+        self._take(program, solution)
         return is_found
 
     def _offer(self, done: replay.MoveReplay) -> None:
@@ -358,9 +359,8 @@ class _Defragmentation:
         search = self._search
         if is_relaxed:
             program = search.whole(is_hopeful=True, least=self._least)
-            relaxed = (program.value_bound if self._least is None
-                       else program.moves_bound)
-            return self._rounded(relaxed(search.seconds))
+            return self._rounded(program.relaxed_bound(
+                search.seconds, self._least is not None))
         self._solved = search.solved(self._solve, self._least)
         return self._rounded(self._solved[1].bound)
 

@@ -9,6 +9,7 @@ nor proved then is unknown, and said to be. A host of which not all is known
 takes no guest, and proves nothing either.
 """
 
+import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -256,13 +257,10 @@ class _LossJudge:
         return self._follow(found.sequences, guests, target)
 
     def _counts(self, guests: Iterable[resident_guest.ResidentGuest],
-                ) -> dict[int, int]:
+                ) -> Mapping[int, int]:
         """How many there are of each kind, by number."""
-        counts: dict[int, int] = {}
-        for guest in guests:
-            number = self.fleet.kind(guest).number
-            counts[number] = counts.get(number, 0) + 1
-        return counts
+        return collections.Counter(
+            self.fleet.kind(guest).number for guest in guests)
 
     def _prove(
         self, trial: _Trial, guests: Sequence[resident_guest.ResidentGuest],
@@ -372,11 +370,14 @@ class _LossJudge:
             most = max(most, (sum(free), free, name))
         if lacking:
             hosts = sum(lacking.values())
+            told = _told((_lack(cause, count, kind), count)
+                         for cause, count in lacking.items())
             return (f'none of the {words.count(hosts, "host")} that it may '
-                    f'go to has room ({_room_told(lacking, kind)})'
+                    f'go to has room ({told})'
                     f'{_needs(kind, most)}')
         if refusals:
-            return f'it may go to no host that is left: {_told(refusals)}'
+            told = _told(refusals.items())
+            return f'it may go to no host that is left: {told}'
         return 'no host is left'
 
     def _cause(self, kind: guest_kinds.GuestKind,
@@ -423,29 +424,20 @@ def _by_cell(cpus: Sequence[int]) -> str:
     return f'{" + ".join(map(str, cpus))} CPU{"" if cpus == [1] else "s"}'
 
 
-def _room_told(
-    counts: Mapping[host_verdicts.RefusalCause | str, int],
-    kind: guest_kinds.GuestKind,
-) -> str:
-    """What hosts lack, in the words of ``explain``."""
-    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))
-    return ', '.join(
-        f'{count:,} {_refuse(cause, count)}' if isinstance(cause, str) else
-        f'{count:,} {verdict_summary.phrase(cause, count, kind.request)}'
-        for cause, count in ranked[:_REASONS])
-
-
-def _refuse(reason: str, count: int) -> str:
-    """What a cause that has no words of its own is told with."""
-    if reason:
-        return f'{"refuses" if count == 1 else "refuse"} it: {reason}'
+def _lack(cause: host_verdicts.RefusalCause | str, count: int,
+          kind: guest_kinds.GuestKind) -> str:
+    """What some hosts lack, in the words of ``explain``."""
+    if not isinstance(cause, str):
+        return verdict_summary.phrase(cause, count, kind.request)
+    if cause:
+        return f'{"refuses" if count == 1 else "refuse"} it: {cause}'
     verb = 'has' if count == 1 else 'have'
     return f'{verb} as many of its server group as may be'
 
 
-def _told(counts: Mapping[str, int]) -> str:
-    """The reasons that are given most often, with how often."""
-    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+def _told(reasons: Iterable[tuple[str, int]]) -> str:
+    """Those that are given most often, with how often."""
+    ranked = sorted(reasons, key=lambda pair: (-pair[1], pair[0]))
     return ', '.join(f'{count:,} {reason}'
                      for reason, count in ranked[:_REASONS])
 

@@ -140,15 +140,13 @@ class _ReserveFinder:
         for count in range(1, len(loss.hosts) + 1):
             # The name only has to be another one; nova's hosts have no blank.
             added = {f'reserve {copy}': shape for copy in range(count)}
-            ordered = evacuation.largest_first(down, self._fleet)
-            if not self._fleet.evacuate(
-                    ordered, added, evacuation.tightest)[1]:
-                return count
             # Some of the others may have to make way.
-            ordered = evacuation.largest_first([*down, *up], self._fleet)
-            if not self._fleet.evacuate(
-                    ordered, {**rest, **added}, evacuation.tightest)[1]:
-                return count
+            for guests, targets in (
+                    (down, added), ([*down, *up], {**rest, **added})):
+                if not self._fleet.evacuate(
+                        evacuation.largest_first(guests, self._fleet),
+                        targets, evacuation.tightest)[1]:
+                    return count
         return 0
 
 

@@ -168,6 +168,11 @@ class IntegerProgram:
                       seconds: float = math.inf) -> float:
         """What the objective cannot exceed, be the numbers whole or not.
 
+        The solver need not be believed: of its solution only the prices of
+        the rows are used, and whatever prices there are make a bound (weak
+        duality; Neumaier and Shcherbina, Safe bounds in linear and
+        mixed-integer programming, 2004).
+
         :returns: inf if that was not found out in time, -inf if there is no
             solution
         """
@@ -177,7 +182,10 @@ class IntegerProgram:
         equal = lows == highs
         upper = numpy.isfinite(highs) & ~equal
         lower = numpy.isfinite(lows) & ~equal
-        matrix = self._matrix()
+        matrix, most = self._matrix(), numpy.array(self._upper)
+        costs = self._costs(objective)
+        limited = sparse.vstack([matrix[upper], -matrix[lower]])
+        limits = numpy.concatenate([highs[upper], -lows[lower]])
         options = {}
         if math.isfinite(seconds):
             options['time_limit'] = max(0.1, seconds)
@@ -185,15 +193,18 @@ class IntegerProgram:
         # that the simplex method takes.
         with quiet_solver.quiet_output():
             result = optimize.linprog(
-                self._costs(objective),
-                A_ub=sparse.vstack([matrix[upper], -matrix[lower]]),
-                b_ub=numpy.concatenate([highs[upper], -lows[lower]]),
+                costs, A_ub=limited, b_ub=limits,
                 A_eq=matrix[equal], b_eq=highs[equal],
-                bounds=numpy.array([(0, most) for most in self._upper]),
+                bounds=numpy.stack([numpy.zeros(self.size), most], axis=1),
                 method='highs-ipm', options=options)
-        if result.status == _INFEASIBLE:
-            return -math.inf
-        return -float(result.fun) if result.status == _OPTIMAL else math.inf
+        if result.status != _OPTIMAL:
+            return -math.inf if result.status == _INFEASIBLE else math.inf
+        prices = numpy.minimum(result.ineqlin.marginals, 0)
+        left = (costs - prices @ limited
+                - result.eqlin.marginals @ matrix[equal])
+        return -float(prices @ limits
+                      + result.eqlin.marginals @ highs[equal]
+                      + numpy.minimum(left, 0) @ most)
 
     def _costs(self, objective: Mapping[int, float]) -> _Array:
         costs = numpy.zeros(self.size)

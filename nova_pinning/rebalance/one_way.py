@@ -105,7 +105,8 @@ class OneWayProgram(moves_program.MovesProgram):
         """Make so much room with the fewest moves, and then fewest bytes."""
         if least_value > 0:
             self.reach(least_value)
-        return self._program.solve(self._cheapest(), seconds, nodes)
+        return self._program.solve(self._cheapest(), seconds, nodes,
+                                   presolves=False)
 
     def wanted(
         self, solution: integer_program.Solution,

@@ -66,17 +66,17 @@ class WholeProgram(moves_program.MovesProgram):
             self._memory[self._returns[kind]] = counted.kinds[
                 kind].guest.memory_mib
 
-    def value_bound(self, seconds: float) -> float:
-        """What the room cannot exceed, be guests in parts or not."""
-        return self._program.relaxed_bound(self._value, seconds)
+    def relaxed_bound(self, seconds: float, counts_moves: bool) -> float:
+        """What the room cannot exceed, be guests in parts or not.
+
+        :param counts_moves: the negative of the number of moves instead
+        """
+        return self._program.relaxed_bound(
+            self._each_move if counts_moves else self._value, seconds)
 
     def fewest_moves(self, seconds: float) -> integer_program.Solution:
         """Do with the fewest moves; the bound is their number, negative."""
         return self._program.solve(self._each_move, seconds)
-
-    def moves_bound(self, seconds: float) -> float:
-        """The same with guests in parts: the negative of their number."""
-        return self._program.relaxed_bound(self._each_move, seconds)
 
     @property
     def _each_move(self) -> dict[int, float]:

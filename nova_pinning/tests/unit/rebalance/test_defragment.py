@@ -265,15 +265,13 @@ class TestSmall(_Case):
 
     def test_proof_that_is_none(self):
         """A solver that is mistaken about what can be had."""
-        for solution in (
-                integer_program.Solution(
-                    integer_program.SolutionStatus.INFEASIBLE, (),
-                    float('-inf')),
-                integer_program.Solution(
-                    integer_program.SolutionStatus.STOPPED, (), 1.0)):
-            with mock.patch.object(
-                    whole_program.WholeProgram, 'most_value',
-                    return_value=solution):
+        for bound in (float('-inf'), 1.0):
+            solution = integer_program.Solution(
+                integer_program.SolutionStatus.STOPPED, (), bound)
+            with mock.patch.multiple(
+                    whole_program.WholeProgram,
+                    relaxed_bound=lambda *_values: float('inf'),
+                    most_value=lambda program, seconds, one=solution: one):
                 plan = plan_of(self._three())
             self.assertEqual((3, False, None), (
                 len(plan.moves), plan.is_optimal, plan.gains[0].bound))

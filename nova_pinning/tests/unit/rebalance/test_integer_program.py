@@ -43,6 +43,28 @@ class TestIntegerProgram(unit_base.TestCase):
         program.row([(number, 1)], low=2)
         self.assertEqual(float('-inf'), program.relaxed_bound({number: 1}))
 
+    @unit_base.settings(50)
+    @hypothesis.given(_coefficients, strategies.integers(-9, 9))
+    def test_relaxed_by_a_solver_that_errs(self, coefficients, price):
+        """Its prices make the bound worse, and never wrong."""
+        program = integer_program.IntegerProgram()
+        worth = {program.variable(4): number for number in coefficients}
+        program.row([(number, 3) for number in worth], high=7)
+        program.row([(0, 1), (1, -1)], low=0, high=0)
+        bound = program.relaxed_bound(worth)
+        linprog = optimize.linprog
+
+        def err(*args, **values):
+            result = linprog(*args, **values)
+            result.fun += 2
+            result.ineqlin.marginals = result.ineqlin.marginals + price
+            result.eqlin.marginals = result.eqlin.marginals - price
+            return result
+
+        with mock.patch.object(optimize, 'linprog', err):
+            self.assertGreaterEqual(program.relaxed_bound(worth),
+                                    bound - 1e-9)
+
     def test_nodes(self):
         """A limit of the program's own, and one of the search."""
         asked = []
