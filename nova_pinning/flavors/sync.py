@@ -16,6 +16,7 @@ from nova_pinning.flavors import difference
 from nova_pinning.flavors import flavor_cloud
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import names
+from nova_pinning.host import words
 from nova_pinning.model import hostclass
 
 #: What the names of flavors begin with on which extra specs are tried.
@@ -199,7 +200,7 @@ def _change(flavor: flavor_model.Flavor, same_name: flavor_model.Flavor | None,
             return change(
                 FlavorAction.CONFLICT,
                 'it exists, belongs to no catalogue, and '
-                f'has another {_listed(differing)}, so that it cannot be '
+                f'has another {words.listed(differing)}, so that it cannot be '
                 'adopted')
         if not adopts:
             return change(FlavorAction.CONFLICT, 'it exists and belongs to no '
@@ -207,17 +208,12 @@ def _change(flavor: flavor_model.Flavor, same_name: flavor_model.Flavor | None,
         return change(FlavorAction.ADOPT)
     if differing:
         return change(FlavorAction.REPLACE, f'nova cannot change '
-                      f'{_listed(differing)} in place')
+                      f'{words.listed(differing)} in place')
     # An id may differ without need for a change: adopted flavors keep theirs.
     if difference.differences(same_name, flavor):
         return change(FlavorAction.UPDATE,
                       '' if same_name.extra_specs else _CUT_OFF)
     return change(FlavorAction.UNCHANGED)
-
-
-def _listed(keys: Sequence[str]) -> str:
-    *first, last = keys
-    return f'{", ".join(first)} and {last}' if first else last
 
 
 def with_use(change: FlavorChange,
@@ -275,11 +271,8 @@ def class_of(extra_specs: Mapping[str, str]) -> str:
 
 def _counted(servers: Sequence[str]) -> str:
     """'2 servers (a (id), b (id))'."""
-    named = [*servers[:_NAMED_SERVERS]]
-    if len(servers) > len(named):
-        named.append(f'{len(servers) - len(named)} more')
-    return (f'{len(servers)} server{"" if len(servers) == 1 else "s"} '
-            f'({", ".join(named)})')
+    return (f'{words.count(len(servers), "server")} '
+            f'({words.listed(servers, _NAMED_SERVERS)})')
 
 
 def read(cloud: flavor_cloud.FlavorCloud,

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Sequence
+import os
 import re
+import textwrap
 from typing import TypeVar
 
 import rich.console
@@ -27,6 +29,11 @@ LIMIT = 10
 #: Findings of a code that is no error: what they are like, so that they do
 #: not drown those.
 FEW = 3
+
+#: Rows of the smallest terminals in use, and those that a code takes besides
+#: a row for each cause: heading, remedy, how many more, and an empty one.
+SCREEN = 24
+_ROWS = 4
 
 _STYLES = {
     check_rule.Severity.ERROR: 'bold red',
@@ -49,18 +56,44 @@ def show(checked: report.CheckReport, console: rich.console.Console,
     :param least: severity; what is less severe has but its line of the totals
     """
     codes = _grouped(checked.findings, lambda finding: finding.code)
+    ranks = {code: _SEVERITIES.index(_worst(codes[code]))
+             for code in checked.rules if code in codes}
     # What does most harm comes first.
-    shown = sorted(
-        (code for code in checked.rules if code in codes),
-        key=lambda code: _SEVERITIES.index(_worst(codes[code])))
-    told = [code for code in shown if _SEVERITIES.index(
-        _worst(codes[code])) <= _SEVERITIES.index(least)]
-    # All kinds of errors are to be on the first screen.
-    errors = sum(_worst(codes[code]) is check_rule.Severity.ERROR
-                 for code in told)
-    for code in told:
-        _show_code(checked.rules[code].title, codes[code], console,
-                   max(FEW, LIMIT // max(errors, 1)))
+    shown = sorted(ranks, key=ranks.__getitem__)
+    told = [code for code in shown if ranks[code] <= _SEVERITIES.index(least)]
+    wrong = {code: len(_grouped(codes[code], _line)) for code in told
+             if not ranks[code]}
+    rooms = dict.fromkeys(told, FEW) | dict.fromkeys(
+        wrong, max(FEW, LIMIT // max(len(wrong), 1)))
+
+    def show_codes(some: Iterable[str], is_brief: bool) -> None:
+        for code in some:
+            _show_code(checked.rules[code].title, codes[code], console,
+                       rooms[code], is_brief)
+
+    def show_totals(some: Iterable[str]) -> None:
+        for code in some:
+            for line in printing.wrap(
+                    f'{code} {len(codes[code]):4,}  '
+                    f'{checked.rules[code].title}', console.width, '', '  '):
+                console.print(rich.text.Text(line), soft_wrap=True)
+        console.print()
+
+    # All errors are to be on the first screen, or what kinds there are.
+    rows, left = sum(wrong.values()), SCREEN - _ROWS * len(wrong)
+    is_long = 2 * rows > left
+    is_brief = is_long and not any(
+        finding.evidence or finding.remediation
+        for code in wrong for finding in codes[code])
+    if len(wrong) > 1 and is_long and not (is_brief and rows <= left):
+        show_totals(wrong)
+        left -= len(wrong) + 1
+    for place, code in enumerate(sorted(wrong, key=wrong.__getitem__)):
+        if is_brief:
+            rooms[code] = max(FEW, left // (len(wrong) - place))
+            left -= min(rooms[code], wrong[code])
+    show_codes(wrong, is_brief)
+    show_codes(told[len(wrong):], False)
     for heading, *items in checked.notes:
         printing.say(heading, console)
         for item in items:
@@ -69,12 +102,7 @@ def show(checked: report.CheckReport, console: rich.console.Console,
     _show_waived(checked, console)
     if len(shown) > 1 or told != shown:
         # The end is what people see of a long list.
-        for code in shown:
-            for line in printing.wrap(
-                    f'{code} {len(codes[code]):4,}  '
-                    f'{checked.rules[code].title}', console.width, '', '  '):
-                console.print(rich.text.Text(line), soft_wrap=True)
-        console.print()
+        show_totals(shown)
     printing.say(checked.totals, console)
 
 
@@ -94,21 +122,21 @@ def _show_waived(checked: report.CheckReport,
 
 
 def _show_code(title: str, findings: Sequence[check_rule.Finding],
-               console: rich.console.Console, room: int) -> None:
+               console: rich.console.Console, room: int,
+               is_brief: bool) -> None:
     severity = _worst(findings)
     console.print(rich.text.Text.assemble(
         (f'{findings[0].code} {severity}', _STYLES[severity]),
         f': {title} ({len(findings):,})'), soft_wrap=True)
     advice = findings[0].advice
-    for name, text in (('why', findings[0].why), ('remedy', advice)):
-        printing.say(f'{name}: {text}', console, '  ')
-    if severity is not check_rule.Severity.ERROR:
-        room = FEW
+    if not is_brief:
+        printing.say(f'why: {findings[0].why}', console, '  ')
+    printing.say(f'remedy: {advice}', console, '  ')
     hidden = 0
     for alike in _grouped(findings, _remedy).values():
         lines = list(_grouped(alike, _line).values())
         for line in lines[:room]:
-            _show_line(line, console)
+            _show_line(line, console, is_brief)
         covered = sum(map(len, lines[:room]))
         hidden += len(alike) - covered
         if covered and alike[0].advice != advice:
@@ -141,15 +169,19 @@ def _line(finding: check_rule.Finding) -> Hashable:
 
 
 def _show_line(findings: Sequence[check_rule.Finding],
-               console: rich.console.Console) -> None:
+               console: rich.console.Console, is_brief: bool) -> None:
     """Print findings that differ in their subjects and places only.
 
     The first place stands for all of them.
+
+    :param is_brief: whether they are to have one row, whatever is cut off
     """
     first = findings[0]
     where = ''
     if first.location and first.location.line:
-        where = f'{first.location.source}:{first.location.line}: '
+        source = first.location.source
+        where = (f'{os.path.basename(source) if is_brief else source}:'
+                 f'{first.location.line}: ')
         spec = first.location.key.partition('.extra_specs.')[2]
         if not spec or spec not in first.message:
             where += f'{first.location.key}: '
@@ -163,7 +195,13 @@ def _show_line(findings: Sequence[check_rule.Finding],
             kind = f'{first.kind}s '
         what = (kind if first.kind else '') + words.listed(
             subjects, FEW if len(places) > 1 else LIMIT)
-    printing.say(f'- {where}{what}: {first.message}', console, '  ')
+    if is_brief:
+        printing.line(rich.text.Text('  ' + textwrap.shorten(
+            f'- {where}{first.message} ({what})' if where else
+            f'- {what}: {first.message}', console.width - 2,
+            placeholder=' ...')), console)
+    else:
+        printing.say(f'- {where}{what}: {first.message}', console, '  ')
     for evidence in first.evidence[:LIMIT]:
         printing.say(str(evidence), console, '    ')
     _show_more(len(first.evidence) - LIMIT, '    ', console)

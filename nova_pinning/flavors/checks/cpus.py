@@ -13,6 +13,7 @@ from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import guest_topology
 from nova_pinning.flavors import guest_cores
 from nova_pinning.flavors import guest_machine
+from nova_pinning.host import words
 from nova_pinning.model import CpuPolicy
 from nova_pinning.model import ThreadPolicy
 
@@ -146,13 +147,9 @@ def odd_vcpus(subject: checked.CheckedFlavor) -> check_rule.Violations:
             what = f'NUMA cell {number} has ' if len(
                 subject.cells) > 1 else ''
             yield subject.violation(
-                f'{what}{count} dedicated {_vcpus(count)} on cores of two '
-                'threads', ('vcpus', f'hw:numa_cpus.{number}'))
+                f'{what}{words.count(count, "dedicated vCPU")} on cores of '
+                'two threads', ('vcpus', f'hw:numa_cpus.{number}'))
             return
-
-
-def _vcpus(count: int) -> str:
-    return 'vCPU' if count == 1 else 'vCPUs'
 
 
 @check_rule.rule(
@@ -170,8 +167,9 @@ def topology_dropped(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if got and any(want not in (0, have)
                    for want, have in zip(constrained, got)):
         yield subject.violation(
-            f'{constrained} cannot be had with {subject.flavor.vcpus} '
-            f'{_vcpus(subject.flavor.vcpus)}; the guest sees {got}',
+            f'{constrained} cannot be had with '
+            f'{words.count(subject.flavor.vcpus, "vCPU")}; the guest sees '
+            f'{got}',
             constraints.keys)
 
 

@@ -12,6 +12,7 @@ from nova_pinning.flavors.checks import cpus
 from nova_pinning.flavors.checks import guest_topology
 from nova_pinning.host import core_division
 from nova_pinning.host import host_offer
+from nova_pinning.host import words
 from nova_pinning import model
 
 #: The part of a host's dedicated CPUs that may stay unsold.
@@ -37,7 +38,7 @@ def fits_no_host(subject: checked.CheckedFlavor) -> check_rule.Violations:
             return
         reasons[reason] += host.names
     count = sum(map(len, reasons.values()))
-    told = [f'{_names(names)}: {reason}'
+    told = [f'{words.listed(names, 2)}: {reason}'
             for reason, names in list(reasons.items())[:_MAX_REASONS]]
     if len(reasons) > _MAX_REASONS:
         told.append('and so on')
@@ -48,12 +49,6 @@ def fits_no_host(subject: checked.CheckedFlavor) -> check_rule.Violations:
 def _none_of(count: int) -> str:
     return ('does not fit on the host given' if count == 1 else
             f'fits none of the {count} hosts given')
-
-
-def _names(names: list[str]) -> str:
-    if len(names) > 2:
-        return f'{names[0]} and {len(names) - 1} more'
-    return ' and '.join(names)
 
 
 @check_rule.rule(
@@ -78,8 +73,7 @@ def unsold_cpus(subject: checked.CheckedFlavor) -> check_rule.Violations:
                            total * _MAX_UNSOLD)
         if filled.unsold > total * _MAX_UNSOLD:
             yield subject.violation(
-                f'{filled.guests} '
-                f'{"guest fits" if filled.guests == 1 else "guests fit"} on '
+                f'{words.count(filled.guests, "guest")} on '
                 f'{host.title}, {filled.unsold} of {total} dedicated CPUs '
                 f'({filled.unsold / total:.1%}) stay unsold: {filled.why}',
                 ('vcpus', 'name'),
@@ -134,7 +128,7 @@ def no_shared_set(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if without:
         yield subject.violation(
             'emulator threads policy share, but no cpu_shared_set on '
-            f'{_names(without)}', ('hw:emulator_threads_policy',),
+            f'{words.listed(without, 2)}', ('hw:emulator_threads_policy',),
             severity=severity)
 
 

@@ -141,7 +141,7 @@ class CheckTest(unit_base.TestCase):
             [check_samples.flavor(check_samples.DEDICATED)],
             [check_samples.host(name, nodes=1) for name in ('a', 'b', 'c')])
         self.assertEqual(
-            '4 guests fit on host a and 2 alike, 4 of 36 dedicated CPUs '
+            '4 guests on host a and 2 alike, 4 of 36 dedicated CPUs '
             '(11.1%) stay unsold: cell 0 has 4 free dedicated CPUs, 8 needed',
             one.message)
 

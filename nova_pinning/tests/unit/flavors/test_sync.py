@@ -264,7 +264,7 @@ class TestApply(oslotest.BaseTestCase):
         change = sync.FlavorChange(
             sync.FlavorAction.UPDATE, 'a', flavor('a'), flavor('a'),
             servers=tuple(f's{n} ({n})' for n in range(9)))
-        self.assertIn('9 servers (s0 (0), s1 (1), s2 (2), s3 (3), s4 (4), '
+        self.assertIn('9 servers (s0 (0), s1 (1), s2 (2), s3 (3), s4 (4) and '
                       '4 more) will keep', change.advice)
 
     def test_refused(self):

@@ -139,6 +139,29 @@ class TestTable(unit_base.TestCase):
         self.assertEqual(9, text.count('  - host a: '))
         self.assertLess(text[:text.index('X102 error')].count('\n'), 24)
 
+    def test_one_row_a_cause(self):
+        """Where errors would fill more than a screen."""
+        text = shown(*(found(
+            f'flavor a{line}', kind='flavor', message=f'{line} is {"x " * 60}',
+            location=errors.Location('some/where/a.yaml', line, key='k'))
+            for line in range(17)))
+        rows = text.splitlines()
+        self.assertEqual('X101 error: odd number (17)', rows[0])
+        self.assertEqual('  remedy: make it even', rows[1])
+        for line, row in enumerate(rows[2:19]):
+            self.assertIn(f'{line} is x x', row)
+            self.assertLessEqual(len(row), 80)
+        self.assertTrue(rows[3].startswith('  - a.yaml:1: k: 1 is x'), rows)
+
+    def test_many_kinds_of_many_errors(self):
+        """How many there are of each is on the first screen at least."""
+        text = shown(*(found(code=code, message=f'it is {number} {"x " * 60}',
+                             severity=check_rule.Severity.ERROR)
+                       for code in samples.RULES for number in range(20)))
+        self.assertEqual(
+            [f'{code}   20  {rule.title}'
+             for code, rule in samples.RULES.items()], text.splitlines()[:3])
+
     def test_limit(self):
         many = [found(message=f'it is {number}', evidence=tuple(
             _Evidence(f'seen {place}') for place in range(12)))
