@@ -6,6 +6,7 @@ flavor has is not guessed: it is translated, and one that does not come back as
 what the flavor has gives way to the extra specs themselves.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -30,6 +31,13 @@ _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,63}')
 _OWNERSHIP = (flavor_model.CATALOGUE_KEY, flavor_model.FAMILY_KEY)
 _CLASS_KEY = 'hw:cpu_policy'
 _CLASSES = ('dedicated', 'shared', 'mixed')
+
+# Properties of flavors that a catalogue says if they are not as usual.
+_AS_SAID: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ('disk', 'disk_gib', '{}GiB'.format),
+    ('ephemeral', 'ephemeral_gib', '{}GiB'.format),
+    ('swap', 'swap_mib', quantities.text),
+    ('rxtx_factor', 'rxtx_factor', float), ('description', 'description', str))
 
 #: A word of the catalogue, and what it says.
 Word = tuple[str, Any]
@@ -150,16 +158,10 @@ def _properties(flavor: flavor_model.Flavor) -> dict[str, Any]:
     """What is not an extra spec."""
     said: dict[str, Any] = {
         'vcpus': flavor.vcpus, 'memory': quantities.text(flavor.memory_mib)}
-    if flavor.disk_gib:
-        said['disk'] = f'{flavor.disk_gib}GiB'
-    if flavor.ephemeral_gib:
-        said['ephemeral'] = f'{flavor.ephemeral_gib}GiB'
-    if flavor.swap_mib:
-        said['swap'] = quantities.text(flavor.swap_mib)
-    if flavor.rxtx_factor != 1.0:
-        said['rxtx_factor'] = flavor.rxtx_factor
-    if flavor.description:
-        said['description'] = flavor.description
+    for word, field, text in _AS_SAID:
+        value = getattr(flavor, field)
+        if value != flavor_model.DEFAULTS[field]:
+            said[word] = text(value)
     if not flavor.is_public:
         said['access'] = {'projects': list(flavor.projects)}
     return said

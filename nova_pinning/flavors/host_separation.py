@@ -13,9 +13,9 @@ WAYS = ('traits', 'aggregates', 'none')
 
 #: What nova's AggregateInstanceExtraSpecsFilter reads: its own namespace, and
 #: keys without any.
-_AGGREGATE_NAMESPACE = 'aggregate_instance_extra_specs:'
+AGGREGATES = 'aggregate_instance_extra_specs:'
 #: Keys without a namespace that mean something to nova itself.
-_OWN_KEYS = ('group_policy', 'hide_hypervisor_id')
+OWN_KEYS = ('group_policy', 'hide_hypervisor_id')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Separation:
     def is_kept_by_aggregates(self, extra_specs: Mapping[str, str]) -> bool:
         """Whether a flavor asks for hosts of certain aggregates."""
         return hostclass.CLASS_KEY in extra_specs or any(
-            key.startswith(_AGGREGATE_NAMESPACE) or (
-                ':' not in key and key not in _OWN_KEYS)
+            key.startswith(AGGREGATES) or (
+                ':' not in key and key not in OWN_KEYS)
             for key in extra_specs)
 
 

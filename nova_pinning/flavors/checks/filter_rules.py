@@ -11,10 +11,8 @@ import re
 from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
+from nova_pinning.flavors import host_separation
 
-#: Names without a namespace that nova itself reads.
-_OWN_NAMES = ('group_policy', 'hide_hypervisor_id')
-_AGGREGATES = 'aggregate_instance_extra_specs:'
 #: What hosts say in cpu_info, as libvirt has it in its CPU maps.
 _VENDORS = {vendor.lower(): vendor for vendor in (
     'Intel', 'AMD', 'Hygon', 'ARM', 'IBM')}
@@ -42,14 +40,15 @@ def unscoped_beside_aggregates(
     if subject.separation.by != 'aggregates':
         return
     # Otherwise it may well be what separates the classes.
-    has_scoped = any(key.startswith(_AGGREGATES) for key in subject.specs)
+    has_scoped = any(key.startswith(host_separation.AGGREGATES)
+                     for key in subject.specs)
     for key, value in subject.specs.items():
-        if ':' in key or not (has_scoped or key in _OWN_NAMES):
+        if ':' in key or not (has_scoped or key in host_separation.OWN_KEYS):
             continue
         advice = ''
         if key == 'hide_hypervisor_id':
             advice = 'write hw:hide_hypervisor_id'
-        elif key in _OWN_NAMES:
+        elif key in host_separation.OWN_KEYS:
             advice = (f'give all aggregates the metadata {key}='
                       f'{value}: nova reads it under this name only')
         yield subject.violation(

@@ -32,13 +32,34 @@ class About:
 _CPU_LIMITS = tuple(
     f'{prefix}{name}' for prefix in ('cpu_max_', 'cpu_')
     for name in ('sockets', 'cores', 'threads'))
-_ENCRYPTION = ('mem_encryption', 'mem_encryption_model')
 _DEDICATED = 'set hw:cpu_policy=dedicated or mixed, or leave it out'
 _AGREE = (
     'say the same in the flavor and in the image, or nothing in one of them')
 
+
+def _image_for_encryption(properties: str) -> About:
+    return About(
+        nova_rules.MEMORY, ('mem_encryption', 'mem_encryption_model'),
+        f'use images with {properties} for memory that is encrypted so')
+
+
 #: By the class of the exception.
 EXCEPTIONS = {
+    **{name: About(rule, (root,), f'write {values}')
+       for name, rule, root, values in (
+           ('InvalidCPUAllocationPolicy', nova_rules.CPU_POLICY, 'cpu_policy',
+            'dedicated, mixed or shared'),
+           ('InvalidCPUThreadAllocationPolicy', nova_rules.CPU_POLICY,
+            'cpu_thread_policy', 'prefer, require or isolate'),
+           ('InvalidEmulatorThreadsPolicy', nova_rules.CPU_POLICY,
+            'emulator_threads_policy', 'share or isolate'),
+           ('InvalidPCINUMAAffinity', nova_rules.PCI,
+            'pci_numa_affinity_policy',
+            'required, preferred, legacy or socket'))},
+    'InvalidMachineType': _image_for_encryption('hw_machine_type=q35'),
+    'InvalidVideoMode': _image_for_encryption('hw_video_model=none'),
+    'StatelessFirmwareRequired': _image_for_encryption(
+        'hw_firmware_stateless=true'),
     'BadRequirementEmulatorThreadsPolicy': About(
         nova_rules.CPU_POLICY, ('emulator_threads_policy',), _DEDICATED),
     'CPUThreadPolicyConfigurationInvalid': About(
@@ -94,33 +115,13 @@ EXCEPTIONS = {
         nova_rules.TOPOLOGY, _CPU_LIMITS,
         "raise the flavor's hw:cpu_max_*, or lower the image's hw_cpu_*"),
     'Invalid': About(None, (), 'write one of the values that nova names'),
-    'InvalidCPUAllocationPolicy': About(
-        nova_rules.CPU_POLICY, ('cpu_policy',),
-        'write dedicated, mixed or shared'),
-    'InvalidCPUThreadAllocationPolicy': About(
-        nova_rules.CPU_POLICY, ('cpu_thread_policy',),
-        'write prefer, require or isolate'),
-    'InvalidEmulatorThreadsPolicy': About(
-        nova_rules.CPU_POLICY, ('emulator_threads_policy',),
-        'write share or isolate'),
-    'InvalidMachineType': About(
-        nova_rules.MEMORY, _ENCRYPTION,
-        'use images with hw_machine_type=q35 for guests with encrypted '
-        'memory'),
     'InvalidMixedInstanceDedicatedMask': About(
         nova_rules.CPU_POLICY, ('cpu_dedicated_mask',),
         'name some of the vCPUs, but not all'),
     'InvalidNUMANodesNumber': About(
         nova_rules.NUMA, ('numa_nodes',),
         'write a whole number of cells, 1 or more'),
-    'InvalidPCINUMAAffinity': About(
-        nova_rules.PCI, ('pci_numa_affinity_policy',),
-        'write required, preferred, legacy or socket'),
     'InvalidRequest': About(None, (), 'take one of the two away'),
-    'InvalidVideoMode': About(
-        nova_rules.MEMORY, _ENCRYPTION,
-        'use images with hw_video_model=none for this model of memory '
-        'encryption'),
     'LockMemoryForbidden': About(
         nova_rules.MEMORY, ('locked_memory',), 'set hw:mem_page_size'),
     'MemoryPageSizeForbidden': About(
@@ -152,15 +153,12 @@ EXCEPTIONS = {
                                 'cpu_policy'),
         'give a mixed guest either hw:cpu_dedicated_mask, or hw:cpu_realtime '
         'with hw:cpu_realtime_mask'),
-    'StatelessFirmwareRequired': About(
-        nova_rules.MEMORY, _ENCRYPTION,
-        'use images with hw_firmware_stateless=true for this model of memory '
-        'encryption'),
 }
 
 #: By what the message says, for exceptions that nova raises for more than one
 #: reason; these go first.
 MESSAGES = (
+    ('hw_firmware_type', _image_for_encryption('hw_firmware_type=uefi')),
     ("'hw:cpu_policy' extra spec or 'hw_cpu_policy'", About(
         nova_rules.CPU_POLICY, ('cpu_policy',),
         'leave out hw:cpu_policy, or resources:VCPU and resources:PCPU, for '
@@ -182,10 +180,6 @@ MESSAGES = (
     ('expression', About(None, (), "write vCPUs like '0-3,8' or '^0'")),
     ('TPM model CRB', About(
         None, (), 'set hw:tpm_version=2.0, or hw:tpm_model=tpm-tis')),
-    ('hw_firmware_type', About(
-        nova_rules.MEMORY, _ENCRYPTION,
-        'use images with hw_firmware_type=uefi for guests with encrypted '
-        'memory')),
     ('USB ports', About(None, (), 'write a number from 0 to 15')),
     ('not a valid integer', About(None, (), 'write a whole number')),
 )

@@ -9,6 +9,7 @@ from nova.scheduler.filters import extra_specs_ops
 from oslotest import base
 
 from nova_pinning.flavors.checks import filter_rules
+from nova_pinning.flavors import host_separation
 from nova_pinning.flavors import words
 from nova_pinning.tests.unit.flavors import check_samples
 
@@ -27,7 +28,7 @@ class TestNova(base.BaseTestCase):
         known = {name.removeprefix('hw:') for name in validators.VALIDATORS
                  if name.startswith('hw:') and '{' not in name}
         alone = {name for name in validators.VALIDATORS if ':' not in name}
-        self.assertEqual(set(filter_rules._OWN_NAMES), alone)
+        self.assertEqual(set(host_separation.OWN_KEYS), alone)
         self.assertEqual(known - alone, words.HW_NAMES)
 
     def test_operators(self):
