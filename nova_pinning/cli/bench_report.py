@@ -15,7 +15,6 @@ from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
 from nova_pinning import errors
 from nova_pinning import extras
-from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import document
 from nova_pinning.instance_bench.report import page
 from nova_pinning.instance_bench.report import report_part
@@ -99,10 +98,6 @@ class ReportBench(base_command.FileCommand):
                 if number:
                     console.print()
                 _show(part, name, console, not parsed_args.output)
-            found = across_hosts.table([part.summary for part in parts])
-            if found is not None and not parsed_args.output:
-                console.print()
-                _show_table(found, console)
         return _status(parts, parsed_args.claims)
 
 

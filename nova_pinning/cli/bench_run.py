@@ -46,8 +46,7 @@ from nova_pinning.presentation import typed_table
 from nova_pinning import signals
 
 _INTERRUPTED = 130
-_MAX_SEED = 2 ** 63 - 1
-_MAX_REPETITIONS = 10_000
+_MAX_ROUNDS = 10_000
 _MAX_WINDOW_SECONDS = 3600
 _MAX_SECONDS = 24 * 60 * 60
 #: Of cases that are left out for the same reason.
@@ -157,20 +156,10 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--short', action='store_true',
                         help='less of everything, as the experiment says: '
                         'to try it out')
-    parser.add_argument('--seed', metavar='N',
-                        type=common_options.number(0, _MAX_SEED),
-                        help='of the order of cases; what the experiment '
-                        'says unless given')
-    parser.add_argument('--repetitions', metavar='N',
-                        type=common_options.number(1, _MAX_REPETITIONS),
-                        help='of each case; what the experiment says unless '
-                        'given')
     parser.add_argument('--rounds', metavar='N',
-                        type=common_options.number(1, _MAX_REPETITIONS),
+                        type=common_options.number(1, _MAX_ROUNDS),
                         help='how often all of it is done, each time with new '
-                        'instances, which narrows intervals more than '
-                        'repetitions do; what the experiment says unless '
-                        'given')
+                        'instances; what the experiment says unless given')
     parser.add_argument('--window', metavar='SECONDS',
                         type=common_options.number(1, _MAX_WINDOW_SECONDS),
                         help='for how long instances that are measured '
@@ -196,8 +185,6 @@ def prepare(name: str,
                                 dict.fromkeys(parsed_args.platform or ()))),
             is_short=parsed_args.short, settings={
                 key: value for key, value in (
-                    ('seed', parsed_args.seed),
-                    ('repetitions', parsed_args.repetitions),
                     ('rounds', parsed_args.rounds),
                     ('window_seconds', parsed_args.window))
                 if value is not None}))

@@ -116,15 +116,6 @@ class Interval:
             max(min(end, _MOST_REACH), -_MOST_REACH)) for end in ends)
         return dataclasses.replace(self, low=low, high=high)
 
-    def widened(self, factor: float) -> 'Interval':
-        """Wider by a factor, as it is: for what can be negative."""
-        if factor == 1 or not self.is_known:
-            return self
-        low, high = (
-            self.value + (end - self.value) * factor if end != self.value
-            else end for end in (self.low, self.high))
-        return dataclasses.replace(self, low=low, high=high)
-
 
 #: Of the values of each sample; where there is none it raises ArithmeticError
 #: or, if they are too few, ValueError.

@@ -13,7 +13,6 @@ import dataclasses
 import itertools
 import math
 import re
-import statistics
 from typing import Any
 
 from nova_pinning.instance_bench import bench_model
@@ -26,8 +25,6 @@ _PERCENTILE = re.compile(r'p(\d+(?:_\d+)?)')
 _LEAST_BEYOND = 10
 # The figure of a workload that says how many values its percentiles are of.
 _SAMPLES = 'samples'
-# Sizes that a line needs, lest it go through all points whatever they are.
-_LEAST_SIZES = 3
 
 
 def ratio(sample: intervals.Sample, baseline: intervals.Sample,
@@ -326,72 +323,6 @@ def _row_of(tenant_of_case: tuple[bench_model.Case, bench_model.Tenant] | None,
     case, tenant = tenant_of_case
     return next((row for row in rows if row.case.factors == case.factors
                  and row.tenant == tenant and row.figure == figure), None)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
-    """Overhead over sizes, as ``platform + by_size / vCPUs``.
-
-    This is our reading of the published distinction between overhead that
-    comes with the type of platform (PTO) and overhead that comes with the
-    size on it (PSO): of the fit of a straight line over 1 / vCPUs by least
-    squares, the first is what would be left on ever larger instances, the
-    second what an instance of one vCPU has on top.
-
-    :param name: workload, platform and provisioning
-    :param platform: overhead ratio less 1, so 0.1 is a tenth
-    :param residual: the largest distance of a size's ratio from the line
-    """
-
-    name: tuple[str, ...]
-    platform: intervals.Interval
-    by_size: intervals.Interval
-    residual: float
-
-
-def split(summary: RunSummary) -> tuple[Split, ...]:
-    """Overheads of what was measured in three sizes and more."""
-    by_name: dict[tuple[str, ...], list[FigureRow]] = {}
-    for row in summary.rows:
-        if row.overhead is not None and summary.is_first(row):
-            by_name.setdefault((
-                row.tenant.workload, str(row.tenant.platform),
-                str(row.tenant.provisioning), row.tenant.name), []).append(row)
-    splits = []
-    for name, rows in by_name.items():
-        sizes = {row.tenant.size.vcpus for row in rows}
-        if len(sizes) == len(rows) >= _LEAST_SIZES:
-            splits.append(_split(name[:3], sorted(
-                rows, key=lambda row: row.tenant.size.vcpus), summary))
-    return tuple(splits)
-
-
-def _split(name: tuple[str, ...], rows: Sequence[FigureRow],
-           summary: RunSummary) -> Split:
-    """:param rows: of one figure, by size"""
-    bases = [base for row in rows if (base := baseline_row(
-        row, summary.rows, summary.experiment)) is not None]
-    # Sizes may share a baseline, whose rounds are then left out of all.
-    distinct = list({id(base): base for base in bases}.values())
-    base_of = [len(rows) + distinct.index(base) for base in bases]
-    is_higher = rows[0].figure.better is bench_model.Better.HIGHER
-    parts = [1 / row.tenant.size.vcpus for row in rows]
-
-    def line(samples: Sequence[Sequence[float]]) -> tuple[float, float]:
-        """How it rises, and where it begins."""
-        means = list(map(statistics.mean, samples))
-        return statistics.linear_regression(parts, [
-            (means[base] / own if is_higher else own / means[base]) - 1
-            for own, base in zip(means, base_of)])
-
-    samples = [row.estimate.sample for row in (*rows, *distinct)]
-    by_size, platform = (
-        intervals.interval(samples, lambda values: line(values)[index])
-        .widened(summary.stretch) for index in range(2))
-    return Split(
-        name=name, platform=platform, by_size=by_size, residual=max(
-            abs(row.overhead.value - 1 - platform.value - by_size.value * part)
-            for part, row in zip(parts, rows) if row.overhead is not None))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results for programs: JSON, version 1."""
+"""Results for programs: JSON, version 2."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -9,13 +9,12 @@ import math
 import operator
 from typing import Any
 
-from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import report_part
 from nova_pinning.instance_bench.report import run_caveats
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench import statistics
 
-VERSION = 1
+VERSION = 2
 # Where values are, by their keys.
 _FIGURE = {
     'case': 'case.factors', 'tenant': 'tenant.name',
@@ -31,8 +30,6 @@ _FIGURE = {
         'flagged')}}
 _FINISH = {'case': 'case.factors', 'heavy': 'heavy.tenant.name',
            'light': 'light.tenant.name', 'ratio': 'ratio.interval'}
-_SPLIT = {'with_platform': 'platform', 'by_size': 'by_size',
-          'residual': 'residual'}
 _CHANGE = {'case': 'new.case.factors', 'tenant': 'new.tenant.name',
            'figure': 'new.figure.name', 'was': 'old.estimate.mean',
            'is': 'new.estimate.mean', 'ratio': 'ratio', 'verdict': 'verdict'}
@@ -44,10 +41,8 @@ _COMPARISON = ('tolerance', 'confidence', 'only_old', 'only_new', 'unlike',
 
 def report_document(parts: Sequence[report_part.Part]) -> dict[str, Any]:
     """All that the page says of what was measured."""
-    found = across_hosts.table([part.summary for part in parts])
     document: dict[str, Any] = _plain({
-        'version': VERSION, 'results': list(map(_part, parts)),
-        'hosts_of_different_sizes': list(found.records()) if found else []})
+        'version': VERSION, 'results': list(map(_part, parts))})
     return document
 
 
@@ -72,7 +67,6 @@ def _records(places: Mapping[str, str],
 
 def _part(part: report_part.Part) -> dict[str, Any]:
     summary, calibration = part.summary, part.calibration
-    splits = statistics.split(summary)
     entry: dict[str, Any] = {
         'source': part.source,
         'experiment': summary.experiment.name,
@@ -86,9 +80,6 @@ def _part(part: report_part.Part) -> dict[str, Any]:
             for row, figure in zip(
                 summary.rows, _records(_FIGURE, summary.rows))],
         'finishes': _records(_FINISH, statistics.finishes(summary)),
-        'split': [
-            dict(zip(('workload', 'platform', 'provisioning'), split.name))
-            | parts for split, parts in zip(splits, _records(_SPLIT, splits))],
         'skipped': _records({'case': 'factors', 'reason': 'skipped'}, (
             case for case in summary.experiment.cases if case.skipped)),
         'failures': _records({'case': 'factors', 'message': 'message'},

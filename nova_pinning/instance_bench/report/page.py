@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from importlib import resources
 
 from nova_pinning import extras
-from nova_pinning.instance_bench.report import across_hosts
 from nova_pinning.instance_bench.report import report_part
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import run_tables
@@ -54,7 +53,6 @@ def render(parts: Sequence[report_part.Part], version: str) -> str:
                      if table in tables), 0)
     text: str = template.render(
         parts=parts, names=report_part.names(parts), headline=headline,
-        across=across_hosts.table([part.summary for part in parts]),
         tones=_TONES, marks=_MARKS, draw=strips.draw,
         changes=run_tables.changes, counted=run_claims.counted,
         version=version)

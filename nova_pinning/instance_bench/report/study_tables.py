@@ -57,7 +57,7 @@ def tables(
     """All of a run, what the experiment is about first."""
     main = [*_pivots(summary)]
     if summary.experiment.table == 'overhead':
-        main += [*_split(summary), *_practices(summary)]
+        main += _practices(summary)
     every = run_tables.groups(summary)
     return (*main, *(
         run_tables.of_group(summary, group, bool(main) or not is_main)
@@ -80,26 +80,6 @@ def _pivots(summary: statistics.RunSummary) -> _Tables:
             summary, of_workload, across, cell, note=note,
             title=f'{workload}: {title}' + (
                 f' in {unit}' if cell is _level else ''))
-
-
-def _split(summary: statistics.RunSummary) -> _Tables:
-    splits = statistics.split(summary)
-    if splits:
-        yield run_tables.ReportTable(
-            ('workload', 'platform', 'provisioning',
-             *map(typed_table.count, (
-                 'with the platform', 'with size, at 1 vCPU',
-                 'largest residual'))),
-            [(*split.name, words.percents(split.platform),
-              words.percents(split.by_size), words.percent(split.residual))
-             for split in splits],
-            title='Overhead that comes with the platform, and that shrinks '
-                  'with size',
-            note='A straight line over 1 / vCPUs by least squares: overhead = '
-                 'platform + size / vCPUs. This is our reading of the '
-                 'published distinction between platform-type overhead (PTO) '
-                 'and platform-size overhead (PSO). A residual as large as '
-                 'the parts themselves says that no such line fits.')
 
 
 def _practices(summary: statistics.RunSummary) -> _Tables:

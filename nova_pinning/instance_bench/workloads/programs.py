@@ -27,27 +27,20 @@ def sources() -> pathlib.Path:
         str(resources.files('nova_pinning.instance_bench'))) / 'programs'
 
 
-def missing(programs: Mapping[str, str],
-            path: str | None = None) -> tuple[str, ...]:
-    """The Debian packages of the programs that are not there.
-
-    :param programs: each with its package, or several
-    :param path: where they are looked for, None for this process's PATH
-    """
-    packages = ' '.join(
-        package for names, package in programs.items()
-        if not any(shutil.which(name, path=path) for name in names.split('|')))
-    return tuple(dict.fromkeys(packages.split()))
-
-
 def require(what: str, programs: Mapping[str, str],
             path: str | None = None) -> None:
     """See that programs are there.
 
-    :param what: needs them: 'workload stream'; the rest as for missing
+    :param what: needs them: 'workload stream'
+    :param programs: each with its Debian package, or several; of names with
+        | between them one is enough
+    :param path: where they are looked for, None for this process's PATH
     :raises errors.InputError: with the line that installs what is not
     """
-    absent = missing(programs, path)
+    packages = ' '.join(
+        package for names, package in programs.items()
+        if not any(shutil.which(name, path=path) for name in names.split('|')))
+    absent = list(dict.fromkeys(packages.split()))
     if absent:
         raise errors.InputError(
             f'{what} needs what is not installed: {", ".join(absent)}',

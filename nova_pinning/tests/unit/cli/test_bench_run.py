@@ -158,13 +158,13 @@ class TestRun(TestCase):
 
     def test_another_experiment(self):
         self.run_bench()
-        done = self.run_bench('--seed', '5')
+        done = self.run_bench(seed=5)
         self.assertEqual(2, done.status)
         self.assertIn('has results of experiment trial', done.err)
         self.assertIn('differ from this run: seed; resume with', done.err)
         self.assertEqual(
             (2, done.err), (lambda dry: (dry.status, dry.err))(
-                self.run_bench('--seed', '5', '--dry-run')))
+                self.run_bench('--dry-run', seed=5)))
 
     def test_dry_run(self):
         done = self.run_bench('--dry-run', axes={
@@ -377,9 +377,8 @@ class TestRun(TestCase):
                          len(results_file.read(self.output).measurements))
         self.assertEqual(['bm', 'vm'], self.platforms)
 
-    def test_rounds_repetitions_and_window(self):
-        done = self.run_bench('--rounds', '3', '--repetitions', '1',
-                              '--window', '7')
+    def test_rounds_and_window(self):
+        done = self.run_bench('--rounds', '3', '--window', '7', repetitions=1)
         self.assertEqual(0, done.status)
         found = results_file.read(self.output)
         self.assertEqual(7.0, found.experiment.window_seconds)

@@ -136,11 +136,3 @@ class TestStretched(unit_base.TestCase):
             found = dataclasses.replace(interval, low=2.0).stretched(factor)
             self.assertEqual(2.0, found.low)
             self.assertGreater(found.high, 1e300)
-
-    def test_widened(self):
-        """What can be negative has no logarithm."""
-        found = report_scenes.interval(0.1, -0.1, 0.2).widened(2)
-        self.assertAlmostEqual(-0.3, found.low)
-        self.assertAlmostEqual(0.3, found.high)
-        flat = report_scenes.interval(0.1, 0.1, 0.1)
-        self.assertEqual(flat, flat.widened(math.inf))

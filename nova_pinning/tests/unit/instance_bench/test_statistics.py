@@ -228,29 +228,6 @@ class SummaryTest(unit_base.TestCase):
         self.assertEqual(('scenario',), statistics.varying(cases[:1]))
 
 
-class SplitTest(unit_base.TestCase):
-
-    def test_parts(self):
-        summary = report_scenes.overhead(platform=0.05, by_size=0.6).summary()
-        found = {one.name: one for one in statistics.split(summary)}
-        split = found['ffmpeg', 'vm', 'pinned']
-        self.assertTrue(split.platform.low < 0.05 < split.platform.high)
-        self.assertTrue(split.by_size.low < 0.6 < split.by_size.high)
-        self.assertLess(split.residual, 0.02)
-
-    def test_widened_by_a_self_test(self):
-        plain, wide = (statistics.split(report_scenes.overhead().summary(
-            stretch))[0] for stretch in (1.0, 2.0))
-        for part in ('platform', 'by_size'):
-            self.assertEqual(getattr(plain, part).widened(2.0),
-                             getattr(wide, part))
-
-    def test_two_sizes_are_too_few(self):
-        run = report_scenes.overhead().keep(
-            lambda factors: factors['size'] in ('2', '4'))
-        self.assertEqual((), statistics.split(run.summary()))
-
-
 class FinishTest(unit_base.TestCase):
 
     def test_ratio(self):

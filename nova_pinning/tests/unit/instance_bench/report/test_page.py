@@ -274,7 +274,7 @@ class DocumentTest(unit_base.TestCase):
                 _part(report_scenes.ALL[kind](rounds=rounds))])
             text = json.dumps(found, allow_nan=False)
             self.assertEqual(found, json.loads(text))
-            self.assertEqual(1, found['version'])
+            self.assertEqual(2, found['version'])
 
     def test_what_is_in_it(self):
         found = document.report_document(
