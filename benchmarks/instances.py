@@ -38,7 +38,7 @@ import run_tempest  # noqa: E402
 
 PROGRAM = pathlib.Path(sys.executable).parent / 'nova-pinning'
 IMAGE = 'nova-pinning-bench'
-WORKLOADS = ('sysbench-cpu', 'sysbench-cpu-fixed', 'mutex-smp', 'mutex-up',
+WORKLOADS = ('sysbench-cpu', 'sysbench-cpu-fixed', 'handover', 'lock',
              'bursts', 'iperf3', 'iperf3-reverse', 'sockperf')
 SECONDS = 15 * 60
 OUTPUT = ROOT / 'bench-output'
@@ -92,7 +92,7 @@ class Proof:
         return self.platform in ('vm', 'nova')
 
 
-PAIRS = ('scenario=guest of 2 CPUs, SMP', 'scenario=guest of 2 CPUs, UP')
+PAIRS = ('scenario=guest of 2 CPUs', 'workload=handover', 'workload=lock')
 IDLE = ('scenario=one enterprise, idle host',
         'scenario=one shared, idle host',
         'scenario=one of each among bursty guests')

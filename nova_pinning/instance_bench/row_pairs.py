@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-import re
 
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
@@ -23,7 +22,6 @@ from nova_pinning.instance_bench import statistics
 _SAME = 0.1
 # Threads beside those that an instance's work runs in.
 _NOT_ITS_OWN = ('emulator', 'vhost')
-_SMP = re.compile(r'\b(SMP|smp)\b')
 
 #: Two rows that differ in one thing.
 Pair = tuple[statistics.FigureRow, statistics.FigureRow]
@@ -140,20 +138,12 @@ def slowdown_pairs(
                 summary, (floating, alone[0]), (pinned, alone[1]))
 
 
-def smp_pairs(summary: statistics.RunSummary) -> Iterator[Pair]:
+def processor_pairs(summary: statistics.RunSummary) -> Iterator[Pair]:
     """What ran on two CPUs (SMP), and the same on one (UP)."""
-    rows = {(row.case.key, row.figure.name): row
-            for row in first_figures(summary)}
-    for row in rows.values():
-        factors = {name: _SMP.sub(_up, value)
-                   for name, value in row.case.factors.items()}
-        other = rows.get((bench_model.case_key(factors), row.figure.name))
-        if other is not None and other is not row:
-            yield row, other
-
-
-def _up(match: re.Match[str]) -> str:
-    return 'UP' if match[0].isupper() else 'up'
+    for rows in alike_but_for(summary, 'processors'):
+        of_number = {row.case.factors.get('processors'): row for row in rows}
+        if {'1', '2'} <= of_number.keys():
+            yield of_number['2'], of_number['1']
 
 
 def given_cpus(summary: statistics.RunSummary, case: bench_model.Case,

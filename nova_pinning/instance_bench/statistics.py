@@ -19,7 +19,7 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
 
 #: Tables whose cases differ by the workload.
-COMPARES_WORKLOADS = ('mutex', 'multitask')
+COMPARES_WORKLOADS = ('multitask',)
 # Percentiles, and values beyond one that it takes to be more than the largest.
 _PERCENTILE = re.compile(r'p(\d+(?:_\d+)?)')
 _LEAST_BEYOND = 10

@@ -122,7 +122,7 @@ def _policy(row: statistics.FigureRow) -> str:
 
 def _lock_sizes(run: statistics.RunSummary) -> Iterator[_Compared]:
     """The same threads on one CPU and on two."""
-    for on_two, on_one in row_pairs.smp_pairs(run):
+    for on_two, on_one in row_pairs.processor_pairs(run):
         yield _Compared('1', '2', row_pairs.ratio(run, on_two, on_one),
                         on_one, run)
 

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two threads hand a turn over to each other, each asleep until it has it.
+ * Two threads and a mutex, in one of two ways.
  *
- * mutex SECONDS PEER PORT CPU [CPU]
+ * mutex handover SECONDS PEER PORT CPUS PROCESSORS
  *
- * What a mutex does when it is taken: the thread without the turn sleeps in
- * the kernel (futex), and the one with it wakes the other and goes to sleep.
- * With one CPU both threads run there; with two, each has its own.
+ * The threads hand a turn over to each other, each asleep until it has it: the
+ * one without the turn sleeps in the kernel (futex), and the one with it wakes
+ * the other and goes to sleep. What that takes is a wake-up, and with two
+ * processors one that reaches another CPU. "median" is that of the times of
+ * TURNS turns of a thread, so that a few that were kept waiting do not count.
  *
- * The peer, at an IPv4 address, is the clock: its first byte is the start, and
- * its answer to the number of handovers is how long it had to wait for that.
+ * mutex lock SECONDS PEER PORT CPUS PROCESSORS INSIDE BETWEEN
+ *
+ * The threads compete for a pthread_mutex: each takes it, counts to INSIDE,
+ * gives it back, and counts to BETWEEN, as often as it can.
+ *
+ * CPUS is a list as the kernel has it, of which the first or the first two are
+ * used. The peer, at an IPv4 address, is the clock: its first byte is the
+ * start, and its answer to the number of operations is how long it had to wait
+ * for that. Too few operations say nothing, and are refused.
  */
 
 #define _GNU_SOURCE
@@ -29,6 +38,10 @@
 #define CONNECT_SECONDS 10
 /* Between two looks at the clock. */
 #define TURNS 64
+/* Fewer operations than this are no figure. */
+#define LEAST 1000
+/* Times of TURNS turns that are kept: the first. */
+#define MOST_TIMES (1 << 20)
 
 struct worker {
     int id;
@@ -41,6 +54,11 @@ struct worker {
 static _Atomic int turn = -1;
 static _Atomic int is_over;
 static double deadline;
+static double times[MOST_TIMES];
+static long times_count;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t gate;
+static long inside_count, between_count;
 
 static void fail(const char *what)
 {
@@ -72,24 +90,89 @@ static void hand_over(int to)
     syscall(SYS_futex, &turn, FUTEX_WAKE_PRIVATE, 2, NULL, NULL, 0);
 }
 
-static void *work(void *given)
+static void finish(struct worker *self)
+{
+    struct rusage used;
+    getrusage(RUSAGE_THREAD, &used);
+    self->switches = used.ru_nvcsw + used.ru_nivcsw;
+}
+
+static void *take_turns(void *given)
 {
     struct worker *self = given;
     pin(self->cpu);
+    pthread_barrier_wait(&gate);
     int is_last = 0;
+    double then = 0;
     while (!is_last) {
         for (int seen = turn; seen != self->id; seen = turn)
             syscall(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-        if (self->id == 0 && self->turns % TURNS == 0 && now() >= deadline)
-            is_over = 1;
+        if (self->id == 0 && self->turns % TURNS == 0) {
+            double time = now();
+            if (self->turns > 0 && times_count < MOST_TIMES)
+                times[times_count++] = time - then;
+            then = time;
+            if (time >= deadline)
+                is_over = 1;
+        }
         is_last = is_over;
         self->turns++;
         hand_over(1 - self->id);
     }
-    struct rusage used;
-    getrusage(RUSAGE_THREAD, &used);
-    self->switches = used.ru_nvcsw + used.ru_nivcsw;
+    finish(self);
     return NULL;
+}
+
+static void count_to(long number)
+{
+    for (volatile long counted = 0; counted < number; counted++)
+        ;
+}
+
+static void *compete(void *given)
+{
+    struct worker *self = given;
+    pin(self->cpu);
+    pthread_barrier_wait(&gate);
+    while (!is_over) {
+        pthread_mutex_lock(&mutex);
+        count_to(inside_count);
+        pthread_mutex_unlock(&mutex);
+        count_to(between_count);
+        if (++self->turns % TURNS == 0 && now() >= deadline)
+            is_over = 1;
+    }
+    finish(self);
+    return NULL;
+}
+
+static int compare(const void *first, const void *second)
+{
+    double one = *(const double *)first, other = *(const double *)second;
+    return (one > other) - (one < other);
+}
+
+/* The first CPUs of a list such as 0-3,8. */
+static void choose(const char *list, int wanted, struct worker *workers)
+{
+    int found = 0;
+    char *end;
+    while (*list != '\0' && found < wanted) {
+        long first = strtol(list, &end, 10), last = first;
+        if (end == list)
+            break;
+        if (*end == '-')
+            last = strtol(end + 1, &end, 10);
+        for (long cpu = first; cpu <= last && found < wanted; cpu++)
+            workers[found++].cpu = (int)cpu;
+        list = *end == ',' ? end + 1 : end;
+    }
+    if (found < wanted) {
+        fprintf(stderr, "mutex: there are %d CPUs, not %d\n", found, wanted);
+        exit(2);
+    }
+    if (wanted == 1)
+        workers[1].cpu = workers[0].cpu;
 }
 
 static FILE *connected(const char *address, int port)
@@ -113,39 +196,62 @@ static FILE *connected(const char *address, int port)
 
 int main(int count, char **words)
 {
-    if (count != 5 && count != 6) {
-        fprintf(stderr, "usage: mutex SECONDS PEER PORT CPU [CPU]\n");
+    int is_lock = count > 1 && strcmp(words[1], "lock") == 0;
+    int processors = count > 6 ? atoi(words[6]) : 0;
+    if (count != (is_lock ? 9 : 7) || processors < 1 || processors > 2 ||
+        (!is_lock && strcmp(words[1], "handover") != 0)) {
+        fprintf(stderr, "usage: mutex handover SECONDS PEER PORT CPUS 1|2\n"
+                "       mutex lock SECONDS PEER PORT CPUS 1|2 "
+                "INSIDE BETWEEN\n");
         return 2;
     }
-    FILE *wire = connected(words[2], atoi(words[3]));
-    struct worker workers[2] = {{.id = 0}, {.id = 1}};
-    for (int i = 0; i < 2; i++) {
-        workers[i].cpu = atoi(words[i == 1 && count == 6 ? 5 : 4]);
-        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
-            fail("mutex: no thread");
+    if (is_lock) {
+        inside_count = atol(words[7]);
+        between_count = atol(words[8]);
     }
+    struct worker workers[2] = {{.id = 0}, {.id = 1}};
+    choose(words[5], processors, workers);
+    FILE *wire = connected(words[3], atoi(words[4]));
+    pthread_barrier_init(&gate, NULL, 3);
+    for (int i = 0; i < 2; i++)
+        if (pthread_create(&workers[i].thread, NULL,
+                           is_lock ? compete : take_turns, &workers[i]) != 0)
+            fail("mutex: no thread");
     if (fgetc(wire) == EOF)
         fail("mutex: the peer did not start it");
     double began = now();
-    deadline = began + atof(words[1]);
-    hand_over(0);
+    deadline = began + atof(words[2]);
+    pthread_barrier_wait(&gate);
+    if (!is_lock)
+        hand_over(0);
     for (int i = 0; i < 2; i++)
         pthread_join(workers[i].thread, NULL);
     double inside = now() - began;
-    long handovers = workers[0].turns + workers[1].turns;
+    long operations = workers[0].turns + workers[1].turns;
     char outside[64];
     /* What comes after what was read is written at the same place. */
     fseek(wire, 0, SEEK_CUR);
-    fprintf(wire, "%ld\n", handovers);
+    fprintf(wire, "%ld\n", operations);
     fflush(wire);
     if (fgets(outside, sizeof outside, wire) == NULL || atof(outside) <= 0) {
         fprintf(stderr, "mutex: the peer did not say how long it took\n");
         return 1;
     }
-    printf("handovers: %ld\n", handovers);
-    printf("outside: %.1f ns\n", atof(outside) / handovers * 1e9);
-    printf("inside: %.1f ns\n", inside / handovers * 1e9);
+    if (operations < LEAST) {
+        fprintf(stderr, "mutex: %ld operations in %.1f s say nothing, %d "
+                "would: give it a longer duration\n", operations, inside,
+                LEAST);
+        return 1;
+    }
+    printf("operations: %ld\n", operations);
+    if (!is_lock) {
+        qsort(times, times_count, sizeof *times, compare);
+        printf("median: %.1f ns\n",
+               times[times_count / 2] / (2 * TURNS) * 1e9);
+    }
+    printf("outside: %.1f ns\n", atof(outside) / operations * 1e9);
+    printf("inside: %.1f ns\n", inside / operations * 1e9);
     printf("switches: %.3f\n",
-           (double)(workers[0].switches + workers[1].switches) / handovers);
+           (double)(workers[0].switches + workers[1].switches) / operations);
     return 0;
 }

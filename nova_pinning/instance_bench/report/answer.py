@@ -162,10 +162,10 @@ def _of_pairs(summary: statistics.RunSummary, what: str, axis: str,
 
 def _mutex(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     return _of_pairs(
-        summary, 'Threads that take turns at a mutex need, on two CPUs by on '
-        'one', 'two CPUs by one; above 1: one is faster', [
+        summary, 'Two threads need, on two CPUs by on one',
+        'two CPUs by one; above 1: one is faster', [
             (row, row_pairs.ratio(summary, row, other))
-            for row, other in row_pairs.smp_pairs(summary)]
+            for row, other in row_pairs.processor_pairs(summary)]
     ) or _overheads(summary)
 
 

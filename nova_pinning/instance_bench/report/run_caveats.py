@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench.report import words
+from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import sessions
 from nova_pinning.instance_bench import statistics
 
@@ -16,6 +17,10 @@ _LEAST_CPUS = 4
 _LEAST_ROUNDS = 5
 #: Of a case without neighbours, above which the host itself is restless.
 _NOISE = 0.05
+#: Tools that handovers are held against, and on how many CPUs; by how many
+#: times the two may differ.
+_CROSS_CHECKS = (('sched-pipe', '1'), ('ping-pong', '2'))
+_ORDER = 5
 
 
 def caveats(summary: statistics.RunSummary) -> tuple[str, ...]:
@@ -91,6 +96,7 @@ def _of_run(summary: statistics.RunSummary) -> Iterator[str]:
                f'{summary.name(worst.case)} by '
                f'{words.percent(worst.estimate.variation.value)}: the host is '
                'too noisy for small differences.')
+    yield from _of_cross_checks(summary)
     flagged = sum(
         bool(measurement.flags)
         for measurement in summary.results.measurements)
@@ -105,6 +111,22 @@ def _of_run(summary: statistics.RunSummary) -> Iterator[str]:
     if skipped:
         yield (f'{skipped:,} of {words.count(len(experiment.cases), "case")} '
                'do not fit on this host and were skipped; they are below.')
+
+
+def _of_cross_checks(summary: statistics.RunSummary) -> Iterator[str]:
+    """Established tools that say something else of the same."""
+    rows = {(row.tenant.workload, row.case.factors.get('processors')): row
+            for row in row_pairs.first_figures(summary)
+            if row.tenant.platform is bench_model.PlatformName.BARE_METAL}
+    for tool, processors in _CROSS_CHECKS:
+        both = rows.get(('handover', processors)), rows.get((tool, processors))
+        if both[0] and both[1]:
+            ours, theirs = both[0].estimate.mean, both[1].estimate.mean
+            if max(ours, theirs) > _ORDER * min(ours, theirs):
+                yield (f'A handover takes {words.number(ours, 3)} ns here and '
+                       f'{words.number(theirs, 3)} ns by {tool}, which should '
+                       'be of its order: one of the two was disturbed, or '
+                       'measures something else on this host.')
 
 
 def _of_baseline(experiment: bench_model.Experiment) -> Iterator[str]:

@@ -33,6 +33,7 @@ _MARGIN = 0.05
 # how much these may.
 _RATE = 0.001
 _VAGUE_RATE = 0.01
+_HANDOVER = 'handover'
 # Comparisons of which one in 20 can be seen.
 _LEAST_COMPARISONS = 20
 # An effect that a machine has to show, or its intervals include 1 whatever
@@ -68,7 +69,7 @@ class RunClaim:
     """A sentence, and whether the run bears it out.
 
     :param name: for programs: 'affinities', 'clocks', 'complete', 'level',
-        'spread', 'slowdown', 'mutex', 'finish-ratio', 'bare-metal',
+        'spread', 'slowdown', 'handover', 'finish-ratio', 'bare-metal',
         'agent', 'placement', 'self-test', 'sensitivity'
     :param subject: of which case, '' if of all
     :param evidence: the figures that decide
@@ -268,14 +269,17 @@ def _against(summary: statistics.RunSummary, row: statistics.FigureRow,
 
 
 def _mutex(summary: statistics.RunSummary) -> Iterator[RunClaim]:
-    for row, other in row_pairs.smp_pairs(summary):
-        ratio = row_pairs.ratio(summary, row, other)
-        yield RunClaim(
-            name='mutex', subject=summary.name(row.case),
-            verdict=above(ratio, 1),
-            statement='Two threads at one mutex are done sooner on one CPU '
-                      '(UP) than on two (SMP)',
-            evidence=f'time on two by time on one {words.ratio(ratio)}')
+    """Of threads that take turns; what competes may gain by a second CPU."""
+    for row, other in row_pairs.processor_pairs(summary):
+        if row.tenant.workload == _HANDOVER:
+            ratio = row_pairs.ratio(summary, row, other)
+            yield RunClaim(
+                name='handover', subject=summary.name(row.case),
+                verdict=above(ratio, 1),
+                statement='Two threads that take turns, each asleep until it '
+                          'has it, do so faster on one CPU (UP) than on two '
+                          '(SMP)',
+                evidence=f'time on two by time on one {words.ratio(ratio)}')
 
 
 def expected_ratio(heavy: bench_model.Tenant, light: bench_model.Tenant,

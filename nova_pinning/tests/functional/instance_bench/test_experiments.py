@@ -23,7 +23,7 @@ from nova_pinning.tests import namespaces
 #: is there is held while anything else measures on this host.
 OWN_VAR_TMP = ('unshare', '--mount', 'sh', '-ec',
                'mount --bind "$0" /var/tmp; exec "$@"')
-PAIR = ('--only', 'scenario=host, SMP', '--only', 'scenario=host, UP')
+PAIR = ('--only', 'scenario=host', '--only', 'workload=handover')
 
 
 class ExperimentTest(testtools.TestCase):
@@ -71,7 +71,7 @@ class ExperimentTest(testtools.TestCase):
                  for one in document['results'][0]['claims']}
         self.assertEqual(str(run_claims.ClaimVerdict.HOLDS),
                          found['affinities'])
-        self.assertIn('mutex', found)
+        self.assertIn('handover', found)
         page = (self.directory / 'report.html').read_text()
         self.assertIn('smp-mutex', page)
 

@@ -141,7 +141,7 @@ class ReportBenchTest(cli_case.TestCase):
             self.write('a.jsonl', report_scenes.mutex(rounds=3)), cut)
         self.assertEqual(0, done.status, done.err)
         text = ' '.join(done.out.split())
-        self.assertIn('take turns at a mutex', text)
+        self.assertIn('on two CPUs by on one', text)
         self.assertIn('cut.jsonl no two copies of a self-test', text)
         done = self.report(self.write('b.jsonl', report_scenes.mutex()),
                            '--self-test', cut)

@@ -52,7 +52,7 @@ class DocumentsTest(unit_base.TestCase):
 
     def test_mutex(self):
         lines = self.lines('smp-mutex.csv')
-        rows = self.table('mutex', 'mutex-up').rows
+        rows = self.table('mutex', 'handover').rows
         self.assertEqual(len(rows), len(lines[0]) - 1)
         for column, row in zip(list(lines[0])[1:], rows.values()):
             values = [float(line[column]) for line in lines]
@@ -178,5 +178,5 @@ class ShippedTest(unit_base.TestCase):
 
     def test_workload_that_nobody_has_published(self):
         for table, workload in (('levels', 'redis'), ('latency', 'cyclictest'),
-                                ('mutex', 'sched-pipe')):
+                                ('network', 'sockperf')):
             self.assertEqual([], published.tables(table, [workload]))

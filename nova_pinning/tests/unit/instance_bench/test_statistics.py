@@ -168,11 +168,14 @@ class SummaryTest(unit_base.TestCase):
         for row in run.summary().rows:
             self.assertIsNone(row.slowdown)
 
-    @ddt.data('mutex', 'multitask')
-    def test_baseline_of_another_workload(self, table):
-        summary = report_scenes.two_jobs(
-            table=table, baseline={'workload': 'mutex-up'}).summary()
-        self.assertEqual('mutex-up', summary.rows[1].baseline)
+    def test_baseline_of_another_workload(self):
+        run = report_scenes.Run('multitask', [
+            report_scenes.workload(name, ('seconds', 's', 'lower'))
+            for name in ('one', 'many')], baseline={'job': 'one'})
+        for name in ('one', 'many'):
+            run.alone(report_scenes.tenant(workload=name),
+                      factors={'job': name})
+        self.assertEqual('one', run.summary().rows[1].baseline)
 
     def test_full_host_against_one_instance(self):
         run = report_scenes.Run()

@@ -208,9 +208,9 @@ class OwnResultsTest(unit_base.TestCase):
     @ddt.data((20.0, 60.0, '1 vCPU'), (60.0, 20.0, '2 vCPUs'))
     @ddt.unpack
     def test_lock_bound(self, on_one, on_two, expected):
-        for workload in ('mutex-up', 'mutex-smp', ''):
+        for workload in ('handover', ''):
             self.check(_advise(
-                report_scenes.two_jobs(on_one, on_two, spread=0.001),
+                report_scenes.two_processors(on_one, on_two, spread=0.001),
                 load='lock-bound', workload=workload, workload_class=LOCKS),
                 'size', expected)
 
@@ -218,7 +218,7 @@ class OwnResultsTest(unit_base.TestCase):
     @ddt.unpack
     def test_lock_bound_is_not_decided(self, on_two, spread):
         line = self.check(_advise(
-            report_scenes.two_jobs(20.0, on_two, spread=spread),
+            report_scenes.two_processors(20.0, on_two, spread=spread),
             load='lock-bound', workload_class=LOCKS), 'size', '')
         self.assertEqual('1 vCPU, otherwise 2', str(line))
         self.assertIn('own results do not decide: 1 is', line.remark)

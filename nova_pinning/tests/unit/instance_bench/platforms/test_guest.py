@@ -130,13 +130,13 @@ class CheckTestCase(testtools.TestCase):
 
     def test_lacking(self):
         error = self.assertRaises(
-            errors.InputError, self.check, request('mutex-up'))
-        self.assertIn('lacks what is needed for mutex-up', error.message)
+            errors.InputError, self.check, request('handover'))
+        self.assertIn('lacks what is needed for handover', error.message)
 
     def test_not_root(self):
         self.user.return_value = 1000
         error = self.assertRaises(
-            errors.InputError, self.check, request('mutex-up'))
+            errors.InputError, self.check, request('handover'))
         self.assertEqual('run it with sudo', error.advice)
 
     def test_memory(self):

@@ -258,31 +258,42 @@ def one_cpu():
     return run
 
 
-def mutex(**options):
-    contend = workload('mutex', ('seconds', 's', 'lower'))
-    run = Run('mutex', [contend], baseline={'scenario': 'host SMP'},
+def mutex(tools=(), **options):
+    """Threads that take turns, and threads that compete.
+
+    :param tools: (name, processors, level) of others on the host
+    """
+    jobs = [dataclasses.replace(
+        workload(name, ('median', 'ns', 'lower')),
+        workload_class=bench_model.WorkloadClass.SYNCHRONISATION)
+        for name in ('handover', 'lock', *(tool[0] for tool in tools))]
+    run = Run('mutex', jobs, baseline={'scenario': 'host', 'processors': '2'},
               **options)
-    for scenario, platform, vcpus, level in (
-            ('host SMP', BM, 2, 3.1), ('host UP', BM, 2, 1.2),
-            ('guest of 2 CPUs, SMP', VM, 2, 7.4),
-            ('guest of 2 CPUs, UP', VM, 2, 1.4),
-            ('guest of 1 CPU', VM, 1, 1.35)):
-        run.alone(tenant(vcpus=vcpus, platform=platform, workload='mutex'),
-                  level, {'scenario': scenario}, spread=0.04)
+    for name, scenario, platform, vcpus, processors, level in (
+            ('handover', 'host', BM, 2, '2', 3.1),
+            ('handover', 'host', BM, 2, '1', 1.2),
+            ('handover', 'guest of 2 CPUs', VM, 2, '2', 7.4),
+            ('handover', 'guest of 2 CPUs', VM, 2, '1', 1.4),
+            ('handover', 'guest of 1 CPU', VM, 1, '1', 1.35),
+            ('lock', 'host', BM, 2, '2', 0.6),
+            ('lock', 'host', BM, 2, '1', 1.0),
+            *((name, name, BM, 2, processors, level)
+              for name, processors, level in tools)):
+        run.alone(tenant(vcpus=vcpus, platform=platform, workload=name),
+                  level, {'scenario': scenario, 'workload': name,
+                          'processors': processors}, spread=0.04)
     return run
 
 
-def two_jobs(on_one=1.0, on_two=2.0, table='mutex', spread=0.01, **options):
-    """Workloads are what differs: threads at a mutex on one CPU, and on two.
-    """
-    jobs = [dataclasses.replace(
-        workload(name, ('seconds', 's', 'lower')),
+def two_processors(on_one=1.0, on_two=2.0, spread=0.01, **options):
+    """Threads that take turns on one CPU, and on two."""
+    job = dataclasses.replace(
+        workload('handover', ('median', 'ns', 'lower')),
         workload_class=bench_model.WorkloadClass.SYNCHRONISATION)
-        for name in ('mutex-up', 'mutex-smp')]
-    run = Run(table, jobs, **options)
-    for job, level in zip(jobs, (on_one, on_two)):
-        run.alone(tenant(workload=job.name), level, {'workload': job.name},
-                  spread=spread)
+    run = Run('mutex', [job], **options)
+    for processors, level in (('1', on_one), ('2', on_two)):
+        run.alone(tenant(workload=job.name), level,
+                  {'processors': processors}, spread=spread)
     return run
 
 

@@ -94,7 +94,7 @@ class PageTest(unit_base.TestCase):
         root = _page(getattr(report_scenes, table)(rounds=3))
         aside, = root.xpath('//aside')
         inside = ' '.join(aside.text_content().split())
-        found = [*published.tables(table, ['mutex-up']),
+        found = [*published.tables(table, ['handover']),
                  *published.figures(table)]
         self.assertTrue(found)
         for one in found:
@@ -154,7 +154,7 @@ class PageTest(unit_base.TestCase):
                      report_scenes.levels(rounds=3))
         self.assertIn('Beside neighbours', root.xpath(
             '//header/p[@class="answer"]/text()')[0])
-        self.assertIn('take turns at a mutex',
+        self.assertIn('on two CPUs by on one',
                       root.xpath('//nav//li')[0].text_content())
 
     def test_self_test(self):

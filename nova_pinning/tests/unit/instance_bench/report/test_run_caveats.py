@@ -20,6 +20,16 @@ def _caveats(run, failures=(), **conditions):
 @ddt.ddt
 class CaveatsTest(unit_base.TestCase):
 
+    @ddt.data((('sched-pipe', '1', 2.4),), (('ping-pong', '2', 14.0),),
+              (('sched-pipe', '1', 12.0), 'A handover takes 1.'),
+              (('ping-pong', '2', 0.5), 'by ping-pong'))
+    @ddt.unpack
+    def test_cross_checks(self, tool, said=''):
+        run = report_scenes.mutex(tools=[tool])
+        found = [text for text in _caveats(run) if 'its order' in text]
+        self.assertEqual(bool(said), bool(found))
+        self.assertIn(said, ''.join(found))
+
     def test_none(self):
         self.assertEqual((), _caveats(report_scenes.mutex()))
 

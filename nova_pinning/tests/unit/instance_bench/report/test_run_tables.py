@@ -58,12 +58,8 @@ class TablesTest(unit_base.TestCase):
 
     def test_mutex(self):
         found = _tables(report_scenes.mutex())[0]
-        self.assertEqual(('bm (process)', 'host SMP', '12'),
+        self.assertEqual(('bm (process)', 'host', '2'),
                          found.rows[0][:3])
-
-    def test_mutexes_of_several_workloads_are_one_table(self):
-        found, = _tables(report_scenes.two_jobs())
-        self.assertEqual(2, len(found.rows))
 
     def test_priority(self):
         found = _tables(report_scenes.priority())[0]

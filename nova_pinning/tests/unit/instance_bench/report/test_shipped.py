@@ -34,7 +34,7 @@ _OWN = {
     'platform-overhead': ['bare-metal'],
     'self-test': ['self-test', 'sensitivity'],
     'siblings': [],
-    'smp-mutex': ['mutex'],
+    'smp-mutex': ['handover'],
 }
 #: Those of which there are published figures.
 _PUBLISHED = (

@@ -61,9 +61,10 @@ _SEEN = {
             'latency_p99': 67.312, 'failures': 0},
     'redis': {'set': 63091.48, 'get': 71684.59, 'set_p99': 5.675,
               'get_p99': 4.055},
-    'mutex-up': {'handover': 1310.4, 'inside': 1310.4, 'switches': 1.0},
-    'mutex-smp': {'handover': 71144.9, 'inside': 71140.8,
-                  'switches': 0.998},
+    'handover': {'median': 5115.5, 'outside': 19654.3, 'inside': 19651.9,
+                 'switches': 0.999},
+    'lock': {'outside': 417.6, 'inside': 417.6, 'switches': 0.0},
+    'sysbench-mutex': {'total': 0.1617},
     'sched-pipe': {'handover': 1873.13},
     'ping-pong': {'handover': 84215.0},
 }
