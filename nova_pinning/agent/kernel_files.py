@@ -38,9 +38,8 @@ def control_group(files: WritableTree, pid: int,
     :returns: where its hierarchy is mounted, and its path there; '/' is all
         processes'
     """
-    for line in (files.text(f'/proc/{pid}/cgroup') or '').splitlines():
-        _number, _colon, rest = line.partition(':')
-        controllers, _colon, path = rest.partition(':')
+    for controllers, path in machine_files.control_groups(
+            files.text(f'/proc/{pid}/cgroup') or '').items():
         if controllers == '':
             return _CGROUPS, path
         if controller in controllers.split(','):

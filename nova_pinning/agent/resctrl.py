@@ -20,13 +20,14 @@ from nova_pinning import cpuset
 from nova_pinning.host import cache_masks
 from nova_pinning.host.discover import processors
 from nova_pinning.host.discover import resctrl
+from nova_pinning.host import hardware
+from nova_pinning.host import problems
 from nova_pinning.host import words
 
 ROOT = resctrl.ROOT
 _MOUNTS = '/proc/self/mounts'
 # With code and data apart (mount option cdp) each has its own lines.
 _LINES = (('L3',), ('L3CODE', 'L3DATA'))
-_LIKELY_BITS = 64
 
 
 class CacheUnavailable(Exception):
@@ -117,53 +118,35 @@ class ResctrlGroups:
             raise CacheUnavailable(
                 f'there is no {info}: mount it with "mount -t resctrl '
                 f'resctrl {ROOT}", if the CPUs and the kernel can do that')
-        closids = []
-        limits = None
-        for lines in _LINES:
-            if files.exists(f'{info}/{lines[0]}'):
-                self._lines = lines
-                limits = self._limits(f'{info}/{lines[0]}')
-                closids += [self._number(f'{info}/{line}/num_closids')
-                            for line in lines]
-        bandwidth = None
-        if files.exists(f'{info}/MB/min_bandwidth'):
-            bandwidth = cache_model.BandwidthLimits(
-                self._number(f'{info}/MB/min_bandwidth'),
-                self._number(f'{info}/MB/bandwidth_gran'), self._in_mbps())
-            closids.append(self._number(f'{info}/MB/num_closids'))
-        if not closids:
+        # What was wrong before may be right by now.
+        files.nonsense.clear()
+        l3, mb = resctrl.cache(files), resctrl.bandwidth(files)
+        wrong = [f'{path} {what}' for path, what in files.nonsense.items()
+                 if path.startswith(info)]
+        wrong += [f'{info}/L3: {problem.message}'
+                  for problem in (problems.cache_problems(l3) if l3 else ())]
+        if wrong:
+            raise CacheUnavailable('; '.join(wrong))
+        if not l3 and not mb:
             there = words.listed(files.names(info)) if files.names(
                 info) else 'nothing'
             raise CacheUnavailable(
                 'neither L3 caches nor memory bandwidth can be divided: '
                 f'{info} has {there}')
-        return limits, bandwidth, min(closids), self._domains()
-
-    def _limits(self, directory: str) -> cache_model.CacheLimits:
-        full = self._mask(f'{directory}/cbm_mask')
-        if not full or full & (full + 1) or (
-                full.bit_length() > _LIKELY_BITS):
-            raise CacheUnavailable(
-                f'{directory}/cbm_mask is {full:x}, which is no mask of all '
-                'ways')
-        ways = full.bit_length()
-        least = self._number(f'{directory}/min_cbm_bits')
-        shareable = self._mask(f'{directory}/shareable_bits')
-        if not 0 <= least <= ways or shareable & ~full:
-            raise CacheUnavailable(
-                f'{directory} has min_cbm_bits {least} and shareable_bits '
-                f'{shareable:x} for {ways} ways')
-        return cache_model.CacheLimits(
-            ways, max(1, least), shareable, min(self._kept_ways, ways))
-
-    def _domains(self) -> dict[int, cpuset.CpuSet]:
-        """CPUs by the id of their L3 cache, by which resctrl goes too."""
-        domains = resctrl.l3_domains(
-            self._files, processors.read(self._files).online)
+        domains = resctrl.l3_domains(files, processors.read(files).online)
         if not domains:
             raise CacheUnavailable('the kernel does not tell which CPUs share '
                                    'an L3 cache')
-        return domains
+        if l3:
+            self._lines = _LINES[l3.has_cdp]
+        limits = cache_model.CacheLimits(
+            l3.ways, max(1, l3.min_cbm_bits), l3.shareable_bits,
+            min(self._kept_ways, l3.ways)) if l3 else None
+        bandwidth = cache_model.BandwidthLimits(
+            mb.min_bandwidth, mb.bandwidth_gran,
+            self._in_mbps()) if mb else None
+        return (limits, bandwidth,
+                hardware.Resctrl(domains, l3, mb).guest_groups + 1, domains)
 
     def _in_mbps(self) -> bool:
         for line in (self._files.text(_MOUNTS) or '').splitlines():
@@ -171,20 +154,6 @@ class ResctrlGroups:
             if len(fields) > 3 and fields[1:3] == [ROOT, 'resctrl']:
                 return 'mba_MBps' in fields[3].split(',')
         return False
-
-    def _number(self, path: str) -> int:
-        text = self._files.text(path) or ''
-        if not text.isdecimal():
-            raise CacheUnavailable(f'{path} has {text!r}, not a number')
-        return int(text)
-
-    def _mask(self, path: str) -> int:
-        text = self._files.text(path) or '0'
-        try:
-            return int(text, 16)
-        except ValueError:
-            raise CacheUnavailable(
-                f'{path} has {text!r}, not a mask') from None
 
     def _group(self, schemata: str, tasks: str) -> cache_model.GroupState:
         masks: dict[cache_masks.Slot, int] = {}

@@ -265,7 +265,7 @@ class _FilledHost:
 class _Filler:
     """Has guests come and go on hosts of one class.
 
-    :param seed: seed seed seed seed of what is random
+    :param seed: of what is random
     :param tell: told how much is done, from 0 to 1
     """
 

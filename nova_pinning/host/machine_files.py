@@ -160,6 +160,17 @@ class Tree:
             self.unread[path] = (error.strerror or str(error)).lower()
 
 
+def control_groups(text: str) -> dict[str, str]:
+    """What /proc/PID/cgroup holds: paths by the controllers, '' for v2.
+
+    Lines are such as '0::/system.slice/x.service' (cgroup v2), and
+    '1:name=systemd:/...' (v1).
+    """
+    return {controllers: path for _number, controllers, path in (
+        line.split(':', 2) for line in text.splitlines()
+        if line.count(':') > 1)}
+
+
 def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 

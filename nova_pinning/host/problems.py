@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any
 
 from nova_pinning import cpuset
+from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host import plan_model
 from nova_pinning.host import words
@@ -155,9 +156,13 @@ def _resctrl_problems(
         [(('resctrl', 'domains', str(number)), cpus)
          for number, cpus in resctrl.domains.items()],
         description.cpus, 'two domains')
-    l3 = resctrl.l3
-    if l3 is None:
-        return
+    if resctrl.l3:
+        yield from cache_problems(resctrl.l3)
+
+
+def cache_problems(
+        l3: hardware.CacheAllocation) -> Iterator[Inconsistency]:
+    """What cannot be of how L3 caches are divided."""
     # Documentation/filesystems/resctrl.rst: "cbm_mask: The bitmask which is
     # valid for this resource. This mask is equivalent to 100%."
     if not l3.cbm_mask or l3.cbm_mask & (l3.cbm_mask + 1):

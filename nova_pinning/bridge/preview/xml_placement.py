@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guest's libvirt XML, read for a drawing."""
 
-from xml.etree import ElementTree
-
-from nova_pinning import cpuset
+from nova_pinning.host import domain_xml
 from nova_pinning.host import guest_affinity
 
 
@@ -13,23 +11,11 @@ def read_placement(xml: str, name: str = '') -> guest_affinity.GuestAffinity:
     :param xml: of a domain, as nova wrote it
     :param name: what the guest is called
     """
-    domain = ElementTree.fromstring(xml)
-    vcpu = domain.find('vcpu')
-    count = int(vcpu.text or 0) if vcpu is not None else 0
-    floating = _cpus(vcpu)
-    cpus = {number: floating for number in range(count)} if floating else {}
-    cpus.update({
-        int(pin.get('vcpu', '')): _cpus(pin)
-        for pin in domain.iterfind('cputune/vcpupin')})
+    domain = domain_xml.parse(xml)
     return guest_affinity.GuestAffinity(
-        vcpu_cpus=cpus,
-        emulator_cpus=_cpus(domain.find('cputune/emulatorpin')),
-        memory_nodes={
-            int(node.get('cellid', '')): int(node.get('nodeset', ''))
-            for node in domain.iterfind('numatune/memnode')},
+        vcpu_cpus={vcpu: cpus for vcpu in range(domain.vcpus)
+                   if (cpus := domain.vcpu_affinity(vcpu))},
+        emulator_cpus=domain.emulator_pin or domain_xml.NO_CPUS,
+        memory_nodes={cell.id: min(cell.host_nodes) for cell in domain.cells
+                      if cell.host_nodes},
         name=name)
-
-
-def _cpus(element: ElementTree.Element | None) -> cpuset.CpuSet:
-    text = element.get('cpuset', '') if element is not None else ''
-    return cpuset.CpuSet.parse(text)

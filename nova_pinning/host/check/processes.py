@@ -101,14 +101,9 @@ def _arguments(
 def _unit(cgroups: str) -> str:
     """The unit that a process is part of.
 
-    :param cgroups: what /proc/PID/cgroup holds: lines such as
-        '0::/system.slice/x.service' (cgroup v2), '1:name=systemd:/...' (v1)
+    :param cgroups: what /proc/PID/cgroup holds
     """
-    paths = {}
-    for line in cgroups.splitlines():
-        _number, _colon, rest = line.partition(':')
-        controllers, _colon, path = rest.partition(':')
-        paths[controllers] = path
+    paths = machine_files.control_groups(cgroups)
     for controllers in ('name=systemd', ''):
         path = paths.get(controllers, '')
         # A service may have groups of its own below it, a user's manager has

@@ -26,8 +26,12 @@ _L3 = ('L3', 'L3DATA')
 def read(tree: machine_files.Tree,
          online: cpuset.CpuSet) -> hardware.Resctrl | None:
     """What can be divided, None if nothing can, or resctrl is not mounted."""
-    l3 = next(filter(None, (_cache(tree, name) for name in _L3)), None)
-    mb = _bandwidth(tree)
+    l3, mb = cache(tree), bandwidth(tree)
+    # Values above 100 are no per cent: AMD has eighths of GB/s, and mount
+    # option mba_MBps has MiB/s.
+    match = _BANDWIDTH.search(tree.text(f'{ROOT}/schemata') or '')
+    if match and any(int(value) > 100 for value in _VALUE.findall(match[1])):
+        mb = None
     if l3 is None and mb is None:
         return None
     return hardware.Resctrl(l3_domains(tree, online), l3, mb)
@@ -44,6 +48,11 @@ def unmounted(tree: machine_files.Tree, info: Mapping[str, str]) -> str:
                      if flag in info.get('flags', '').split())
 
 
+def cache(tree: machine_files.Tree) -> hardware.CacheAllocation | None:
+    """How L3 caches can be divided."""
+    return next(filter(None, (_cache(tree, name) for name in _L3)), None)
+
+
 def _cache(tree: machine_files.Tree,
            name: str) -> hardware.CacheAllocation | None:
     path = f'{ROOT}/info/{name}'
@@ -56,17 +65,13 @@ def _cache(tree: machine_files.Tree,
         tree.number(f'{path}/num_closids') or 1, name != _L3[0])
 
 
-def _bandwidth(
+def bandwidth(
     tree: machine_files.Tree,
 ) -> hardware.BandwidthAllocation | None:
+    """How memory bandwidth can be limited, in whatever its values are."""
     path = f'{ROOT}/info/MB'
     least = tree.number(f'{path}/min_bandwidth')
-    # Values above 100 are no per cent: AMD has eighths of GB/s, and mount
-    # option mba_MBps has MiB/s.
-    schemata = tree.text(f'{ROOT}/schemata') or ''
-    match = _BANDWIDTH.search(schemata)
-    if not least or match and any(
-            int(value) > 100 for value in _VALUE.findall(match[1])):
+    if not least:
         return None
     return hardware.BandwidthAllocation(
         least, tree.number(f'{path}/bandwidth_gran') or 1,

@@ -2,6 +2,7 @@
 """H6xx, the second half: all of a guest but its vCPUs."""
 
 from collections.abc import Callable
+import functools
 
 from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
@@ -60,33 +61,26 @@ def _pin_remediation(
     return tuple(dict.fromkeys(remediation))
 
 
-@check_rule.rule(
-    'H606', check_rule.Severity.WARNING,
+def _stray(code: str, kind: str, title: str,
+           why: str) -> check_rule.Rule[facts.CheckedHost]:
+    """The rule about threads of a kind that are not where they are pinned."""
+    return check_rule.Rule(
+        code, check_rule.Severity.WARNING, title, why, _PIN_AGAIN,
+        functools.partial(_not_as_told, kind=kind))
+
+
+EMULATOR = _stray(
+    'H606', 'emulator',
     'emulator threads that are not where libvirt pinned them',
-    why='QEMU handles disks, networks and its monitor on CPUs that are not '
-        'meant for it',
-    advice=_PIN_AGAIN)
-def emulator(view: facts.CheckedHost) -> check_rule.Violations:
-    yield from _not_as_told(view, 'emulator')
-
-
-@check_rule.rule(
-    'H607', check_rule.Severity.WARNING,
-    'I/O threads that are not where libvirt pinned them',
-    why="QEMU handles the guest's disks on CPUs that are not meant for it",
-    advice=_PIN_AGAIN)
-def iothreads(view: facts.CheckedHost) -> check_rule.Violations:
-    yield from _not_as_told(view, 'I/O')
-
-
-@check_rule.rule(
-    'H608', check_rule.Severity.WARNING,
+    'QEMU handles disks, networks and its monitor on CPUs that are not meant '
+    'for it')
+IOTHREADS = _stray(
+    'H607', 'I/O', 'I/O threads that are not where libvirt pinned them',
+    "QEMU handles the guest's disks on CPUs that are not meant for it")
+VHOST = _stray(
+    'H608', 'vhost',
     'vhost threads that are not where libvirt pinned emulator threads',
-    why="the kernel moves the guest's packets on CPUs that are not meant for "
-        'it',
-    advice=_PIN_AGAIN)
-def vhost(view: facts.CheckedHost) -> check_rule.Violations:
-    yield from _not_as_told(view, 'vhost')
+    "the kernel moves the guest's packets on CPUs that are not meant for it")
 
 
 @check_rule.rule(
