@@ -64,9 +64,6 @@ class ReportFleet(base_command.FileCommand):
             help='a snapshot of the same fleet at an earlier time, for how '
                  'much was sold over time, and in how many days flavors are '
                  'sold out; may be given several times')
-        parser.add_argument('--title', default='',
-                            help='of the page (default: how many hosts and '
-                                 'guests there are)')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         fleets.check_output(parsed_args)
@@ -113,7 +110,7 @@ def _document(parsed_args: argparse.Namespace) -> dict[str, Any]:
         return page_data.document(
             page_data.FleetPage(
                 measured=measured, read=read, findings=problems.find(fleet),
-                plan=plan, title=parsed_args.title,
+                plan=plan,
                 earlier=[capacity.measure(one, requests) for one in earlier],
                 history=sold_history.history([*earlier, fleet])
                 if earlier else ()),

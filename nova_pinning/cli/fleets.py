@@ -109,25 +109,6 @@ def with_gaps(answer: display.Answer,
             **answer.document(), 'gaps': gaps.as_list(hosts)})
 
 
-class FleetAnswer(display.ListDisplay):
-    """A list command that answers about a fleet, which is a file.
-
-    One that has it from elsewhere overrides both methods.
-    """
-
-    def add_fleet(self, parser: argparse.ArgumentParser,
-                  required: bool = True) -> None:
-        """Add what says which fleet."""
-        add_argument(parser, required)
-
-    def load_fleet(self, parsed_args: argparse.Namespace) -> snapshot.Fleet:
-        """Read it, and say on the error output what is odd about it.
-
-        :raises errors.InputError: if it cannot be read
-        """
-        return load(parsed_args)
-
-
 def named_hosts(names: Sequence[str], fleet: snapshot.Fleet,
                 option: str = '--host') -> list[str]:
     """The hosts that an option names, each once.

@@ -16,10 +16,24 @@ from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_request
 
 
-class PlanAnswer(fleets.FleetAnswer):
-    """A plan of moves for a fleet, wherever that is from."""
+class PlanAnswer(display.ListDisplay):
+    """A plan of moves for a fleet, which is a file.
+
+    One that has the fleet from elsewhere overrides the next two methods.
+    """
 
     pages, texts = rebalance_output.PAGES, rebalance_output.TEXTS
+
+    def add_fleet(self, parser: argparse.ArgumentParser) -> None:
+        """Add what says which fleet."""
+        fleets.add_argument(parser)
+
+    def load_fleet(self, parsed_args: argparse.Namespace) -> snapshot.Fleet:
+        """Read it, and say on the error output what is odd about it.
+
+        :raises errors.InputError: if it cannot be read
+        """
+        return fleets.load(parsed_args)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         self.add_fleet(parser)

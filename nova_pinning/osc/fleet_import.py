@@ -99,18 +99,6 @@ class CloudFleetReader(base.CloudCommand):
         return document.loads(packed.unpack(answer.content, shown), shown)
 
 
-class CloudFleetCommand(CloudFleetReader):
-    """A command with --host-files.
-
-    :cvar tells: what the files tell that the API does not
-    """
-
-    tells = "hosts' cells and CPUs"
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        common_options.add_host_files(parser, self.tells)
-
-
 _ADVICE = {
     401: 'write the URL with user and password; ',
     404: '[pinning_exporter] serve_snapshot is not set there; ',
@@ -164,16 +152,8 @@ class ImportFleet(CloudFleetReader):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         self.add_source(parser)
         fleets.add_output(parser)
-        parser.add_argument('fleet', metavar='FLEET', nargs='?',
-                            help='the same as --output FLEET')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        if parsed_args.fleet is not None:
-            if parsed_args.output != packed.STANDARD:
-                raise errors.InputError(
-                    f'is given as {parsed_args.output} and as '
-                    f'{parsed_args.fleet}', errors.Location('--output'))
-            parsed_args.output = parsed_args.fleet
         fleets.check_output(parsed_args)
         fleet, notes = self.read_source(parsed_args)
         left_out = fleet_import_nova.save(parsed_args, fleet)

@@ -28,8 +28,7 @@ class PlanCloudMoves(fleet_import.CloudFleetReader, rebalance_plan.PlanAnswer):
           --host-files hosts/ --moves 25 -o plan.json
     """
 
-    def add_fleet(self, parser: argparse.ArgumentParser,
-                  required: bool = True) -> None:
+    def add_fleet(self, parser: argparse.ArgumentParser) -> None:
         self.add_source(parser)
 
     def load_fleet(self, parsed_args: argparse.Namespace) -> snapshot.Fleet:

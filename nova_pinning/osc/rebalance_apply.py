@@ -48,7 +48,7 @@ _REPLANNED = (move_run.MoveStatus.CHANGED, move_run.MoveStatus.DEVIATED,
               move_run.MoveStatus.GONE, move_run.MoveStatus.REVERTED)
 
 
-class ApplyPlan(fleet_import.CloudFleetCommand):
+class ApplyPlan(fleet_import.CloudFleetReader):
     """Move guests as a plan says.
 
     The plan is one of 'rebalance plan', of either program. Shows it, asks,
@@ -68,10 +68,9 @@ class ApplyPlan(fleet_import.CloudFleetCommand):
           --parallel 4
     """
 
-    tells = "hosts' cells and CPUs, for --replan"
-
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
+        common_options.add_host_files(
+            parser, "hosts' cells and CPUs, for --replan")
         parser.add_argument('plan', metavar='PLAN', help='the plan, a file')
         applying.add_options(
             parser, 'only show what would be moved, and whether the cloud is '

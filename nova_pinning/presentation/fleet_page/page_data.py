@@ -81,7 +81,6 @@ class FleetPage:
     :param plan: for this state of the fleet, None for none
     :param earlier: the same at earlier times
     :param history: those times and this one, the first first
-    :param title: '' for one that is made of the fleet
     """
 
     measured: capacity.FleetCapacity
@@ -90,7 +89,6 @@ class FleetPage:
     plan: plan_model.RebalancePlan | None = None
     earlier: Sequence[capacity.FleetCapacity] = ()
     history: Sequence[SoldAt] = ()
-    title: str = ''
 
 
 def document(page: FleetPage, version: str,
@@ -139,7 +137,7 @@ class _PageMaker:
                 progress(number / len(fleet.hosts))
         return {
             'version': 1,
-            'title': _text(self._page.title or _title(fleet)),
+            'title': _text(_title(fleet)),
             'source': _text(fleet.source), 'taken_at': _text(fleet.taken_at),
             'made_by': f'nova-pinning {version}',
             'flavors': [_flavor(request) for request in self._requests],

@@ -166,7 +166,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
         stored = self.stored()
         self.check_counted(stored)
         path = str(self.create_tempfiles([('fleet', '')], '.json')[0])
-        _out, err = self.call_command('fleet', 'import', path)
+        _out, err = self.call_command('fleet', 'import', '-o', path)
         self.assertIn('3 hosts without a host file', err)
         shown = document.read(path)
         ours = {guest.uuid: guest for guest in stored.guests}
@@ -190,7 +190,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
         For guests that float it is what boots, with Placement's own word.
         """
         [path] = self.create_tempfiles([('fleet', '')], '.json')
-        self.call_command('fleet', 'import', path)
+        self.call_command('fleet', 'import', '-o', path)
         status, told = self.capacity(path)
         self.assertEqual(1, status)
         flavors = {one['name']: one for one in told['flavors']}
@@ -226,14 +226,14 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
         self.assertEqual(only['fits'], small['fits'])
         [path] = self.create_tempfiles([('fleet', '')], '.json')
         _out, err = self.call_command(
-            'fleet', 'import', '--host-files', directory, path)
+            'fleet', 'import', '--host-files', directory, '-o', path)
         self.assertIn('F108', err)
         self.assertIn('6 dedicated CPUs where Placement has no PCPU', err)
 
     def imported(self, flavor, *arguments):
         """What capacity says of a flavor after an import."""
         [path] = self.create_tempfiles([('fleet', '')], '.json')
-        self.call_command('fleet', 'import', *arguments, path)
+        self.call_command('fleet', 'import', *arguments, '-o', path)
         _status, told = self.capacity(path, '--flavor', flavor)
         return told['flavors'][0]
 
@@ -258,7 +258,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
                                    {'availability_zone': 'east'})
         server = self.boot_grouped('affinity', availability_zone='east')
         path = str(self.create_tempfiles([('fleet', '')], '.json')[0])
-        self.call_command('fleet', 'import', path)
+        self.call_command('fleet', 'import', '-o', path)
         # Through the API nothing tells of the hosts' CPUs.
         for fleet, doubt in ((self.stored(), ''), (
                 document.read(path), 'HostClassFilter: it is not known of '

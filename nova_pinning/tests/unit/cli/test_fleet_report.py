@@ -31,14 +31,13 @@ class TestReportFleet(cli_case.TestCase):
         return json.loads(found[1])
 
     def test_page(self):
-        done = self._run('-o', str(self.page), '--title', 'Our <fleet>')
+        done = self._run('-o', str(self.page))
         self.assertEqual((0, ''), (done.status, done.out))
         found = self._document()
         # What is printed are the first lines of the page.
         self.assertEqual(
             [f'{figure}: {text}' if figure else text for _level, figure, text
              in found['sales']['all']['lines']], done.err.splitlines())
-        self.assertEqual('Our <fleet>', found['title'])
         self.assertEqual(sorted(flavor.name for flavor in self.fleet.flavors),
                          sorted(one['name'] for one in found['flavors']))
         self.assertIsNone(found['plan'])
