@@ -9,6 +9,7 @@ machine's network. Images stay in the cache of a cloud.
 import os
 import shutil
 import subprocess
+import zlib
 
 from minicloud import errors
 from minicloud import service
@@ -105,18 +106,21 @@ class Engine(service.Service):
         return bool(self.ask('docker', 'images', '--quiet', image))
 
     def make_debian(self, suite, packages):
-        """Make the image debian:SUITE, from the machine's own mirror.
+        """Make an image of Debian, from the machine's own mirror.
 
         Images of a registry have no more in them. The machine's certificates
         are put in, for what is installed with pip.
+
+        :returns: its name, which another list of packages does not have
         """
-        image = f'debian:{suite}'
+        included = ','.join(packages)
+        image = f'debian:{suite}-{zlib.crc32(included.encode()):08x}'
         if self.has(image):
-            return
+            return image
         root = self.directory / suite
         shutil.rmtree(root, ignore_errors=True)
         self.run([*OWN_MOUNTS, 'debootstrap', '--variant=minbase',
-                  '--include=' + ','.join(packages), suite, root, mirror()])
+                  f'--include={included}', suite, root, mirror()])
         shutil.copyfile(CERTIFICATES, root / CERTIFICATES.lstrip('/'))
         # As Debian's own images have it: nothing is lost that counts.
         (root / 'etc/dpkg/dpkg.cfg.d/unsafe-io').write_text(
@@ -124,6 +128,7 @@ class Engine(service.Service):
         self.run(f'tar --create --directory {root} . | docker import '
                  f'--change "ENV PIP_CERT={CERTIFICATES}" - {image}')
         shutil.rmtree(root)
+        return image
 
     def build(self, image, dockerfile, files):
         """Build an image.

@@ -92,14 +92,14 @@ def make_base(engine):
                 '--no-binary', 'nova', '--constraint', _constraints(),
                 '--dest', engine.directory, 'nova'])
     suite = config.DEFAULT_BASE_TAGS['debian']['tag']
-    engine.make_debian(suite, _PACKAGES)
+    debian = engine.make_debian(suite, _PACKAGES)
     scripts = SHARE / 'kolla' / 'docker' / 'base'
     copied = {name: (scripts / script).read_bytes()
               for name, script in _SCRIPTS.items()}
     copied['sudoers'] = (scripts / 'sudoers').read_bytes()
     copied['upper-constraints.txt'] = _constraints().read_bytes()
     engine.build(image, _DOCKERFILE.format(
-        debian=f'debian:{suite}', scripts=' '.join(_SCRIPTS),
+        debian=debian, scripts=' '.join(_SCRIPTS),
         constraints=CONSTRAINTS, users=' && '.join(map(_make_user, _USERS))),
         copied)
     engine.run(['docker', 'tag', image, f'kolla/base:{tag()}'])

@@ -12,7 +12,7 @@ _SUITE = 'trixie'
 _IMAGE = 'nova-pinning/debian-nova-scheduler'
 _METRICS = '/var/lib/nova/pinning'
 _NOVA = """\
-FROM debian:{suite}
+FROM {debian}
 RUN echo 'APT::Get::Assume-Yes "true";' >/etc/apt/apt.conf.d/assume-yes \\
     && apt-get update && DEBIAN_FRONTEND=noninteractive {install}
 """
@@ -36,10 +36,10 @@ class TestDebianPackages(shadow_mode.ShadowModeTest):
     def test_shadow_mode(self):
         nova = f'{_IMAGE}:{_SUITE}'
         if not self.engine.has(nova):
-            self.engine.make_debian(_SUITE, (
+            debian = self.engine.make_debian(_SUITE, (
                 'adduser', 'ca-certificates', 'python3-pip'))
             self.engine.build(nova, _NOVA.format(
-                suite=_SUITE, install=self.page.command('apt-get install')),
+                debian=debian, install=self.page.command('apt-get install')),
                 {})
         began = time.monotonic()
         self.engine.run([sys.executable, '-m', 'build', '--wheel', '--outdir',
