@@ -6,6 +6,7 @@ matter which of them is looked at. Whatever was found out of a kind, a host or
 the guests on it is kept here, and nowhere else.
 """
 
+import collections
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Mapping
@@ -123,12 +124,9 @@ class GuestKinds:
         self, occupancy: host_occupancy.HostOccupancy,
     ) -> Mapping[str, int]:
         """How many of each server group a host has that excludes hosts."""
-        members: dict[str, int] = {}
-        for guest in occupancy.guests:
-            if self._rules.is_grouped(guest):
-                members[guest.server_group] = members.get(
-                    guest.server_group, 0) + 1
-        return members
+        return collections.Counter(
+            guest.server_group for guest in occupancy.guests
+            if self._rules.is_grouped(guest))
 
 
 def _cell_key(cell: model.HostCell) -> Hashable:

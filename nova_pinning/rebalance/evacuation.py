@@ -10,6 +10,9 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import math
+from typing import Any
+from typing import NamedTuple
 
 import numpy
 
@@ -25,11 +28,35 @@ from nova_pinning.rebalance import move_rules
 
 #: The hosts that are left, by name.
 Targets = Mapping[str, guest_kinds.HostState]
-#: Chooses one of the hosts on which a guest fits: names and states.
-Choose = Callable[[guest_kinds.GuestKind,
-                   Sequence[tuple[str, guest_kinds.HostState]]], str]
 #: A guest, its target, and where it lies there.
 Placed = tuple[resident_guest.ResidentGuest, str, model.Fit]
+#: Of numpy, which mypy does not look into.
+_Array = Any
+
+
+class Evacuated(NamedTuple):
+    """What became of some guests.
+
+    :param placed: in the order of the evacuations
+    :param down: those for whom nothing was left
+    """
+
+    placed: list[Placed]
+    down: list[resident_guest.ResidentGuest]
+
+
+class Choice(NamedTuple):
+    """How one of the hosts is chosen on which a guest fits.
+
+    :param measure: what counts of each
+    :param best: of hosts, each with a row of measures, the number of the best
+    :param width: of a row
+    """
+
+    measure: Callable[[guest_kinds.GuestKind, guest_kinds.HostState],
+                      Sequence[float]]
+    best: Callable[[_Array], int]
+    width: int
 
 
 class EvacuationFleet:
@@ -56,7 +83,10 @@ class EvacuationFleet:
         self.shape = self._kinds.shape
         self.shared = shared_providers.SharedProviders(fleet.hosts)
         self._doubts: dict[int, Mapping[str, str]] = {}
-        self._willing: dict[int, frozenset[str]] = {}
+        self._takers: dict[int, Sequence[str]] = {}
+        self._tables: dict[tuple[int, Choice], _Array] = {}
+        self._after: dict[tuple[guest_kinds.HostState, int],
+                          guest_kinds.HostState] = {}
         self.occupancies = occupied.of_fleet(fleet)
         self.states = {name: self.state_of(occupancy) for name, occupancy
                        in self.occupancies.items()}
@@ -106,54 +136,70 @@ class EvacuationFleet:
                 if (doubt := self.doubt(kind, state))}
         return found
 
+    def takers(self, kind: guest_kinds.GuestKind) -> Sequence[str]:
+        """The hosts that take a guest before any evacuation."""
+        found = self._takers.get(kind.number)
+        if found is None:
+            found = self._takers[kind.number] = [
+                name for name, state in self.states.items()
+                if self.would_take(kind, state)]
+        return found
+
     def evacuate(
         self, guests: Iterable[resident_guest.ResidentGuest], targets: Targets,
-        choose: Choose,
-    ) -> tuple[list[Placed], list[resident_guest.ResidentGuest],
-               dict[str, guest_kinds.HostState]]:
+        choice: Choice,
+    ) -> Evacuated:
         """Evacuate guests one after the other, in this order.
 
-        :returns: those that came up, those that did not, and the hosts then
+        :param targets: of the fleet's hosts in their order, and others
         """
         states = dict(targets)
-        takers: dict[int, dict[str, guest_kinds.HostState]] = {}
-        placed: list[Placed] = []
-        down = []
+        names = [*dict.fromkeys([*self.states, *targets])]
+        rows = {name: row for row, name in enumerate(names)}
+        gone = [rows[name] for name in rows.keys() - states.keys()]
+        #: Hosts that are not as they were, those with the last guest last.
+        changed = [name for name, state in states.items()
+                   if state is not self.states.get(name)]
+        tables: dict[int, tuple[_Array, int]] = {}
+        done = Evacuated([], [])
         for guest in guests:
             kind = self.kind(guest)
-            own = takers.get(kind.number)
-            if own is None:
-                own = takers[kind.number] = self._takers(kind, states)
-            if not own:
-                down.append(guest)
+            table, known = tables.get(kind.number) or (
+                self._copied(kind, choice, len(names), gone), 0)
+            for name in changed[known:]:
+                table[rows[name]] = (
+                    choice.measure(kind, states[name])
+                    if self.would_take(kind, states[name]) else math.nan)
+            tables[kind.number] = table, len(changed)
+            takers = numpy.flatnonzero(~numpy.isnan(table[:, 0]))
+            if not takers.size:
+                done.down.append(guest)
                 continue
-            target = choose(kind, list(own.items()))
-            placed.append(self.put(states, guest, target))
-            # Room only becomes less, and on other hosts if they share some.
-            others = [*states] if any(self.shared.taken(guest)) else [target]
-            for number, some in takers.items():
-                for name in others:
-                    if name not in some:
-                        continue
-                    if states[name].takes(self.kinds[number]):
-                        some[name] = states[name]
-                    else:
-                        del some[name]
-        return placed, down, states
+            target = names[takers[choice.best(table[takers])]]
+            done.placed.append(self.put(states, guest, target))
+            # Others are changed where they share something with it.
+            changed += [*states] if any(self.shared.taken(guest)) else [target]
+        return done
 
-    def _takers(
-        self, kind: guest_kinds.GuestKind, states: Targets,
-    ) -> dict[str, guest_kinds.HostState]:
-        """The hosts that take a guest; of most it is known from before."""
-        willing = self._willing.get(kind.number)
-        if willing is None:
-            willing = self._willing[kind.number] = frozenset(
-                name for name, state in self.states.items()
-                if self.would_take(kind, state))
-        return {
-            name: state for name, state in states.items()
-            if (name in willing if state is self.states.get(name)
-                else self.would_take(kind, state))}
+    def _copied(self, kind: guest_kinds.GuestKind, choice: Choice,
+                size: int, gone: Sequence[int]) -> _Array:
+        """A row for each host as it is before any evacuation.
+
+        :param size: rows, those of other hosts last
+        :param gone: rows of hosts that take nothing
+        """
+        key = kind.number, choice
+        whole = self._tables.get(key)
+        if whole is None:
+            takers = set(self.takers(kind))
+            whole = self._tables[key] = numpy.array([
+                choice.measure(kind, state) if name in takers
+                else (math.nan,) * choice.width
+                for name, state in self.states.items()])
+        table = numpy.full((size, choice.width), math.nan)
+        table[:len(whole)] = whole
+        table[gone] = math.nan
+        return table
 
     def put(self, states: dict[str, guest_kinds.HostState],
             guest: resident_guest.ResidentGuest, target: str) -> Placed:
@@ -163,11 +209,16 @@ class EvacuationFleet:
         (nova.scheduler.client.report._move_operation_alloc_request).
         """
         kind = self.kind(guest)
-        placed = guest, target, place(states[target], kind)
-        states[target] = states[target].with_guest(kind)
+        before = states[target]
+        placed = guest, target, place(before, kind)
+        # The next loss has its guests on the same hosts mostly.
+        after = self._after.get((before, kind.number))
+        if after is None:
+            after = self._after[before, kind.number] = before.with_guest(kind)
+        states[target] = after
         had = {uuid for uuid, *_place in self.shared.taken(guest)}
         for uuid, name, index, amounts in self.shared.taken(
-                states[target].occupancy.guests[-1]):
+                after.occupancy.guests[-1]):
             if name in states and (uuid in had) == (name == target):
                 states[name] = states[name].shared_with(
                     index, amounts, -1 if name == target else 1)
@@ -182,33 +233,29 @@ def place(state: guest_kinds.HostState,
     return found
 
 
-def tightest(kind: guest_kinds.GuestKind,
-             takers: Sequence[tuple[str, guest_kinds.HostState]]) -> str:
-    """The host whose cells have the least left, which spares the others."""
-    def left(taker: tuple[str, guest_kinds.HostState]) -> tuple[int, int]:
-        _name, state = taker
-        used = {cell.host_cell for cell in place(state, kind).cells}
-        return sum([cell.free_count for cell in state.occupancy.engine.cells
-                    if cell.id in used]), -len(state.occupancy.guests)
-
-    return min(takers, key=left)[0]
+def _tightness(kind: guest_kinds.GuestKind,
+               state: guest_kinds.HostState) -> tuple[int, int]:
+    used = {cell.host_cell for cell in place(state, kind).cells}
+    return (sum([cell.free_count for cell in state.occupancy.engine.cells
+                 if cell.id in used]), -len(state.occupancy.guests))
 
 
-def weighed(kind: guest_kinds.GuestKind,
-            takers: Sequence[tuple[str, guest_kinds.HostState]]) -> str:
-    """The host that nova would choose, with the weighers that tell most.
-
-    These are RAMWeigher, CPUWeigher and DiskWeigher, whose multipliers are 1
-    by default: each prefers the host that has most left, and is normalised
-    over the hosts that are left to choose from.
-    """
-    rows = numpy.array([state.free for _name, state in takers], dtype=float)
+def _heaviest(rows: _Array) -> int:
     low = rows.min(axis=0)
     span = rows.max(axis=0) - low
-    totals = numpy.zeros(len(rows))
-    for column in numpy.flatnonzero(span):
-        totals += (rows[:, column] - low[column]) / span[column]
-    return takers[int(totals.argmax())][0]
+    span[span == 0] = 1
+    return int(((rows - low) / span).sum(axis=1).argmax())
+
+
+#: The host whose cells have the least left, which spares the others.
+TIGHTEST = Choice(_tightness, lambda rows: int(
+    numpy.lexsort((rows[:, 1], rows[:, 0]))[0]), 2)
+#: The host that nova would choose, with the weighers that tell most.
+#:
+#: These are RAMWeigher, CPUWeigher and DiskWeigher, whose multipliers are 1
+#: by default: each prefers the host that has most left, and is normalised
+#: over the hosts that are left to choose from.
+WEIGHED = Choice(lambda kind, state: state.free, _heaviest, 3)
 
 
 def largest_first(

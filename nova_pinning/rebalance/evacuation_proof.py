@@ -73,8 +73,7 @@ def least_down(
         {variable: 1.0 for variables in coming.values()
          for variable in variables}, seconds)
     total = sum(counts.values())
-    up = min(total, math.floor(solution.bound + _TOLERANCE)) if (
-        math.isfinite(solution.bound)) else total
+    up = math.floor(min(total, solution.bound + _TOLERANCE))
     return EvacuationBound(max(0, total - up), {
         key: count for key, variables in placed.items() if solution.is_known
         and (count := sum(solution.values[variable]

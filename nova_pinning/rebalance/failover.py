@@ -36,6 +36,9 @@ from nova_pinning.rebalance import move_rules
 #: name of an aggregate.
 BY_HOST, BY_AGGREGATE = 'host', 'aggregate'
 
+#: Why a host does not take a guest, as :meth:`_LossJudge._cause` has it, and
+#: the free CPUs of its cells.
+_Cause = tuple[tuple[str, host_verdicts.RefusalCause | str], list[int]]
 # That a line has room for.
 _REASONS = 3
 
@@ -135,18 +138,6 @@ def check_failover(
         ungrouped=ungrouped, taken_at=fleet.taken_at)
 
 
-@dataclasses.dataclass(slots=True)
-class _Trial:
-    """An evacuation that was carried out.
-
-    :param placed: in the order of the evacuations
-    :param down: those for whom nothing was left
-    """
-
-    placed: list[evacuation.Placed]
-    down: list[resident_guest.ResidentGuest]
-
-
 class _LossJudge:
     """Judges losses, one after the other; what fits where is kept."""
 
@@ -154,6 +145,8 @@ class _LossJudge:
                  settings: FailoverSettings) -> None:
         self.fleet = fleet
         self._settings = settings
+        #: Why hosts do not take guests, by kind and name.
+        self._causes: dict[int, Mapping[str, _Cause]] = {}
         self._kept = [
             host.name for host in fleet.fleet.hosts
             if fleet.rules.scheduler.reserve_of(host) and host.is_enabled]
@@ -202,19 +195,18 @@ class _LossJudge:
             evacuations=tuple(_evacuation(*placed) for placed
                               in trial.placed),
             is_unguided=not down and not self.fleet.evacuate(
-                guests, targets, evacuation.weighed)[1])
+                guests, targets, evacuation.WEIGHED).down)
 
     def _try(self, guests: Iterable[resident_guest.ResidentGuest],
-             targets: evacuation.Targets) -> _Trial:
-        placed, down, _states = self.fleet.evacuate(
+             targets: evacuation.Targets) -> evacuation.Evacuated:
+        return self.fleet.evacuate(
             evacuation.largest_first(guests, self.fleet), targets,
-            evacuation.tightest)
-        return _Trial(placed, down)
+            evacuation.TIGHTEST)
 
     def _host_by_host(
         self, guests: Iterable[resident_guest.ResidentGuest],
         kept: evacuation.Targets,
-    ) -> _Trial:
+    ) -> evacuation.Evacuated:
         """The guests of each lost host on one of those that are kept.
 
         On one like their own they have lain before, in some order.
@@ -223,7 +215,7 @@ class _LossJudge:
         for guest in guests:
             by_host.setdefault(guest.host, []).append(guest)
         left = dict(kept)
-        whole = _Trial([], [])
+        whole = evacuation.Evacuated([], [])
         for host, own in sorted(by_host.items(),
                                 key=lambda item: -len(item[1])):
             cells = self.fleet.occupancies[host].host.cells
@@ -233,15 +225,15 @@ class _LossJudge:
                     key=lambda item: item[1].occupancy.host.cells != cells):
                 trial = self._on_one(own, {name: state})
                 if not trial.down:
-                    whole.placed += trial.placed
+                    whole.placed.extend(trial.placed)
                     del left[name]
                     break
             else:
-                whole.down += own
+                whole.down.extend(own)
         return whole
 
     def _on_one(self, guests: Sequence[resident_guest.ResidentGuest],
-                target: evacuation.Targets) -> _Trial:
+                target: evacuation.Targets) -> evacuation.Evacuated:
         """Evacuate guests to one host, in whichever order it takes."""
         trial = self._try(guests, target)
         if not trial.down or not all(
@@ -263,9 +255,10 @@ class _LossJudge:
             self.fleet.kind(guest).number for guest in guests)
 
     def _prove(
-        self, trial: _Trial, guests: Sequence[resident_guest.ResidentGuest],
+        self, trial: evacuation.Evacuated,
+        guests: Sequence[resident_guest.ResidentGuest],
         targets: evacuation.Targets, is_exact: bool,
-    ) -> tuple[_Trial, int]:
+    ) -> tuple[evacuation.Evacuated, int]:
         """The best evacuation that is found, and how many stay down at least.
 
         :param guests: that could come up if each were the only one
@@ -293,7 +286,7 @@ class _LossJudge:
         self, sequences: Mapping[str, Sequence[int]],
         guests: Iterable[resident_guest.ResidentGuest],
         targets: evacuation.Targets,
-    ) -> _Trial:
+    ) -> evacuation.Evacuated:
         """Evacuate guests of these kinds to these hosts, the rest anywhere."""
         waiting: dict[int, list[resident_guest.ResidentGuest]] = {}
         for guest in sorted(guests, key=lambda guest: guest.uuid,
@@ -310,7 +303,7 @@ class _LossJudge:
                         states, waiting[number].pop(), name))
         rest = self._try([guest for own in waiting.values() for guest in own],
                          states)
-        return _Trial(placed + rest.placed, rest.down)
+        return evacuation.Evacuated(placed + rest.placed, rest.down)
 
     def _doubt(self, guests: Iterable[resident_guest.ResidentGuest],
                targets: evacuation.Targets) -> str:
@@ -354,65 +347,66 @@ class _LossJudge:
     def _nowhere(self, kind: guest_kinds.GuestKind,
                  targets: evacuation.Targets) -> str:
         """Why no host takes a guest; '' if one does."""
-        refusals: dict[str, int] = {}
-        lacking: dict[host_verdicts.RefusalCause | str, int] = {}
-        most: tuple[int, list[int], str] = 0, [], ''
-        for name, state in targets.items():
-            reason = self.fleet.refusal(kind, state)
-            if reason:
-                refusals[reason] = refusals.get(reason, 0) + 1
-                continue
-            if state.takes(kind):
-                return ''
-            cause = self._cause(kind, state)
-            lacking[cause] = lacking.get(cause, 0) + 1
-            free = [cell.free_count for cell in state.occupancy.engine.cells]
-            most = max(most, (sum(free), free, name))
+        if any(name in targets for name in self.fleet.takers(kind)):
+            return ''
+        if kind.number not in self._causes:
+            self._causes[kind.number] = {
+                name: (self._cause(kind, state), [
+                    cell.free_count for cell in state.occupancy.engine.cells])
+                for name, state in self.fleet.states.items()}
+        causes = self._causes[kind.number]
+        counts = collections.Counter([
+            causes[name][0] for name in targets])
+        lacking = [(_lack(cause, count, kind), count)
+                   for (refusal, cause), count in counts.items()
+                   if not refusal]
         if lacking:
-            hosts = sum(lacking.values())
-            told = _told((_lack(cause, count, kind), count)
-                         for cause, count in lacking.items())
+            hosts = sum([count for _told, count in lacking])
             return (f'none of the {words.count(hosts, "host")} that it may '
-                    f'go to has room ({told})'
-                    f'{_needs(kind, most)}')
-        if refusals:
-            told = _told(refusals.items())
+                    f'go to has room ({_told(lacking)})'
+                    f'{_needs(kind, targets, causes)}')
+        if counts:
+            told = _told((refusal, count) for (refusal, _cause), count
+                         in counts.items())
             return f'it may go to no host that is left: {told}'
         return 'no host is left'
 
-    def _cause(self, kind: guest_kinds.GuestKind,
-               state: guest_kinds.HostState,
-               ) -> host_verdicts.RefusalCause | str:
-        """Why a host that would do, were it empty, does not take a guest.
+    def _cause(
+        self, kind: guest_kinds.GuestKind, state: guest_kinds.HostState,
+    ) -> tuple[str, host_verdicts.RefusalCause | str]:
+        """Why a host does not take a guest.
 
-        :returns: '' for the guest's server group
+        :returns: why it would not if it were empty; and else why it does not
+            as it is, '' for the guest's server group
         """
-        if state.is_full(kind):
-            return ''
+        refusal = self.fleet.refusal(kind, state)
+        if refusal or state.is_full(kind):
+            return refusal, ''
         verdict = host_verdicts.HostJudge(
             self.fleet.occupancies, self.fleet.judge).verdict(
                 state.occupancy, kind.request)
-        return verdict.cause or str(state.room(kind))
+        return '', verdict.cause or str(state.room(kind))
 
     def _why(self, guest: resident_guest.ResidentGuest,
              targets: evacuation.Targets) -> str:
         """Why a guest stays down that might come up."""
         kind = self.fleet.kind(guest)
-        hosts = sum(
-            self.fleet.would_take(kind, state) for state in targets.values())
+        hosts = sum([name in targets for name in self.fleet.takers(kind)])
         if not hosts:
             return self._nowhere(kind, targets)
         return (f'the room on {words.count(hosts, "host")} that would do goes '
                 'to others that were lost with it')
 
 
-def _needs(kind: guest_kinds.GuestKind,
-           most: tuple[int, list[int], str]) -> str:
+def _needs(kind: guest_kinds.GuestKind, targets: evacuation.Targets,
+           causes: Mapping[str, _Cause]) -> str:
     """What a pinned guest needs, and the host that has most; '' for others."""
     topology = kind.request.topology
-    _sum, free, name = most
-    if topology is None or not topology.is_pinned or not name:
+    if topology is None or not topology.is_pinned:
         return ''
+    _sum, free, name = max(
+        (sum(free), free, name) for name in targets
+        for (refusal, _cause), free in [causes[name]] if not refusal)
     needed = [demand.dedicated + demand.emulator
               for demand in topology.demands]
     return (f'; it needs {_by_cell(needed)}, and {name} has most left, '

@@ -145,7 +145,7 @@ class _ReserveFinder:
                     (down, added), ([*down, *up], {**rest, **added})):
                 if not self._fleet.evacuate(
                         evacuation.largest_first(guests, self._fleet),
-                        targets, evacuation.tightest)[1]:
+                        targets, evacuation.TIGHTEST).down:
                     return count
         return 0
 

@@ -198,8 +198,7 @@ class BlockBuilder:
                 continue
             variable = self._program.variable(most)
             variables.append(variable)
-            for resource, amount in takes:
-                uses.setdefault(resource, []).append((variable, amount))
+            self._take(uses, variable, takes)
         return variables
 
     def _place_cells(

@@ -148,7 +148,9 @@ class IntegerProgram:
             result = optimize.milp(
                 self._costs(objective), integrality=numpy.ones(self.size),
                 bounds=optimize.Bounds(0, numpy.array(self._upper)),
-                constraints=self._constraints(), options=options)
+                constraints=optimize.LinearConstraint(
+                    self._matrix(), numpy.array(self._lows),
+                    numpy.array(self._highs)), options=options)
         if result.status == _INFEASIBLE:
             return Solution(SolutionStatus.INFEASIBLE, (), -math.inf)
         if result.status == _UNBOUNDED:
@@ -216,13 +218,6 @@ class IntegerProgram:
         return sparse.csr_array(
             (self._coefficients, (self._rows, self._columns)),
             shape=(len(self._lows), self.size))
-
-    def _constraints(self) -> list[optimize.LinearConstraint]:
-        if not self._lows:
-            return []
-        return [optimize.LinearConstraint(
-            self._matrix(), numpy.array(self._lows),
-            numpy.array(self._highs))]
 
 
 def _rounded(coefficient: float, fraction: float) -> float:

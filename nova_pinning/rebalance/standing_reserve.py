@@ -9,6 +9,7 @@ rack are those that are kept in it, too; but then as many fewer have to come
 up: what is enough is as many as the rack has of the kind.
 """
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -170,19 +171,15 @@ class _Planner:
             return
         groups, _ungrouped = failover.groups_of(self._fleet, wish.losses)
         kinds = {host.name: self._kind(host, wish.losses) for host in hosts}
-        needed: dict[int, int] = {}
-        example: dict[int, str] = {}
+        example = {kind: name for name, kind in reversed(kinds.items())}
+        needed = collections.Counter[int]()
         for group in groups.values():
-            counts: dict[int, int] = {}
-            for name in group:
-                if name in kinds:
-                    counts[kinds[name]] = counts.get(kinds[name], 0) + 1
-                    example.setdefault(kinds[name], name)
-            for kind, count in counts.items():
-                needed[kind] = max(count, needed.get(kind, 0))
+            # The larger number of each.
+            needed |= collections.Counter(
+                kinds[name] for name in group if name in kinds)
         for host in free:
             kind = kinds[host.name]
-            if needed.get(kind, 0) > 0:
+            if needed[kind] > 0:
                 kept[host.name] = host
                 needed[kind] -= 1
         for kind, count in needed.items():
