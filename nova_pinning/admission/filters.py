@@ -35,6 +35,11 @@ class FilterVerdict(NamedTuple):
     refusals: tuple[outcome.AdmissionRefusal, ...] = ()
     doubts: tuple[outcome.Doubt, ...] = ()
 
+    def and_of(self, other: 'FilterVerdict') -> 'FilterVerdict':
+        """What both say."""
+        return FilterVerdict(self.refusals + other.refusals,
+                             self.doubts + other.doubts)
+
 
 _OfHost: TypeAlias = Callable[
     [filter_rules.FilterCase], filter_rules.Findings]
@@ -151,17 +156,6 @@ def by_guests(
          for name, rule in _enabled(rules.enabled_filters)
          if rule.of_guests is not None},
         rules)
-
-
-def verdict(
-    request: guest_request.GuestRequest, wishes: guest_request.GuestWishes,
-    occupancy: filter_rules.Occupancy, rules: scheduler_rules.SchedulerRules,
-) -> FilterVerdict:
-    """All that filters say, but for those of server groups."""
-    first = gate(request, wishes, occupancy.host, rules)
-    second = by_guests(request, wishes, occupancy, rules)
-    return FilterVerdict(first.refusals + second.refusals,
-                         first.doubts + second.doubts)
 
 
 @functools.lru_cache(maxsize=None)

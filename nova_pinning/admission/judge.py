@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-from typing import NamedTuple
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import filters
@@ -34,13 +33,6 @@ _NO_RULES = scheduler_rules.SchedulerRules()
 _NO_WISHES = guest_request.GuestWishes()
 # What a guest asks for that has no query: nothing.
 _NO_QUERY = guest_request.CandidatesQuery(groups=())
-
-
-class HostGate(NamedTuple):
-    """What holds of a guest on a host, whatever guests the host has."""
-
-    refusals: tuple[outcome.AdmissionRefusal, ...]
-    doubts: tuple[outcome.Doubt, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,10 +75,10 @@ class AdmissionJudge:
         self, request: guest_request.GuestRequest,
         host: offered_host.OfferedHost,
         wishes: guest_request.GuestWishes = _NO_WISHES,
-    ) -> HostGate:
+    ) -> filters.FilterVerdict:
         """What keeps all guests like this one off a host, or may."""
         found = filters.gate(request, wishes, host, self.rules)
-        return HostGate(found.refusals, self.remaining((
+        return found._replace(doubts=self.remaining((
             *request.doubts, *found.doubts, *_of_hardware(host, request))))
 
     def remaining(
@@ -100,21 +92,19 @@ class AdmissionJudge:
         self, request: guest_request.GuestRequest,
         occupancy: host_occupancy.HostOccupancy,
         wishes: guest_request.GuestWishes = _NO_WISHES,
-    ) -> HostGate:
+    ) -> filters.FilterVerdict:
         """The same with what filters say because of the guests there."""
-        gate = self.gate(request, occupancy.host, wishes)
-        found = self.by_guests(request, occupancy, wishes)
-        return HostGate((*gate.refusals, *found.refusals),
-                        (*gate.doubts, *found.doubts))
+        return self.gate(request, occupancy.host, wishes).and_of(
+            self.by_guests(request, occupancy, wishes))
 
     def by_guests(
         self, request: guest_request.GuestRequest,
         occupancy: host_occupancy.HostOccupancy,
         wishes: guest_request.GuestWishes = _NO_WISHES,
-    ) -> HostGate:
+    ) -> filters.FilterVerdict:
         """What filters say of a host because of the guests there only."""
         found = filters.by_guests(request, wishes, occupancy, self.rules)
-        return HostGate(found.refusals, self.remaining(found.doubts))
+        return found._replace(doubts=self.remaining(found.doubts))
 
     def guests_left(self, request: guest_request.GuestRequest,
                     occupancy: host_occupancy.HostOccupancy) -> int | None:
@@ -192,9 +182,9 @@ class AdmissionJudge:
     def _by_those_there(
         self, request: guest_request.GuestRequest,
         occupancy: host_occupancy.HostOccupancy,
-    ) -> HostGate:
+    ) -> filters.FilterVerdict:
         if not occupancy.guests or not self._counts_guests:
-            return HostGate((), ())
+            return filters.FilterVerdict()
         return self.by_guests(request, occupancy)
 
     def _place(

@@ -349,7 +349,8 @@ def _verdicts(case, cloud):
             limits_tenants=False)
         wishes = dataclasses.replace(
             case.wishes, availability_zone=None)
-        found = filters.verdict(case.request, wishes, case.occupancy, rules)
+        found = filters.gate(case.request, wishes, case.host, rules).and_of(
+            filters.by_guests(case.request, wishes, case.occupancy, rules))
         if name != 'ComputeFilter':
             found = found._replace(refusals=tuple(
                 refusal for refusal in found.refusals

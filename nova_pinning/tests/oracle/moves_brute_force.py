@@ -14,6 +14,7 @@ import dataclasses
 import datetime
 from typing import NamedTuple
 
+from nova_pinning.admission import filters
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
@@ -366,13 +367,13 @@ class _Judge(judge.AdmissionJudge):
     def __init__(self, rules: scheduler_rules.SchedulerRules,
                  assumes: frozenset[outcome.DoubtKind]) -> None:
         super().__init__(rules, assumes=assumes)
-        self._gates: dict[object, judge.HostGate] = {}
+        self._gates: dict[object, filters.FilterVerdict] = {}
 
     def gate(
         self, request: guest_request.GuestRequest,
         host: offered_host.OfferedHost,
         wishes: guest_request.GuestWishes = guest_request.GuestWishes(),
-    ) -> judge.HostGate:
+    ) -> filters.FilterVerdict:
         # Equal requests of one fleet are the same object.
         key = (id(request), host.name, wishes.project,
                wishes.availability_zone)

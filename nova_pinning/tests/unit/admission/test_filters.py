@@ -44,9 +44,10 @@ _SEPARATED = '''{"version": 1, "enabled_filters": [
 
 def _verdict(request=_REQUEST, wishes=_WISHES, host=_HOST, guests=(),
              **rules):
-    return filters.verdict(
-        request, wishes, host_occupancy.of_host(host, guests),
-        scheduler_rules.SchedulerRules(**rules))
+    settings = scheduler_rules.SchedulerRules(**rules)
+    return filters.gate(request, wishes, host, settings).and_of(
+        filters.by_guests(request, wishes,
+                          host_occupancy.of_host(host, guests), settings))
 
 
 def _in_aggregate(metadata, **options):
@@ -86,12 +87,10 @@ class TestFilters(unit_base.TestCase):
 
     def test_three_refuse(self):
         fleet = document.loads(_SEPARATED)
-        found = filters.verdict(
+        found = _verdict(
             dataclasses.replace(_REQUEST, image=(('os_distro', 'ubuntu'),)),
-            _WISHES, host_occupancy.of_host(fleet.hosts[0]),
-            scheduler_rules.SchedulerRules(
-                enabled_filters=fleet.enabled_filters,
-                aggregates={one.name: one for one in fleet.aggregates}))
+            host=fleet.hosts[0], enabled_filters=fleet.enabled_filters,
+            aggregates={one.name: one for one in fleet.aggregates})
         self.assertEqual(
             ['AggregateImagePropertiesIsolation',
              'AggregateTypeAffinityFilter', 'AggregateNumInstancesFilter'],
