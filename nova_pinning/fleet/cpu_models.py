@@ -4,6 +4,7 @@
 from typing import Any
 
 from nova_pinning.admission import offered_host
+from nova_pinning.host import words
 
 
 def of_cpu_info(cpu_info: Any) -> offered_host.HostCpuModel | None:
@@ -45,6 +46,5 @@ def live_refusal(source: offered_host.HostCpuModel | None,
     missing = sorted(source.features - target.features)
     if not missing:
         return ''
-    more = f' and {len(missing) - 3} more' if len(missing) > 3 else ''
     return ("has CPUs without features of its own host's: "
-            f'{", ".join(missing[:3])}{more}')
+            + words.listed(missing, 3))

@@ -152,6 +152,4 @@ def _name(guest: resident_guest.ResidentGuest) -> str:
 
 
 def names(guests: Sequence[resident_guest.ResidentGuest]) -> str:
-    shown = ', '.join(map(_name, guests[:_SHOWN]))
-    left = len(guests) - _SHOWN
-    return f'{shown} and {left:,} more' if left > 0 else shown
+    return words.listed(list(map(_name, guests)), _SHOWN)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning import errors
+from nova_pinning.host import words
 from nova_pinning.model import hostclass
 from nova_pinning.segregation import class_change
 from nova_pinning.segregation import segregation_cloud
@@ -152,7 +153,8 @@ class _Applier:
         if missing:
             strangers = self._strangers(live, kept.host_class)
             if strangers:
-                return (f'{site_plan.first_names(strangers)} in it '
+                names = words.listed(strangers, site_plan.MAX_NAMED)
+                return (f'{names} in it '
                         f'{"is" if len(strangers) == 1 else "are"} not '
                         f'{kept.host_class}')
             self._cloud.set_metadata(live, missing)

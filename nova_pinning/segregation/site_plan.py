@@ -9,6 +9,7 @@ import fnmatch
 
 from nova_pinning.document import schema
 from nova_pinning import errors
+from nova_pinning.host import words
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation import class_change
@@ -21,7 +22,8 @@ from nova_pinning import spelling
 OTHERS = 'others'
 
 _WILDCARDS = frozenset('*?[')
-_MAX_NAMED = 5
+#: Names that are told of many.
+MAX_NAMED = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -166,8 +168,8 @@ class _Planner:
                 unnamed.append(host.name)
         if unnamed and self._site.others is site_file.OtherHosts.REFUSE:
             self.errors.append(errors.InputError(
-                f'no group names {first_names(unnamed)}', self._site.where,
-                'put them into a group'))
+                f'no group names {words.listed(unnamed, MAX_NAMED)}',
+                self._site.where, 'put them into a group'))
         aggregates = tuple(
             self._aggregate_change(kept, hosts)
             for kept in self._kept.values())
@@ -282,8 +284,9 @@ class _Planner:
             and not is_of_class(host, kept.host_class)}
         if metadata and strangers:
             self.errors.append(errors.InputError(
-                f'aggregate {kept.name} has {first_names(sorted(strangers))} '
-                'in it, which no group names', kept.where,
+                f'aggregate {kept.name} has '
+                f'{words.listed(sorted(strangers), MAX_NAMED)} in it, which '
+                'no group names', kept.where,
                 'put them into a group, or take them out of the aggregate'))
         return AggregateChange(kept, live, metadata)
 
@@ -304,10 +307,3 @@ def is_of_class(host: segregation_model.MarkedHost,
 
 def _shown(group: site_file.HostGroup) -> str:
     return f'to be {group.host_class or "of no class"}'
-
-
-def first_names(names: Sequence[str]) -> str:
-    """The first few of many."""
-    text = ', '.join(names[:_MAX_NAMED])
-    more = len(names) - _MAX_NAMED
-    return f'{text} and {more} more' if more > 0 else text

@@ -88,17 +88,10 @@ def pci_aliases(
 
 def rules(conf: cfg.ConfigOpts) -> scheduler_rules.SchedulerRules:
     """The options that tell where guests may go, without enabled_filters."""
-    chosen, scheduler = conf.filter_scheduler, conf.scheduler
-    return scheduler_rules.SchedulerRules(
-        default_zone=conf.default_availability_zone,
-        isolates=scheduler.enable_isolated_aggregate_filtering,
-        limits_tenants=scheduler.limit_tenants_to_placement_aggregate,
-        requires_tenant_aggregate=(
-            scheduler.placement_aggregate_required_for_tenants),
-        pci_in_placement=chosen.pci_in_placement,
-        max_instances_per_host=chosen.max_instances_per_host,
-        isolates_hosts=bool(chosen.isolated_hosts or chosen.isolated_images)
+    told = {field: (conf[group] if group else conf)[name]
+            for field, (name, group) in _OPTIONS.items()}
+    chosen = conf.filter_scheduler
+    return scheduler_rules.SchedulerRules(**told | {
+        'isolates_hosts': bool(chosen.isolated_hosts or chosen.isolated_images)
         if enabled_filters(conf) else None,
-        image_separator=chosen.aggregate_image_properties_isolation_separator,
-        image_namespace=(
-            chosen.aggregate_image_properties_isolation_namespace or ''))
+        'image_namespace': told['image_namespace'] or ''})

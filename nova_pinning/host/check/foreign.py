@@ -156,13 +156,13 @@ class ForeignWorkJudge:
                       if cpu in cpus and total and seconds > _MUCH * total}
             if not shares:
                 continue
-            used = ', '.join(f'{share:.0%} of CPU {cpu}' for cpu, share
-                             in sorted(shares.items())[:_SHOWN_CPUS])
-            more = len(shares) - _SHOWN_CPUS
+            used = words.listed([
+                f'{share:.0%} of CPU {cpu}'
+                for cpu, share in sorted(shares.items())], _SHOWN_CPUS)
             yield HIDDEN.finding(check_rule.Violation(
                 subject=f'{name} CPUs', message=(
                     f'in {self._time} of watching, what cannot be seen used '
-                    f'{used}' + (f' and of {more} more' if more > 0 else '')),
+                    f'{used}'),
                 details={'unseen_shares': {
                     str(cpu): round(share, 4)
                     for cpu, share in sorted(shares.items())}}))

@@ -24,6 +24,7 @@ from nova_pinning.host import host_model
 from nova_pinning.host import levers
 from nova_pinning.host import machine_files
 from nova_pinning.host import running_domains
+from nova_pinning.host import words
 
 # What is hidden by each path that cannot be read; the first that matches
 # counts, and paths that no pattern is for hide the same as each other.
@@ -180,5 +181,4 @@ def _unread(tree: machine_files.Tree) -> Iterator[facts.Unread]:
                      if re.fullmatch(pattern, path))
         kinds.setdefault((hides, reason), []).append(path)
     for (hides, reason), paths in kinds.items():
-        more = f' and {len(paths) - 1} more' if len(paths) > 1 else ''
-        yield facts.Unread(f'{paths[0]}{more}', reason, hides)
+        yield facts.Unread(words.listed(paths, 1), reason, hides)

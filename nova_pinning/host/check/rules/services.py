@@ -137,14 +137,12 @@ def unconfined(view: facts.CheckedHost) -> check_rule.Violations:
     for process, threads in strays:
         groups[group(process)] += len(threads)
     if groups:
-        names = [name for name, _count in groups.most_common(_NAMED)]
-        if len(groups) > len(names):
-            names.append(f'{len(groups) - len(names)} more')
+        names = [name for name, _count in groups.most_common()]
         yield check_rule.Violation(
             subject=names[0] if len(groups) == 1
             else f'{len(groups)} services and processes',
             message=f'{words.count(groups.total(), "thread")} of '
-                    f'{words.listed(names)} may run on all CPUs, '
+                    f'{words.listed(names, _NAMED)} may run on all CPUs, '
                     f'{words.cpus(view.taken_cpus)} among them, which are '
                     'not for the host',
             evidence=_evidence(strays, view.plan.host_cpus),

@@ -87,7 +87,7 @@ class TestThreads(unit_base.TestCase):
         one, = foreign.ForeignWorkJudge(watched, view).findings()
         self.assertEqual(
             ('H704', WARNING, 'dedicated CPUs', 'in 10 s of watching, what '
-             'cannot be seen used 25% of CPU 3, 3% of CPU 7'),
+             'cannot be seen used 25% of CPU 3 and 3% of CPU 7'),
             (one.code, one.severity, one.subject, one.message))
         self.assertEqual({'3': 0.25, '7': 0.03},
                          one.details['unseen_shares'])
