@@ -21,6 +21,7 @@ import time
 
 from minicloud import files
 from nova_pinning.document import decoder
+from nova_pinning.host import machine_files
 
 # Where nothing of the machine's own is to be seen, but a few programs insist
 # on directories that are there.
@@ -93,7 +94,7 @@ class Hierarchy:
         group that holds processes cannot have others with limits below it,
         so it is the top.
 
-        :param groups: what own_groups() returns
+        :param groups: those of this process, by controllers
         """
         if self.version == 2:
             return self.mount_point
@@ -128,15 +129,6 @@ def hierarchies(mountinfo: str) -> list[Hierarchy]:
                 and not option.startswith('release_agent='))
             mounted.append(Hierarchy(path, root, 1, controllers))
     return mounted
-
-
-def own_groups(text: str) -> dict[str, str]:
-    """Return the groups of a process, by controllers joined with commas.
-
-    :param text: what /proc/self/cgroup says
-    """
-    lines = [line.split(':', 2) for line in text.splitlines()]
-    return {controllers: path for _, controllers, path in lines}
 
 
 def make_group(hierarchy: Hierarchy, directory: pathlib.Path) -> None:
@@ -175,7 +167,8 @@ def join_groups(plan: Plan) -> None:
     :raises: OSError
     """
     text = pathlib.Path('/proc/self/mountinfo').read_text()
-    groups = own_groups(pathlib.Path('/proc/self/cgroup').read_text())
+    groups = machine_files.control_groups(
+        pathlib.Path('/proc/self/cgroup').read_text())
     directories = {
         hierarchy.parent(groups) / plan.control_group: hierarchy
         for hierarchy in hierarchies(text)}

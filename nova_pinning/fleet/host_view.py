@@ -147,6 +147,15 @@ def violation(
         details={'guests': [guest.uuid for guest in guests]})
 
 
+def of_guests(
+    host: str, guests: Sequence[resident_guest.ResidentGuest],
+    kind: str = 'guest',
+) -> check_rule.Violation:
+    """What is odd about these guests, which are named."""
+    return violation(host, f'{words.count(len(guests), kind)}: '
+                           f'{names(guests)}', guests)
+
+
 def _name(guest: resident_guest.ResidentGuest) -> str:
     return f'{guest.uuid} ({guest.name})' if guest.name else guest.uuid
 

@@ -179,9 +179,8 @@ def other_class(view: host_view.HostView) -> check_rule.Violations:
               if view.host.host_class is not None
               and guest.guest_class is not view.host.host_class]
     if others:
-        yield view.violation(
-            f'{words.count(len(others), f"{others[0].guest_class} guest")}: '
-            f'{host_view.names(others)}', others)
+        yield host_view.of_guests(view.host.name, others,
+                                  f'{others[0].guest_class} guest')
 
 
 @check_rule.rule(
@@ -192,9 +191,7 @@ def unlisted_group(view: host_view.HostView) -> check_rule.Violations:
     guests = [guest for guest in view.guests if guest.server_group
               and guest.server_group not in view.server_groups]
     if guests:
-        yield view.violation(
-            f'{words.count(len(guests), "guest")}: '
-            f'{host_view.names(guests)}', guests)
+        yield host_view.of_guests(view.host.name, guests)
 
 
 def _strays(view: host_view.HostView) -> Iterator[tuple[
@@ -289,9 +286,7 @@ def floating(view: host_view.HostView) -> check_rule.Violations:
         if guest.topology is None
         or any(cell.shared_vcpus for cell in guest.topology.cells)]
     if guests:
-        yield view.violation(
-            f'{words.count(len(guests), "guest")}: '
-            f'{host_view.names(guests)}', guests)
+        yield host_view.of_guests(view.host.name, guests)
 
 
 @check_rule.rule(
@@ -392,9 +387,7 @@ def find(fleet: snapshot.Fleet) -> tuple[check_rule.Finding, ...]:
             host, guests.pop(host.name, ()), layouts[id(host.cells)],
             aggregates, server_groups))
     findings += (
-        UNLISTED_HOST.finding(host_view.violation(
-            name, f'{words.count(len(homeless), "guest")}: '
-                  f'{host_view.names(homeless)}', homeless))
+        UNLISTED_HOST.finding(host_view.of_guests(name, homeless))
         for name, homeless in guests.items())
     return tuple(sorted(findings, key=lambda finding: finding.code))
 

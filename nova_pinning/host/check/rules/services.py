@@ -116,13 +116,18 @@ def remediation(
     return commands.move_process(process, threads, cpus)
 
 
-def _remediation(
-    view: facts.CheckedHost, strays: Iterable[_Stray],
-) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(
-        command for process, threads in strays
-        for command in remediation(
-            view, process, threads, view.plan.host_cpus)))
+def _violation(
+    view: facts.CheckedHost, subject: str, message: str,
+    strays: Sequence[_Stray], severity: check_rule.Severity | None = None,
+) -> check_rule.Violation:
+    """What is not on the CPUs for the host, and what puts it there."""
+    host_cpus = view.plan.host_cpus
+    return check_rule.Violation(
+        subject=subject, message=message, severity=severity,
+        evidence=_evidence(strays, host_cpus),
+        remediation=tuple(dict.fromkeys(
+            command for process, threads in strays
+            for command in remediation(view, process, threads, host_cpus))))
 
 
 @check_rule.rule(
@@ -138,15 +143,13 @@ def unconfined(view: facts.CheckedHost) -> check_rule.Violations:
         groups[group(process)] += len(threads)
     if groups:
         names = [name for name, _count in groups.most_common()]
-        yield check_rule.Violation(
-            subject=names[0] if len(groups) == 1
+        yield _violation(
+            view, names[0] if len(groups) == 1
             else f'{len(groups)} services and processes',
-            message=f'{words.count(groups.total(), "thread")} of '
-                    f'{words.listed(names, _NAMED)} may run on all CPUs, '
-                    f'{words.cpus(view.taken_cpus)} among them, which are '
-                    'not for the host',
-            evidence=_evidence(strays, view.plan.host_cpus),
-            remediation=_remediation(view, strays))
+            f'{words.count(groups.total(), "thread")} of '
+            f'{words.listed(names, _NAMED)} may run on all CPUs, '
+            f'{words.cpus(view.taken_cpus)} among them, which are not for '
+            'the host', strays)
 
 
 @check_rule.rule(
@@ -162,13 +165,10 @@ def misplaced(view: facts.CheckedHost) -> check_rule.Violations:
         allowed = cpuset.union(
             thread.cpus for _process, threads in strays for thread in threads)
         count = sum(len(threads) for _process, threads in strays)
-        yield check_rule.Violation(
-            subject=name,
-            message=f'{words.count(count, "thread")} may run on '
-                    f'{words.cpus(allowed & view.taken_cpus)}, not for the '
-                    'host',
-            evidence=_evidence(strays, view.plan.host_cpus),
-            remediation=_remediation(view, strays))
+        yield _violation(
+            view, name, f'{words.count(count, "thread")} may run on '
+            f'{words.cpus(allowed & view.taken_cpus)}, not for the host',
+            strays)
 
 
 @check_rule.rule(
@@ -187,13 +187,10 @@ def kernel_threads(view: facts.CheckedHost) -> check_rule.Violations:
             not view.taken_cpus.isdisjoint(thread.cpus & view.online_cpus)
             for thread in process.threads)]
     if strays:
-        yield check_rule.Violation(
-            subject='kernel',
-            message=f'{words.count(len(strays), "thread")} of the kernel may '
-                    'run on dedicated or poll CPUs',
-            evidence=_evidence(strays, view.plan.host_cpus),
-            remediation=_remediation(view, strays),
-            severity=None if any(
+        yield _violation(
+            view, 'kernel',
+            f'{words.count(len(strays), "thread")} of the kernel may run on '
+            'dedicated or poll CPUs', strays, None if any(
                 (thread.cpus & view.online_cpus).issubset(view.taken_cpus)
                 for _process, threads in strays for thread in threads)
             else check_rule.Severity.NOTE)

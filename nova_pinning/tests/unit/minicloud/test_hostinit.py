@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from oslotest import base as oslo_base
 
 from minicloud import hostinit
+from nova_pinning.host import machine_files
 from nova_pinning.tests.unit.minicloud import minicloud_case
 from nova_pinning.tests.unit import unit_base
 
@@ -92,7 +93,7 @@ class TestHierarchies(oslo_base.BaseTestCase):
     def test_this_machine(self):
         """Whatever is mounted here, the kernel finds our groups in it."""
         text = pathlib.Path('/proc/self/mountinfo').read_text()
-        groups = hostinit.own_groups(
+        groups = machine_files.control_groups(
             pathlib.Path('/proc/self/cgroup').read_text())
         for hierarchy in hostinit.hierarchies(text):
             parent = hierarchy.parent(groups)
@@ -106,7 +107,7 @@ class TestHierarchies(oslo_base.BaseTestCase):
         self.assertEqual(
             {'name=systemd': '/', 'cpuset': '/docker/abc/def',
              'cpu,cpuacct': '/docker/abc', '': '/user.slice/with:colon'},
-            hostinit.own_groups(GROUPS))
+            machine_files.control_groups(GROUPS))
 
     def test_mount_command(self):
         commands = [hierarchy.mount_command()
@@ -211,7 +212,7 @@ class TestGroups(Directory):
             hostinit.Hierarchy(self.top / 'v1', '/', 1, ('cpu',)),
             hostinit.Hierarchy(self.top / 'v2', '/', 2)]
         with (mock.patch.object(hostinit, 'hierarchies', return_value=found),
-              mock.patch.object(hostinit, 'own_groups',
+              mock.patch.object(machine_files, 'control_groups',
                                 return_value={'cpu': '/mine', '': '/'})):
             hostinit.join_groups(plan)
         for name in ('v1/mine/host', 'v2/host'):
