@@ -32,6 +32,7 @@ from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import exclusive_run
 from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import kernel_counters
+from nova_pinning.instance_bench import own_command
 from nova_pinning.instance_bench import own_threads
 from nova_pinning.instance_bench import peer
 from nova_pinning.instance_bench.platforms import select
@@ -79,6 +80,7 @@ class RunBench(base_command.FileCommand):
       nova-pinning bench run --dry-run
       nova-pinning bench run smp-mutex --dry-run
       nova-pinning bench run cpu-priority --platform cn --short
+      nova-pinning bench run mine --minutes 30 --command 'xz -k9c /vmlinuz'
       nova-pinning bench run platform-overhead --plan plan.yaml \\
         --only workload=ffmpeg --only size=2 --only size=4
       nova-pinning bench run my-experiment.yaml -o results.jsonl \\
@@ -115,6 +117,8 @@ class RunBench(base_command.FileCommand):
         prepared = prepare(parsed_args.experiment, parsed_args)
         is_chosen = _chosen(prepared.experiment, parsed_args.only)
         path = parsed_args.output or f'{prepared.experiment.name}.jsonl'
+        if parsed_args.command or parsed_args.minutes:
+            prepared = _resumable(prepared, path)
         if parsed_args.dry_run:
             _list(prepared, is_chosen, path, parsed_args.format)
             return base_command.OK
@@ -165,6 +169,15 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
                         help='for how long instances that are measured '
                         'together repeat their command; what the experiment '
                         'says unless given')
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument('--workload', metavar='NAME', default='',
+                      help='instead of those of the experiment')
+    what.add_argument('--command', metavar='COMMAND', default='',
+                      help='the same, of a command for /bin/sh, and how long '
+                      'it takes; it is run once before, in an empty directory')
+    parser.add_argument('--minutes', metavar='N',
+                        type=common_options.number(1, _MAX_SECONDS // 60),
+                        help='as many rounds as take about so long')
     parser.add_argument('--workloads', metavar='FILE', action='append',
                         default=[],
                         help='workloads of your own; may be given several '
@@ -177,17 +190,44 @@ def prepare(name: str,
 
     :raises errors.InputError: if it, a workload or the plan is wrong
     """
-    return experiment_file.read(
-        name, cpu_layout.load(parsed_args.plan),
-        workload_catalogue.load(parsed_args.workloads),
-        experiment_file.ExperimentOptions(
-            platforms=tuple(map(bench_model.PlatformName,
-                                dict.fromkeys(parsed_args.platform or ()))),
-            is_short=parsed_args.short, settings={
-                key: value for key, value in (
-                    ('rounds', parsed_args.rounds),
-                    ('window_seconds', parsed_args.window))
-                if value is not None}))
+    workloads = dict(workload_catalogue.load(parsed_args.workloads))
+    workload, settings = parsed_args.workload, {
+        key: value for key, value in (
+            ('rounds', parsed_args.rounds),
+            ('window_seconds', parsed_args.window)) if value is not None}
+    if parsed_args.command:
+        workload = own_command.NAME
+        workloads[workload] = own_command.workload(
+            parsed_args.command, own_command.seconds(
+                parsed_args.command, parsed_args.deadline))
+    options = experiment_file.ExperimentOptions(
+        platforms=tuple(map(bench_model.PlatformName,
+                            dict.fromkeys(parsed_args.platform or ()))),
+        workload=workload, is_short=parsed_args.short, settings=settings)
+    layout = cpu_layout.load(parsed_args.plan)
+    found = experiment_file.read(name, layout, workloads, options)
+    if parsed_args.command and parsed_args.window is None:
+        found = found.with_settings(window_seconds=own_command.window_seconds(
+            found.planned))
+    return found if parsed_args.minutes is None else found.with_settings(
+        rounds=own_command.rounds(found.planned, parsed_args.minutes))
+
+
+def _resumable(prepared: experiment_file.Prepared,
+               path: str) -> experiment_file.Prepared:
+    """The same, as it was begun: a command does not take as long each time.
+
+    :raises errors.InputError: if the file cannot be read
+    """
+    if not os.path.exists(path):
+        return prepared
+    before = results_file.read(path)
+    is_same = before.experiment.cases == prepared.experiment.cases and all(
+        before.workloads[name].command == workload.command
+        for name, workload in prepared.workloads.items())
+    return dataclasses.replace(
+        prepared, experiment=before.experiment, workloads=before.workloads
+    ) if is_same else prepared
 
 
 def _list_all(parsed_args: argparse.Namespace) -> int:

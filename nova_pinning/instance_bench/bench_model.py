@@ -266,7 +266,7 @@ class Experiment:
 
     :param table: which of the report's tables shows it: 'levels', 'mutex',
         'priority', 'ladder', 'overhead', 'multitask', 'network', 'latency',
-        'neighbours' or 'self-test'
+        'neighbours', 'mine' or 'self-test'
     :param baseline: the factors of the cases that ratios are reckoned
         against: a case's baseline has these, and is like it in all others
     :param is_race: that instances measured at the same time run their command

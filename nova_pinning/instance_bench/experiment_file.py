@@ -18,6 +18,7 @@ import itertools
 import os
 import pathlib
 from typing import Any
+from typing import Self
 
 from nova_pinning.document import schema
 from nova_pinning.document import source
@@ -47,11 +48,13 @@ class ExperimentOptions:
 
     :param platforms: instead of those of the platform axis; scenarios that
         set a platform keep it
+    :param workload: instead of those of the workload axis, '' for these
     :param is_short: what the file has under ``short`` holds
     :param settings: in place of the file's, by its keys
     """
 
     platforms: tuple[bench_model.PlatformName, ...] = ()
+    workload: str = ''
     is_short: bool = False
     settings: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
@@ -73,6 +76,11 @@ class Prepared:
         """A run of it, of which there is nothing yet."""
         return bench_model.Results(experiment=self.experiment,
                                    workloads=self.workloads)
+
+    def with_settings(self, **settings: Any) -> Self:
+        """:param settings: of the experiment, as its attributes"""
+        return dataclasses.replace(self, experiment=dataclasses.replace(
+            self.experiment, **settings))
 
 
 def shipped() -> tuple[str, ...]:
@@ -184,13 +192,15 @@ class _ExperimentReader:
                 self._fail(f'{axis} is not an axis of this experiment', path,
                            schema.nearest(axis, axes), key=True)
             axes[axis] = _listed(axis, values, path)
-        if self._options.platforms:
-            if 'platform' not in axes:
+        for axis, chosen in (
+                ('platform', self._options.platforms),
+                ('workload', list(filter(None, [self._options.workload])))):
+            if chosen and axis not in axes:
                 raise errors.InputError(
-                    'this experiment does not let platforms be chosen: its '
-                    'scenarios set them', errors.Location('--platform'))
-            axes['platform'] = _listed(
-                'platform', self._options.platforms, ('axes', 'platform'))
+                    f'this experiment does not let a {axis} be chosen: its '
+                    'scenarios set them', errors.Location(f'--{axis}'))
+            if chosen:
+                axes[axis] = _listed(axis, chosen, ('axes', axis))
         return axes
 
     def _cases(self, scenario: Mapping[str, Any],

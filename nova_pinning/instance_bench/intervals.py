@@ -29,6 +29,8 @@ _ROUNDING = 1e-12
 _FENCE = 1.5
 # Values below which quartiles say nothing.
 _LEAST_FENCED = 4
+# Nobody measures for so long.
+_MANY_ROUNDS = 1000
 # Of logarithms; beyond it numbers have no room.
 _MOST_REACH = 700.0
 
@@ -274,6 +276,19 @@ def estimate(sample: Sample) -> FigureEstimate:
     return FigureEstimate(
         sample=sample, interval=level, outliers=outliers(sample.values),
         variation=interval([sample], variation, is_positive=True))
+
+
+def rounds_that_tell(interval: Interval, bound: float, rounds: int) -> str:
+    """How many more rounds would leave a bound out of an interval, in words.
+
+    :param rounds: that it is of
+    """
+    away = abs(math.log(bound / interval.value))
+    more = (rounds * ((math.log(interval.high / interval.value) / away) ** 2
+                      - 1) if interval.is_known and away else math.inf)
+    return (f'about {math.ceil(max(more, 1)):,} more rounds would tell'
+            if more < _MANY_ROUNDS else
+            f'not even {_MANY_ROUNDS:,} rounds need tell')
 
 
 def outliers(values: Sequence[float]) -> tuple[float, ...]:

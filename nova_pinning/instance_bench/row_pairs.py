@@ -18,6 +18,9 @@ from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
 from nova_pinning.instance_bench import statistics
 
+#: A gain of less is not worth a CPU of one's own, or another policy, and more
+#: overhead than this is too much: for reports and for advice.
+WORTH = 0.05
 # Of vCPUs for each CPU, what counts as the same.
 _SAME = 0.1
 # Threads beside those that an instance's work runs in.

@@ -19,12 +19,6 @@ from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import statistics
 
 STRENGTH = 'own results'
-#: A gain of less is not worth a CPU of one's own, or another policy.
-WORTH = 0.02
-#: Overhead that nobody minds, beyond that of the best size.
-_HARDLY = 0.05
-# Nobody measures for so long.
-_MANY_ROUNDS = 1000
 _GUESTS = frozenset((bench_model.PlatformName.GUEST,
                      bench_model.PlatformName.NOVA))
 
@@ -46,9 +40,10 @@ class _Compared:
     @property
     def decision(self) -> str:
         """The better one, '' if that is open; a tie is for shared CPUs."""
-        if self.times.low > 1 + WORTH:
+        gain = 1 + row_pairs.WORTH
+        if self.times.low > gain:
             return self.answer
-        enough = 1 + WORTH if self.other == 'shared' else 1 / (1 + WORTH)
+        enough = gain if self.other == 'shared' else 1 / gain
         return self.other if self.times.high < enough else ''
 
 
@@ -196,7 +191,7 @@ def _least_size(
         return None
     # Bonferroni's.
     confidence = 1 - (1 - intervals.CONFIDENCE) / (len(sizes) - 1)
-    most = 1 + _HARDLY
+    most = 1 + row_pairs.WORTH
     for vcpus, pair in sorted(sizes.items()):
         ratios = {other: row_pairs.against_own(
             run, pair, sizes[other], confidence)
@@ -222,17 +217,11 @@ def _least_size(
 def _unclear(vcpus: int, unclear: Mapping[int, intervals.Interval],
              rounds: int, most: float) -> str:
     """What is not known of a size, and how many rounds would tell."""
-    more = {}
-    for other, ratio in unclear.items():
-        away = abs(math.log(most / ratio.value))
-        more[other] = (
-            rounds * ((math.log(ratio.high / ratio.value) / away) ** 2 - 1)
-            if ratio.is_known and away else math.inf)
-    other = max(more, key=lambda size: more[size])
+    # The nearest to the bound takes most of them.
+    other = min(unclear, key=lambda size: abs(
+        math.log(most / unclear[size].value)))
     ratio = unclear[other]
     return (f'with {vcpus} vCPUs its overhead is {ratio.value:.3g} times '
             f'({ratio.low:.3g} to {ratio.high:.3g}) that with {other}, where '
-            f'{most:.3g} is too much; ' + (
-                f'about {math.ceil(more[other]):,} more rounds would tell'
-                if more[other] < _MANY_ROUNDS else
-                f'not even {_MANY_ROUNDS:,} rounds need tell'))
+            f'{most:.3g} is too much; '
+            + intervals.rounds_that_tell(ratio, most, rounds))

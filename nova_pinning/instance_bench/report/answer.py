@@ -7,6 +7,7 @@ import dataclasses
 import math
 
 from nova_pinning.instance_bench import intervals
+from nova_pinning.instance_bench.report import break_even
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench.report import strips
 from nova_pinning.instance_bench.report import words
@@ -169,6 +170,15 @@ def _mutex(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     ) or _overheads(summary)
 
 
+def _mine(summary: statistics.RunSummary) -> ExperimentAnswer | None:
+    found = list(break_even.offers(summary))
+    return ExperimentAnswer(
+        sentence=break_even.sentence(summary), more=break_even.work(summary),
+        axis='work of a pinned vCPU by that of a floating one', ratios=[
+            (f'{_label(summary, offer.floating)}', offer.worth)
+            for offer in found]) if found else _overheads(summary)
+
+
 def _label(summary: statistics.RunSummary, row: statistics.FigureRow) -> str:
     factors = row.case.factors
     return ', '.join(
@@ -254,5 +264,6 @@ _OF_TABLE: dict[
     str, Callable[[statistics.RunSummary], ExperimentAnswer | None],
 ] = {
     'levels': _isolation, 'neighbours': _neighbours, 'mutex': _mutex,
-    'priority': _priority, 'overhead': _by_pinning, 'latency': _latency,
+    'mine': _mine, 'priority': _priority, 'overhead': _by_pinning,
+    'latency': _latency,
     'self-test': _self_test}

@@ -20,7 +20,7 @@ _TONES = {
     run_comparison.ChangeVerdict.IMPROVEMENT: 'good',
     run_comparison.ChangeVerdict.UNKNOWN: 'unsure'}
 # Experiments by how much they say of what pinning buys.
-_TELLING = ('levels', 'neighbours', 'overhead', 'latency')
+_TELLING = ('mine', 'levels', 'neighbours', 'overhead', 'latency')
 # So that verdicts can be told apart without colours.
 _MARKS = {'good': '✓', 'bad': '✗', 'unsure': '?'}
 

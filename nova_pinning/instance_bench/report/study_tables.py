@@ -15,8 +15,6 @@ from nova_pinning.instance_bench import row_pairs
 from nova_pinning.instance_bench import statistics
 from nova_pinning.presentation import typed_table
 
-# Of pinning a guest's vCPUs, what nobody takes the trouble for.
-_WORTHWHILE = 0.05
 # By what a study has them bound.
 _BOUND = {bench_model.WorkloadClass.CPU: 'cpu',
           bench_model.WorkloadClass.WEB: 'io',
@@ -96,7 +94,7 @@ def _practices(summary: statistics.RunSummary) -> _Tables:
         ('pinning CPU-bound guests is not worthwhile',
          [ratio.inverse for row, ratio, kind in pairs if kind == 'cpu'
           and row.tenant.platform is bench_model.PlatformName.GUEST],
-         1 / (1 + _WORTHWHILE)),
+         1 / (1 + row_pairs.WORTH)),
         ('pin IO-intensive workloads',
          [ratio for row, ratio, kind in pairs if kind in ('io', 'very io')
           and row.tenant.platform
@@ -117,7 +115,7 @@ def _practices(summary: statistics.RunSummary) -> _Tables:
             note='The first: the smallest floating container by the largest, '
                  'each against its baseline. The others: floating by pinned, '
                  'for guests pinned by floating, where less than '
-                 f'{words.percent(_WORTHWHILE)} is not worthwhile. '
+                 f'{words.percent(row_pairs.WORTH)} is not worthwhile. '
                  f'Published: {source}.')
 
 

@@ -208,7 +208,7 @@ class TestProofs(testtools.TestCase):
         """By name at least; for the others there is more to a host."""
         from nova_pinning.instance_bench import experiment_file
         self.assertEqual(
-            {'hardware-latency', 'memory-placement', 'network-queues'},
+            {'hardware-latency', 'memory-placement', 'mine', 'network-queues'},
             {*experiment_file.shipped()} - {
                 proof.experiment
                 for proof in (*instances.PROOFS, *instances.LONGER)})

@@ -385,6 +385,30 @@ class TestRun(TestCase):
         self.assertEqual([1, 1, 2, 2, 3, 3], [
             measurement.round for measurement in found.measurements])
 
+    def test_own_command(self):
+        """What it was begun with counts, however long it takes now."""
+        done = self.run_bench('--command', 'true', '--minutes', '7', axes={
+            'workload': ['spin'], 'platform': ['cn'], 'size': [
+                {'vcpus': 1, 'memory_mib': 64}]})
+        self.assertEqual(0, done.status, done.err)
+        first = results_file.read(self.output)
+        self.assertEqual({'mine'}, set(first.workloads))
+        self.assertGreaterEqual(first.experiment.rounds, 3)
+        done = self.run_bench('--command', 'true', '--minutes', '9', axes={
+            'workload': ['spin'], 'platform': ['cn'], 'size': [
+                {'vcpus': 1, 'memory_mib': 64}]})
+        self.assertIn('all was measured already', ' '.join(done.out.split()))
+        self.assertEqual(first, results_file.read(self.output))
+
+    @ddt.data((('--command', 'exit 7'), '--command: ended with status 7'),
+              (('--workload', 'no'), 'there is no workload no'),
+              (('--minutes', '1', '--window', '3600'), '--minutes: a round'))
+    @ddt.unpack
+    def test_what_is_not_measured(self, words, said):
+        done = self.run_bench(*words)
+        self.assertEqual(2, done.status)
+        self.assertIn(said, done.err)
+
     def test_default_output(self):
         self.useFixture(fixtures.MonkeyPatch(
             'nova_pinning.instance_bench.results_file.ResultsWriter',

@@ -40,7 +40,7 @@ class OwnResultsTest(unit_base.TestCase):
         (1.0, 'higher', 'shared'), (1.25, 'higher', 'shared'),
         (0.8, 'lower', 'shared'),
         # Nobody buys a CPU for that.
-        (1 / 1.01, 'higher', 'shared'), (1 / 1.03, 'higher', 'dedicated'))
+        (1 / 1.03, 'higher', 'shared'), (1 / 1.08, 'higher', 'dedicated'))
     @ddt.unpack
     def test_class(self, slow, better, expected):
         self.check(_advise(report_scenes.isolation(slow, better=better)),

@@ -25,6 +25,7 @@ _OWN = {
     'hardware-latency': [],
     'latency': [],
     'memory-placement': [],
+    'mine': [],
     'multitask': [],
     'neighbours': ['slowdown'],
     'network-cache': ['agent'],
