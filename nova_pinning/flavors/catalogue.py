@@ -151,25 +151,20 @@ def _refuse_huge(document: source.YamlDocument) -> None:
     :raises errors.InputError: if so
     """
     series = _below(document.value, 'sizes')
+    for name, value in series.items():
+        if _count(value) > MAX_FLAVORS:
+            raise document.error(
+                f'{_count(value):,} sizes; more than {MAX_FLAVORS:,} are '
+                'refused', ('sizes', name))
     families = _below(document.value, 'families')
-    places: list[tuple[Any, source.Path]] = [
-        (value, ('sizes', name)) for name, value in series.items()]
     made = 0
     for name in families:
         sizes = _below(families, name).get('sizes')
-        path: source.Path = ('families', name, 'sizes')
-        if not isinstance(sizes, str):
-            places.append((sizes, path))
         made += _count(series.get(sizes) if isinstance(sizes, str) else sizes)
         if made > MAX_FLAVORS:
             raise document.error(
                 f'up to here it makes {made:,} flavors; more than '
-                f'{MAX_FLAVORS:,} are refused', path)
-    for value, path in places:
-        if _count(value) > MAX_FLAVORS:
-            raise document.error(
-                f'{_count(value):,} sizes; more than {MAX_FLAVORS:,} are '
-                'refused', path)
+                f'{MAX_FLAVORS:,} are refused', ('families', name, 'sizes'))
 
 
 def _below(value: Any, key: str) -> Mapping[str, Any]:

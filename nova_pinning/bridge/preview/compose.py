@@ -12,6 +12,7 @@ from nova import exception
 from nova import objects
 from nova.virt import hardware
 
+from nova_pinning.admission import outcome
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import numa
@@ -81,25 +82,26 @@ def preview_guest(
                     key: value for key, value in flavor.extra_specs.items()
                     if key != flavor_model.CLASS_KEY}),
                 image_properties, request, queries), host, used_cpus)
-        outcome = _fit(request, host, host_topology, tracker)
-        if isinstance(outcome, model.Refusal) and (
-                outcome.reason is model.Reason.PCI) and (
+        fitted = _fit(request, host, host_topology, tracker)
+        if isinstance(fitted, model.Refusal) and (
+                fitted.reason is model.Reason.PCI) and (
                     isinstance(found.fit, model.Refusal)):
             # With figures, if there are too few devices anywhere.
-            outcome = dataclasses.replace(outcome, detail=found.fit.detail)
+            fitted = dataclasses.replace(fitted, detail=found.fit.detail)
         refused = query.refusal(queries[0], found)
         xml = None
-        if not isinstance(outcome, model.Refusal) and refused is None:
+        if not isinstance(fitted, model.Refusal) and refused is None:
             with order.refusals(flavor, image_properties):
-                written = _xml(driver, request, outcome, tracker)
+                written = _xml(driver, request, fitted, tracker)
             if isinstance(written, model.Refusal):
-                outcome = written
+                fitted = written
             else:
                 xml = written
     placement = xml_placement.read_placement(xml, flavor.name) if xml else None
     return result.Preview(
-        query=queries[0], fallback=queries[1], fit=outcome,
-        placement_refusal=refused, doubts=found.doubts, xml=xml,
+        query=queries[0], fallback=queries[1], fit=fitted,
+        placement_refusal=refused, xml=xml,
+        doubts=(*found.doubts, *(_emulated(xml, host) if xml else ())),
         placement=placement,
         remarks=(*_remarks(used_cpus, host, host_topology),
                  *(query.xml_remarks(queries[0], xml) if xml else ()),
@@ -177,7 +179,7 @@ def _fit(
 def _xml(
     driver: machine.DescribedDriver,
     request: order.ApiRequest,
-    outcome: model.Fit | None,
+    fitted: model.Fit | None,
     tracker: devices.DeviceTracker,
 ) -> str | model.Refusal:
     """The XML, or why nova-compute would not come to writing it.
@@ -185,8 +187,8 @@ def _xml(
     :raises ValueError: if an extra spec is odd that nova-compute reads last
     """
     placed = None
-    if outcome is not None:
-        placed = numa.instance_topology_from_fit(request.topology, outcome)
+    if fitted is not None:
+        placed = numa.instance_topology_from_fit(request.topology, fitted)
     server = guest.instance(
         request, placed, tracker.take(request.pci_requests, placed))
     disk_info, block_devices = guest.disks(request, server)
@@ -211,11 +213,25 @@ def _xml(
 def _machine_refusal(xml: str) -> str:
     """Why libvirt would not start a guest with this XML, '' if it would."""
     domain = ElementTree.fromstring(xml)
-    kind = domain.find('os/type')
-    return guest_machine.vcpu_refusal(
-        int(domain.findtext('vcpu') or 0),
-        kind.get('machine', '') if kind is not None else '',
+    return guest_machine.refusal(
+        _architecture(xml), int(domain.findtext('vcpu') or 0),
+        domain.find('os/type').get('machine', ''),  # type: ignore[union-attr]
         domain.find('devices/iommu') is not None)
+
+
+def _architecture(xml: str) -> str:
+    return ElementTree.fromstring(xml).find(
+        'os/type').get('arch', '')  # type: ignore[union-attr]
+
+
+def _emulated(xml: str, host: host_model.HostDescription,
+              ) -> Iterator[outcome.Doubt]:
+    """Whether there is what emulates a guest of another architecture."""
+    architecture = _architecture(xml)
+    if architecture != host.cpu_model.arch:
+        yield outcome.Doubt(
+            outcome.DoubtKind.TRAITS,
+            f'it is not known whether it has QEMU for {architecture}')
 
 
 def _unseen(flavor: flavor_model.Flavor, xml: str) -> Iterator[str]:

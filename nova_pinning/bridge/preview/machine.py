@@ -7,7 +7,6 @@ from the description. No libvirt library is needed, and nothing is written.
 
 from collections.abc import Iterator
 import contextlib
-import re
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,15 +20,9 @@ from nova.virt.libvirt import imagebackend
 from nova.virt.libvirt import vif
 
 from nova_pinning.flavors.checks import guest_topology
+from nova_pinning.flavors import guest_machine
 from nova_pinning.host import engine
 from nova_pinning.host import host_model
-
-#: Which machine types QEMU has is not in a description; these are the
-#: families, with the versions and distributions that are appended to them.
-_MACHINE_TYPES = {
-    'x86_64': r'(pc|q35|microvm|isapc)|pc-(i440fx|q35)-[\w.-]+',
-    'aarch64': r'(virt|sbsa-ref)|virt-[\w.-]+',
-}
 
 
 def capabilities_xml(description: host_model.HostDescription) -> str:
@@ -157,18 +150,21 @@ class DescribedHost(host.Host):
 
         :returns: files with the code and with the variables it starts with,
             by their usual names, and whether it needs the mode SMM
+        :raises nova.exception.UEFINotSupported: for a machine type of another
+            architecture
         """
+        if guest_machine.refusal(arch, 1, machine, False):
+            raise exception.UEFINotSupported()
         name = 'AAVMF' if arch == 'aarch64' else 'OVMF'
         start = f'/usr/share/{name}/{name}_'
         secure = '.ms' if has_secure_boot else ''
         return f'{start}CODE{secure}.fd', f'{start}VARS.fd', has_secure_boot
 
     def _check_machine_type(self, caps: Any, mach_type: str) -> None:
-        known = _MACHINE_TYPES.get(self._description.cpu_model.arch)
-        if known and not re.fullmatch(known, mach_type):
+        # Nova looks whether any QEMU of the host has it.
+        if not guest_machine.is_known(mach_type):
             raise exception.InvalidMachineType(
-                message=f'{mach_type!r} is not a machine type of '
-                        f'{self._description.cpu_model.arch} guests')
+                message=f'{mach_type!r} is no machine type')
 
 
 class _Disk(imagebackend.Qcow2):

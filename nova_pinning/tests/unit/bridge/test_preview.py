@@ -245,11 +245,41 @@ class TestFit(TestCase):
                  'cpu_shared_set, which is not set on the host'),
                 (self.preview(flavor(vcpus=2),
                               image={'hw_machine_type': 'q53'}),
-                 "'q53' is not a machine type of x86_64 guests")):
+                 "'q53' is no machine type"),
+                (self.preview(flavor(vcpus=2),
+                              image={'hw_architecture': 'mips'}),
+                 'None is no machine type')):
             self.assertIs(model.Reason.NOVA_START, shown.refusal.reason)
             self.assertIn(words, str(shown.refusal))
             self.assertIsNone(shown.xml)
         self.assertIsNone(self.preview(realtime).refusal)
+
+    def test_other_architectures(self):
+        """Nova takes the machine type of the host's, unless images tell."""
+        for properties, refused in (
+                ({'hw_emulation_architecture': 'aarch64'},
+                 "'pc' is not a machine type of aarch64 guests"),
+                ({'hw_emulation_architecture': 'aarch64',
+                  'hw_machine_type': 'pc'}, "'pc' is not a machine type of"),
+                ({'hw_machine_type': 'virt'}, "'virt' is not a machine type"),
+                ({'hw_emulation_architecture': 'aarch64',
+                  'hw_machine_type': 'virt'}, ''),
+                ({'hw_architecture': 'aarch64'}, '')):
+            shown = self.preview(flavor(vcpus=2), image=properties)
+            if refused:
+                self.assertIn(refused, str(shown.refusal))
+                continue
+            self.assertIsNone(shown.refusal)
+            self.assertEqual('it is not known whether it has QEMU for aarch64',
+                             shown.undecided)
+            self.assertIn('arch="aarch64" machine="virt"', shown.xml)
+
+    def test_firmware_of_earlier_releases(self):
+        described = machine.DescribedHost(host())
+        self.assertEqual('/usr/share/AAVMF/AAVMF_CODE.fd',
+                         described.get_loader('aarch64', 'virt', False)[0])
+        self.assertRaises(exception.UEFINotSupported, described.get_loader,
+                          'aarch64', 'pc', False)
 
     def test_reserved_pages(self):
         wanted = flavor(hw__mem_page_size='2MB')
