@@ -23,7 +23,8 @@ from nova_pinning.placement import inventory
 _KEY = re.compile('(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.*)')
 _ENCRYPTION_TRAITS = {
     'amd-sev': 'HW_CPU_X86_AMD_SEV', 'amd-sev-es': 'HW_CPU_X86_AMD_SEV_ES',
-    'amd-sev-snp': 'HW_CPU_X86_AMD_SEV_SNP'}
+    'amd-sev-snp': 'HW_CPU_X86_AMD_SEV_SNP',
+    'intel-tdx': 'HW_CPU_X86_INTEL_TDX'}
 _ADDRESS_TRAITS = {
     'passthrough': 'COMPUTE_ADDRESS_SPACE_PASSTHROUGH',
     'emulate': 'COMPUTE_ADDRESS_SPACE_EMULATED'}

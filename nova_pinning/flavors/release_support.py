@@ -14,7 +14,8 @@ from collections.abc import Mapping
 import dataclasses
 import re
 
-from nova_pinning.model import flag
+from nova_pinning.admission import flavor_reader
+from nova_pinning.admission import guest_request
 from nova_pinning.model import nova_release
 
 _2024_1, _2024_2, _2025_1, _2025_2, _2026_1, _2026_2 = nova_release.RELEASES
@@ -278,10 +279,8 @@ XML = (
               'the CPUs of the emulator threads'),
 )
 
-_ENCRYPTION_TRAITS = {
-    'amd-sev': 'HW_CPU_X86_AMD_SEV', 'amd-sev-es': 'HW_CPU_X86_AMD_SEV_ES',
-    'amd-sev-snp': 'HW_CPU_X86_AMD_SEV_SNP',
-    'intel-tdx': 'HW_CPU_X86_INTEL_TDX'}
+# Of AMD SEV no more than its resource was asked for before.
+_ASKED = TRAITS | {'HW_CPU_X86_AMD_SEV': _2025_2}
 _TRAIT = re.compile(r'trait[^:]*:(.+)')
 
 
@@ -324,41 +323,13 @@ def added_traits(
     """What the scheduler of a release asks Placement for by itself.
 
     Only the traits that not all releases ask for, and not those that flavor
-    or image name. See REQUEST_FILTERS, and ResourceRequest of
-    nova.scheduler.utils.
+    or image name: a release asks for what its hosts report.
     """
-    def chosen(root: str) -> str:
-        spec = EXTRA_SPECS.get(f'hw:{root}')
-        if spec and not spec.has_key(release):
-            return ''
-        return extra_specs.get(f'hw:{root}') or image.get(f'hw_{root}', '')
-
-    def is_set(text: str | None) -> bool:
-        return flag.parse(text or '') is True
-
-    traits = set()
-    if release >= REQUEST_FILTERS['owner_nova_filter']:
-        traits.add(OWNER_TRAIT)
-    if release >= _2024_2 and chosen('tpm_version'):
-        model = chosen('tpm_model') or 'tpm-tis'
-        traits.add('COMPUTE_SECURITY_' + model.upper().replace('-', '_'))
-    if (release >= _2024_2 and is_set(image.get('hw_firmware_stateless'))
-            and image.get('hw_firmware_type') == 'uefi'):
-        traits.add('COMPUTE_SECURITY_STATELESS_FIRMWARE')
-    if chosen('sound_model') == 'virtio':
-        traits.add('COMPUTE_SOUND_MODEL_VIRTIO')
-    if chosen('tpm_version') and (
-            release >= REQUEST_FILTERS['tpm_secret_security_filter']):
-        # Of the flavor alone: there is no such image property.
-        security = extra_specs.get('hw:tpm_secret_security') or 'user'
-        traits.add(f'COMPUTE_SECURITY_TPM_SECRET_SECURITY_{security.upper()}')
-    if release >= _2025_2 and (
-            is_set(extra_specs.get('hw:mem_encryption'))
-            or is_set(image.get('hw_mem_encryption'))):
-        model = chosen('mem_encryption_model') or 'amd-sev'
-        if model in _ENCRYPTION_TRAITS:
-            traits.add(_ENCRYPTION_TRAITS[model])
-    return frozenset(traits) - {
+    asked = flavor_reader.FlavorReader(
+        1, 1, 0, extra_specs, guest_request.pairs(image),
+        None).queries()[0].required | {OWNER_TRAIT}
+    return frozenset(trait for trait in asked
+                     if trait in _ASKED and _ASKED[trait] <= release) - {
         trait for _key, trait in required_traits(extra_specs, image)}
 
 

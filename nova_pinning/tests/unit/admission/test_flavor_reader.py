@@ -36,7 +36,8 @@ _SPECS = {
     'hw:cpu_thread_policy': ('prefer', 'require', 'isolate'),
     'hw:emulator_threads_policy': ('share', 'isolate'),
     'hw:mem_encryption': ('true', 'false'),
-    'hw:mem_encryption_model': ('amd-sev', 'amd-sev-es'),
+    'hw:mem_encryption_model': (
+        'amd-sev', 'amd-sev-es', 'amd-sev-snp', 'intel-tdx'),
     'hw:pmem': ('4GB', '4GB,4GB,a', ''),
     'hw:tpm_version': ('1.2', '2.0'),
     'hw:tpm_model': ('tpm-tis', 'tpm-crb'),

@@ -197,6 +197,8 @@ class TestAddedTraits(base.BaseTestCase):
         ({'hw:mem_encryption_model': 'amd-sev-es'}, _UEFI),
         ({'hw:mem_encryption': 'true',
           'hw:mem_encryption_model': 'amd-sev-es'}, _UEFI),
+        ({'hw:mem_encryption': 'true',
+          'hw:mem_encryption_model': 'intel-tdx'}, _UEFI),
         ({}, {'hw_mem_encryption': 'yes',
               'hw_mem_encryption_model': 'amd-sev-es', **_UEFI}),
         ({}, {'hw_firmware_stateless': 'yes', 'hw_firmware_type': 'uefi'}))
