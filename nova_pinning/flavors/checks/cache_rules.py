@@ -75,7 +75,7 @@ def not_counted(subject: checked.CheckedFlavor) -> check_rule.Violations:
     amounts, required = _needs(subject)
     missing = [f'resources:{name}={amount}'
                for name, amount in amounts.items()
-               if (subject.asked(name) or 0) < amount]
+               if subject.asked(name) < amount]
     missing += [f'trait:{trait}=required'
                 for trait in sorted(required - subject.traits('required'))]
     if missing:
@@ -110,7 +110,7 @@ def several_caches(subject: checked.CheckedFlavor) -> check_rule.Violations:
     ways, guest = _ways(subject), subject.guest
     if not ways or not subject.is_pinned or guest is None:
         return
-    asked = subject.asked(cache_resources.L3_WAYS) or 0
+    asked = subject.asked(cache_resources.L3_WAYS)
     for host in subject.candidates:
         resctrl = host.description.resctrl
         first = fit.fit_guest(host.host.engine, guest)

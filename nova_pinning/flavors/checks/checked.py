@@ -171,16 +171,9 @@ class CheckedFlavor:
         return any(_PCPU_KEY.match(key) and whole_number(value)
                    for key, value in self.specs.items())
 
-    def asked(self, name: str) -> int | None:
-        """How much of a resource the extra specs ask for, in all groups.
-
-        None if they do not say: it is the flavor's own figure then. See
-        merged_resources of nova.scheduler.utils.ResourceRequest.
-        """
-        amounts = [whole_number(value) or 0
-                   for key, value in self.specs.items()
-                   if re.fullmatch(rf'resources[\w-]{{0,64}}:{name}', key)]
-        return sum(amounts) if amounts else None
+    def asked(self, name: str) -> int:
+        """How much of a resource nova asks for, in all groups."""
+        return self.request.queries[0].resources.get(name, 0)
 
     @property
     def is_pinned(self) -> bool:

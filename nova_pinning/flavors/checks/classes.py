@@ -2,17 +2,12 @@
 """P5xx: the class of hosts, traits and request groups."""
 
 import dataclasses
-import re
 
 from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors import flavor_model
-from nova_pinning import model
 from nova_pinning.placement import placement_traits
-
-#: As nova.scheduler.utils.ResourceRequest.XS_KEYPAT.
-_GROUP = re.compile(r'(resources|trait)([a-zA-Z0-9_-]{1,64})?:.*')
 
 
 def _trait_key(trait: str) -> str:
@@ -170,49 +165,29 @@ def uncounted(subject: checked.CheckedFlavor) -> check_rule.Violations:
            'the trait')
 def group_without_resources(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
-    asked = _groups(subject, 'resources')
-    flavor = subject.flavor
-    # What nova asks for by itself is in the group without a number.
-    usual = {'VCPU': 0 if subject.asked('PCPU') else flavor.vcpus,
-             'MEMORY_MB': flavor.memory_mib,
-             'DISK_GB': (flavor.disk_gib or flavor.ephemeral_gib
-                         or flavor.swap_mib)}
-    is_empty = '' not in asked and not any(
-        amount for name, amount in usual.items()
-        if subject.asked(name) is None)
+    query = subject.request.queries[0]
+    groups = {group.suffix: group for group in query.groups}
+    unnumbered = groups.pop('', None)
     # An empty group is left out of the query, unless it has traits.
-    if is_empty and (not asked or _has_traits(subject)):
+    if not (unnumbered and unnumbered.resources) and (
+            unnumbered or query.root_required or not subject.has_image
+            or not any(group.resources for group in groups.values())):
         yield subject.violation(
             'nothing is asked for but what is in numbered groups, if '
-            'anything', tuple(f'resources:{name}' for name in usual),
+            'anything', tuple(f'resources:{name}' for name in (
+                'VCPU', 'MEMORY_MB', 'DISK_GB')),
             'leave out what sets VCPU, MEMORY_MB and DISK_GB to 0, or ask '
             'for a resource without a number')
-    for suffix, key in _groups(subject, 'trait').items():
-        if suffix and suffix not in asked:
+    for suffix, group in groups.items():
+        if not group.resources:
+            key = _first(subject, f'trait{suffix}:')
             yield subject.violation(
                 f'{checked.shown_name(key)}, but no amount of '
-                f'resources{suffix}',
-                (key,))
+                f'resources{suffix}', (key,))
 
 
-#: What nova asks a trait for, without a number, besides those that are named.
-#: See the _translate_*_request of nova.scheduler.utils.ResourceRequest.
-_TRAIT_ROOTS = (
-    'tpm_version', 'mem_encryption', 'firmware_stateless', 'sound_model',
-    'maxphysaddr_mode', 'pci_numa_affinity_policy', 'virtio_packed_ring',
-    'ephemeral_encryption')
-
-
-def _has_traits(subject: checked.CheckedFlavor) -> bool:
-    """Whether the group without a number asks for traits, or may do so."""
-    return (
-        not subject.has_image or '' in _groups(subject, 'trait')
-        or any(key.startswith('trait:') for key in subject.image)
-        or any(map(subject.value, _TRAIT_ROOTS))
-        or 'os:secure_boot' in subject.specs
-        or 'os_secure_boot' in subject.image
-        or subject.is_pinned and (
-            subject.thread_policy is not model.ThreadPolicy.PREFER))
+def _first(subject: checked.CheckedFlavor, prefix: str) -> str:
+    return next(key for key in subject.specs if key.startswith(prefix))
 
 
 @check_rule.rule(
@@ -222,24 +197,10 @@ def _has_traits(subject: checked.CheckedFlavor) -> bool:
     advice='set group_policy to none, or to isolate for a provider each')
 def groups_without_policy(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
-    groups = [key for suffix, key in _groups(subject, 'resources').items()
-              if suffix]
+    groups = [group.suffix for group in subject.request.queries[0].groups
+              if group.suffix and group.resources]
     if len(groups) > 1 and subject.specs.get('group_policy') not in (
             'none', 'isolate'):
         yield subject.violation(
             f'{len(groups)} request groups, but no group_policy',
-            ('group_policy', groups[1]))
-
-
-def _groups(subject: checked.CheckedFlavor, what: str) -> dict[str, str]:
-    """The groups that ask for something, with a key of each.
-
-    :param what: resources or trait
-    """
-    groups: dict[str, str] = {}
-    for key, value in subject.specs.items():
-        match = _GROUP.fullmatch(key)
-        if match and match[1] == what and (
-                what == 'trait' or checked.whole_number(value)):
-            groups.setdefault(match[2] or '', key)
-    return groups
+            ('group_policy', _first(subject, f'resources{groups[1]}:')))

@@ -9,7 +9,21 @@ from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import target
+from nova_pinning.host import hardware
+from nova_pinning.host import host_model
 from nova_pinning.model import flag
+from nova_pinning import units
+
+#: GiB of the largest BAR of GPUs, which is their memory rounded up to a power
+#: of two, by vendor and product: see lspci -v.
+_BARS_GIB = {
+    '10de:20b0': 64, '10de:20f1': 64, '10de:20b2': 128, '10de:20b5': 128,
+    '10de:2330': 128, '10de:2331': 128, '10de:2335': 256, '10de:26b9': 64,
+    '1002:740f': 64, '1002:74a1': 256}
+#: Bits of physical addresses that QEMU gives a guest unless it is told.
+_ADDRESS_BITS = 40
+#: Memory besides which a few large BARs may have no room.
+_MUCH_MEMORY_GIB = 256
 
 _KEYS = ('hw:pci_numa_affinity_policy', 'hw_pci_numa_affinity_policy')
 
@@ -158,3 +172,45 @@ def unread_rng_limit(subject: checked.CheckedFlavor) -> check_rule.Violations:
         yield subject.violation(
             f'{checked.shown(rate, specs[rate])} does nothing, since '
             f'hw_rng:allowed is {specs["hw_rng:allowed"]}', (rate,))
+
+
+@check_rule.rule(
+    'P309', Severity.WARNING, 'devices beyond the addresses of the guest',
+    why='guests have 40 bits of addresses, which are 1 TiB, for their memory '
+        'and that of their devices, unless hw:maxphysaddr_mode or [libvirt] '
+        'cpu_mode=host-passthrough says otherwise; a device whose memory has '
+        'no room there does not work in the guest',
+    advice='set hw_maxphysaddr_mode=passthrough on the images, or '
+           'hw:maxphysaddr_mode, which nova-api stores up to microversion '
+           '2.85')
+def beyond_addresses(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    mode = subject.value('maxphysaddr_mode')
+    if mode == 'passthrough' or not subject.devices:
+        return
+    bits = mode and checked.whole_number(
+        subject.value('maxphysaddr_bits')) or _ADDRESS_BITS
+    memory_gib = -(-subject.flavor.memory_mib // units.MIB_PER_GIB)
+    bars_gib = unknown = 0
+    for alias, count in subject.devices:
+        sizes = {_bar_gib(device) for host in subject.candidates
+                 for device in host.description.pci_devices
+                 if device.alias == alias} or {None}
+        unknown += count * (None in sizes)
+        bars_gib += count * max(size or 0 for size in sizes)
+    told = f'{memory_gib:,} GiB of memory, {bars_gib:,} GiB of known BARs'
+    if memory_gib + bars_gib > 2 ** (bits - 30):
+        yield subject.violation(
+            f'{told}: too much for {bits} bits of addresses',
+            (checked.ALIAS_KEY,))
+    elif unknown > 1 and memory_gib > _MUCH_MEMORY_GIB:
+        yield subject.violation(
+            f'{told}, and {unknown} devices of which it is not known: if '
+            f'they are large GPUs, {bits} bits of addresses may not do',
+            (checked.ALIAS_KEY,), severity=Severity.NOTE)
+
+
+def _bar_gib(device: host_model.PciDevice) -> int | None:
+    """The size of its largest BAR, None if it is not known, 0 if small."""
+    return _BARS_GIB.get(
+        f'{device.vendor_id}:{device.product_id}', 0 if device.kind in (
+            hardware.PciKind.NIC, hardware.PciKind.NVME) else None)

@@ -12,6 +12,7 @@ from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.document import quantities
 from nova_pinning.flavors.checks import checked
+from nova_pinning.host import words
 from nova_pinning import model
 
 #: Page sizes in KiB that Linux has on any architecture that nova runs on.
@@ -216,3 +217,28 @@ def pinned_without_page_size(
             _page_size_kib(subject) is None):
         yield subject.violation('one NUMA cell, but no hw:mem_page_size',
                                 subject.policy_keys)
+
+
+@check_rule.rule(
+    'P212', Severity.WARNING, 'encrypted memory that is on any node',
+    why='private memory of AMD SEV-SNP and Intel TDX guests comes from '
+        'guest_memfd, for which there is no memory policy before Linux 6.19: '
+        'the kernel takes it from any node, strict or not',
+    advice='run Linux 6.19 or later on the hosts, with a QEMU that binds '
+           'guest_memfd, or do not count on local memory')
+def unbound_private_memory(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    encryption = subject.value('mem_encryption_model')
+    if not subject.cells or encryption not in ('amd-sev-snp', 'intel-tdx') or (
+            not checked.is_true(subject.value('mem_encryption'))):
+        return
+    old = [f'{host.title} ({host.description.system.kernel or "not known"})'
+           for host in subject.candidates
+           if (host.description.system.version or (0, 0)) < (6, 19)]
+    if old or not subject.hosts:
+        yield subject.violation(
+            f'{subject.shown("mem_encryption_model")}: its nodes may have '
+            'none of its memory' + (
+                f', by the kernel of {words.listed(old, 2)}' if old else
+                ' under kernels before Linux 6.19'),
+            ('hw:mem_encryption_model', 'hw_mem_encryption_model'))

@@ -183,7 +183,7 @@ def targets(
 
 def _shape(description: host_model.HostDescription) -> Hashable:
     return (dataclasses.replace(host_offer.offered(description), name=''),
-            description.nova.packs_cells,
+            description.nova.packs_cells, description.system.version,
             cache_capacity.of_host(description), tuple(
                 (alias, host_offer.alias_specs(description, alias))
                 for alias in sorted({

@@ -9,7 +9,9 @@ from nova_pinning.host import hardware
 from nova_pinning.tests.unit.flavors import check_samples
 from nova_pinning.tests.unit.flavors.rule_case import dedicated
 from nova_pinning.tests.unit.flavors.rule_case import FLAT
+from nova_pinning.tests.unit.flavors.rule_case import GIB
 from nova_pinning.tests.unit.flavors.rule_case import mixed
+from nova_pinning.tests.unit.flavors.rule_case import NEWEST
 from nova_pinning.tests.unit.flavors.rule_case import NVME
 from nova_pinning.tests.unit.flavors.rule_case import shared
 from nova_pinning.tests.unit.flavors.rule_case import TOPOLOGY
@@ -48,6 +50,23 @@ def _dividing(*domains):
         hardware.BandwidthAllocation(10, 10, 16)))
 
 
+def _of_kernel(release):
+    return dataclasses.replace(check_samples.host(), system=hardware.System(
+        kernel=release))
+
+
+def _with_gpus(product):
+    """A host with four GPUs."""
+    plain = check_samples.host(memory_gib=400, devices=[('gpu', 0)] * 4)
+    return dataclasses.replace(plain, pci_devices=tuple(
+        dataclasses.replace(device, vendor_id='10de', product_id=product,
+                            kind=hardware.PciKind.GPU)
+        for device in plain.pci_devices))
+
+
+_PRIVATE = {'hw:mem_encryption': 'yes',
+            'hw:mem_encryption_model': 'amd-sev-snp'}
+_GPUS = {'pci_passthrough:alias': 'gpu:4'}
 _LIMIT = {'pinning:memory_bandwidth': '50',
           'resources:CUSTOM_RESCTRL_GROUPS': '1',
           'trait:CUSTOM_PINNING_MEMORY_BANDWIDTH': 'required'}
@@ -91,6 +110,19 @@ CASES = {
          mixed(without=('hw:mem_page_size',))],
         [dedicated(), shared(),
          dedicated(TWO_CELLS, without=('hw:mem_page_size',))]),
+    'P212': (
+        [dedicated(_PRIVATE, releases=NEWEST),
+         dedicated({**_PRIVATE, 'hw:mem_encryption_model': 'intel-tdx'},
+                   releases=NEWEST),
+         dedicated(_PRIVATE, hosts=(_of_kernel('6.18.3'),), releases=NEWEST,
+                   also=('P602', 'P606')),
+         dedicated(_PRIVATE, hosts=(_of_kernel(''), _of_kernel('6.19.0')),
+                   releases=NEWEST, also=('P602', 'P606'))],
+        [shared(_PRIVATE, releases=NEWEST),
+         dedicated({**_PRIVATE, 'hw:mem_encryption_model': 'amd-sev'},
+                   releases=NEWEST),
+         dedicated(_PRIVATE, hosts=(_of_kernel('6.19.0-1'),), releases=NEWEST,
+                   also=('P602', 'P606'))]),
     'P306': (
         [shared(_BOOT, image={'hw_machine_type': 'q35'}),
          shared(_BOOT, image={'hw_firmware_type': 'uefi'}),
@@ -102,6 +134,21 @@ CASES = {
     'P307': (
         [dedicated({'pci_passthrough:alias': 'nvme:0'})],
         [dedicated(NVME)]),
+    'P309': (
+        [dedicated(_GPUS, memory_mib=512 * GIB, hosts=(_with_gpus('2335'),),
+                   also=('P601',)),
+         dedicated(_GPUS, memory_mib=512 * GIB, severity='note'),
+         dedicated(_GPUS, memory_mib=512 * GIB, severity='note',
+                   hosts=(_with_gpus('ffff'),), also=('P601',)),
+         dedicated(_GPUS, memory_mib=2048 * GIB)],
+        [dedicated(_GPUS, memory_mib=240 * GIB),
+         dedicated(_GPUS, memory_mib=512 * GIB, hosts=(_with_gpus('2330'),),
+                   also=('P601',)),
+         dedicated(_GPUS, memory_mib=512 * GIB,
+                   image={'hw_maxphysaddr_mode': 'passthrough'}),
+         dedicated(_GPUS, memory_mib=512 * GIB, hosts=(_with_gpus('2335'),),
+                   image={'hw_maxphysaddr_mode': 'emulate',
+                          'hw_maxphysaddr_bits': '46'}, also=('P601',))]),
     'P308': (
         [shared({'hw_rng:rate_period': '1000'}),
          shared({'hw_rng:rate_bytes': '100', 'hw_rng:allowed': 'false'})],

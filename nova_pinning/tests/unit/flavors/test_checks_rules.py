@@ -97,7 +97,8 @@ CASES = {
          dedicated(SOUND, releases=('2025.1', '2025.2'), severity='warning'),
          dedicated({'hw:sound_model': 'odd'}, releases=NEWEST),
          dedicated({'hw:redirected_usb_ports': '16'}, releases=NEWEST),
-         dedicated({**SNP, 'hw:mem_encryption': 'yes'}, releases=('2026.1',)),
+         dedicated({**SNP, 'hw:mem_encryption': 'yes'}, releases=('2026.1',),
+                   also=('P212',)),
          dedicated({'hw:tpm_secret_security': 'host'}, releases=('2025.2',)),
          dedicated({'hw:max_cpu_cores': '4'}, releases=EPOXY),
          dedicated({'hw:max_cpu_cores': '4'}, releases=('2024.1',),
@@ -106,7 +107,8 @@ CASES = {
         [dedicated(SOUND, releases=('2025.2',)),
          dedicated({'hw:redirected_usb_ports': '15'}, releases=NEWEST),
          dedicated({'hw:cpu_max_cores': '4'}, releases=EPOXY),
-         dedicated({**SNP, 'hw:mem_encryption': 'yes'}, releases=NEWEST),
+         dedicated({**SNP, 'hw:mem_encryption': 'yes'}, releases=NEWEST,
+                   also=('P212',)),
          # Which release it is is not known.
          dedicated(SOUND)]),
     'N102': (
