@@ -154,32 +154,29 @@ class ShowGuest(display.ShowOne):
             texts={'svg': lambda: svg_drawing.render(shown.drawn())})
 
 
+@dataclasses.dataclass
 class _Shown:
     """A preview for people and for machines."""
 
-    def __init__(self, flavor: flavor_model.Flavor,
-                 host: host_model.HostDescription, used: cpuset.CpuSet,
-                 seen: result.Preview,
-                 checked: report.CheckReport,
-                 cloud: release_support.CloudRelease,
-                 differences: tuple[str, ...]) -> None:
-        self._flavor = flavor
-        self._host = host
-        self._used = used
-        self._seen = seen
-        self._checked = checked
+    _flavor: flavor_model.Flavor
+    _host: host_model.HostDescription
+    _used: cpuset.CpuSet
+    _seen: result.Preview
+    _checked: report.CheckReport
+    _cloud: release_support.CloudRelease
+    _differences: tuple[str, ...]
+
+    def __post_init__(self) -> None:
         self._found = [
-            finding for finding in checked.findings
+            finding for finding in self._checked.findings
             if finding.severity is not check_rule.Severity.NOTE]
-        self._cloud = cloud
-        self._differences = differences
         self._errors = [finding for finding in self._found
                         if finding.severity is check_rule.Severity.ERROR]
         #: Whether it fits and nothing else is in the way; None if that is
         #: not known.
         self.works = (
-            False if seen.refusal is not None or self._errors
-            else None if seen.undecided else True)
+            False if self._seen.refusal is not None or self._errors
+            else None if self._seen.undecided else True)
 
     def drawn(self) -> drawing.Drawing:
         """The host with the guest, or with why it is not there."""

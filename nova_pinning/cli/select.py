@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import os
 
+from nova_pinning.bridge.offline import standalone
 from nova_pinning.cli import common_options
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
@@ -17,9 +18,9 @@ from nova_pinning import spelling
 #: What a flavor given as key=value has besides extra specs, all as nova and
 #: openstack call it.
 _PROPERTIES = ('name', 'vcpus', 'ram', 'disk', 'ephemeral', 'swap')
-#: What nova knows with a namespace, or under another name than a catalogue.
-_MEANT = {name: f'hw:{name}' for name in words.HW_NAMES} | {
-    word.path[0]: word.key for word in words.WORDS if len(word.path) == 1}
+#: Words of a catalogue that stand for an extra spec.
+_CATALOGUE_WORDS = {word.path[0]: f'write {word.key}' for word in words.WORDS
+                    if len(word.path) == 1}
 _OPTION = '--flavor'
 _WRITTEN_OUT = (
     "write it out, like 'vcpus=8 ram=16GiB hw:cpu_policy=dedicated'")
@@ -155,13 +156,19 @@ def _written_out(text: str) -> flavor_model.Flavor:
         # Nova takes extra specs without a colon in their name as well.
         if ':' in key or key in _PROPERTIES:
             continue
-        if key in _MEANT:
-            raise errors.InputError(f'nova reads no extra spec {key}', where,
-                                    f'write {_MEANT[key]}')
         meant = spelling.did_you_mean(key, _PROPERTIES, 1)
         if meant:
             raise errors.InputError(
                 f'{key} is none of {", ".join(_PROPERTIES)}', where, meant)
+        meant = _CATALOGUE_WORDS.get(key, '')
+        if not meant:
+            # This loads most of nova.
+            standalone.prepare()
+            from nova_pinning.bridge.offline import nova_judgement
+            meant = nova_judgement.meant(key)
+        if meant:
+            raise errors.InputError(f'nova reads no extra spec {key}', where,
+                                    meant)
     for key in ('vcpus', 'ram'):
         if key not in given:
             raise errors.InputError(f'{key} is missing', where)

@@ -289,12 +289,11 @@ def _sizes(document: source.YamlDocument, series: Mapping[str, Any],
 
 def _check_template(template: shape.Placed[str],
                     known: tuple[str, ...]) -> None:
-    try:
-        names.check_template(template.value, known)
-    except names.TemplateError as error:
+    wrong = names.template_mistake(template.value, known)
+    if wrong:
         raise errors.InputError(
-            f'the template {template.value!r} cannot be used: {error}',
-            template.where) from None
+            f'the template {template.value!r} cannot be used: {wrong}',
+            template.where)
 
 
 def _flavor(size: shape.CatalogueEntry) -> flavor_model.Flavor:

@@ -19,7 +19,6 @@ from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import foreign
 
-_OWNERSHIP = (flavor_model.CATALOGUE_KEY, flavor_model.FAMILY_KEY)
 # What Ansible would take for something to work out.
 _JINJA = re.compile(r'\{[{%#]')
 
@@ -54,15 +53,10 @@ def _said(flavor: flavor_model.Flavor, words: Mapping[str, str],
     return said
 
 
-def _specs(flavor: flavor_model.Flavor) -> dict[str, str]:
-    return {key: value for key, value in flavor.extra_specs.items()
-            if key not in _OWNERSHIP}
-
-
 def _with_specs(flavor: flavor_model.Flavor, words: Mapping[str, str],
                 form: str) -> dict[str, Any]:
     said = _said(flavor, words, form)
-    specs = _specs(flavor)
+    specs = flavor.own_specs
     return said | ({'extra_specs': specs} if specs else {})
 
 
@@ -80,7 +74,7 @@ def _scs(flavors: Flavors) -> str:
             {'field': 'name'}, {'field': 'public', 'default': True},
             {'field': 'cpus'}, {'field': 'ram'},
             {'field': 'disk', 'default': 0}],
-        'mandatory': [_said(flavor, words, 'scs') | _specs(flavor)
+        'mandatory': [_said(flavor, words, 'scs') | flavor.own_specs
                       for flavor in flavors]})
 
 
@@ -117,7 +111,7 @@ def _terraform(flavors: Flavors) -> str:
         said = _said(flavor, words, 'terraform')
         lines += [f'  {word} = {_hcl(value)}' for word, value in said.items()]
         specs = [f'    {_hcl(key)} = {_hcl(value)}'
-                 for key, value in _specs(flavor).items()]
+                 for key, value in flavor.own_specs.items()]
         if specs:
             lines += ['  extra_specs = {', *specs, '  }']
         blocks.append('\n'.join([*lines, '}\n']))

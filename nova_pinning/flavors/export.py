@@ -28,7 +28,6 @@ from nova_pinning.flavors import translate
 from nova_pinning.flavors import words
 
 _NAME = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,63}')
-_OWNERSHIP = (flavor_model.CATALOGUE_KEY, flavor_model.FAMILY_KEY)
 _CLASS_KEY = 'hw:cpu_policy'
 _CLASSES = ('dedicated', 'shared', 'mixed')
 
@@ -109,7 +108,7 @@ def _size(flavor: flavor_model.Flavor,
     A word stays if all that it stands for is what the flavor has, and more of
     it than what was said before.
     """
-    specs = _foreign_specs(flavor)
+    specs = flavor.own_specs
     said = _properties(flavor)
     covered = _translated(flavor, said, class_name)
     for key, value in _words(specs):
@@ -144,7 +143,7 @@ def _translated(flavor: flavor_model.Flavor, said: Mapping[str, Any],
     except errors.InputError:
         return {}
     return {key: value for key, value in specs.items()
-            if key not in _OWNERSHIP}
+            if key not in flavor_model.OWNERSHIP}
 
 
 @functools.cache
@@ -243,12 +242,6 @@ def _traits(specs: _SPECS) -> Iterator[Word]:
             yield 'traits', {requirement: traits}
 
 
-def _foreign_specs(flavor: flavor_model.Flavor) -> dict[str, str]:
-    """The extra specs that come from no family."""
-    return {key: value for key, value in flavor.extra_specs.items()
-            if key not in _OWNERSHIP}
-
-
 def _family(name: str,
             flavors: Mapping[str, flavor_model.Flavor]) -> dict[str, Any]:
     """A family, which says what all its sizes have in common.
@@ -303,5 +296,5 @@ def _verify(text: str, flavors: Iterable[flavor_model.Flavor]) -> None:
     for flavor in flavors:
         for flavor_difference in difference.differences(
                 flavor, again[flavor.name]):
-            if flavor_difference.key not in _OWNERSHIP:
+            if flavor_difference.key not in flavor_model.OWNERSHIP:
                 raise AssertionError(f'{flavor.name}: {flavor_difference}')

@@ -14,6 +14,7 @@ from nova_pinning import units
 CATALOGUE_KEY = 'pinning:catalogue'
 #: The extra spec that says which family of it a flavor is of.
 FAMILY_KEY = 'pinning:family'
+OWNERSHIP = (CATALOGUE_KEY, FAMILY_KEY)
 #: The extra spec with the ways of each L3 cache that a guest has for itself.
 L3_WAYS_KEY = 'pinning:l3_ways'
 #: The extra spec with the limit of a guest's memory bandwidth, in per cent.
@@ -57,6 +58,12 @@ class Flavor:
         default=errors.Location(''), compare=False)
     origins: Mapping[str, errors.Location] = dataclasses.field(
         default_factory=dict, compare=False, repr=False)
+
+    @property
+    def own_specs(self) -> dict[str, str]:
+        """The extra specs but for those that say whose it is."""
+        return {key: value for key, value in self.extra_specs.items()
+                if key not in OWNERSHIP}
 
     @property
     def local_disk_gib(self) -> int:

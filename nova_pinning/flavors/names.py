@@ -15,26 +15,17 @@ FIELDS = ('family', 'size', 'vcpus', 'memory_gib')
 _NAMESPACE = uuid.UUID('c62386d7-84d5-4422-a1b6-da83521089bc')
 
 
-class TemplateError(ValueError):
-    """A template that cannot be used; says why."""
-
-
-def check_template(template: str, known: tuple[str, ...] = FIELDS) -> None:
-    """Look whether a template has known fields only.
-
-    :raises TemplateError: if it does not
-    """
+def template_mistake(template: str, known: tuple[str, ...] = FIELDS) -> str:
+    """What is wrong with a template, '' if it has known fields only."""
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError as error:
-        raise TemplateError(str(error)) from None
-    for _text, field, form, conversion in parts:
-        if field is None:
-            continue
-        if form or conversion or field not in known:
-            raise TemplateError(
-                f'{{{field}}} is not known; choose from '
-                + ', '.join(f'{{{name}}}' for name in known))
+        return str(error)
+    return next((
+        f'{{{field}}} is not known; choose from '
+        + ', '.join(f'{{{name}}}' for name in known)
+        for _text, field, form, conversion in parts if field is not None and (
+            form or conversion or field not in known)), '')
 
 
 def fill_template(template: str,

@@ -186,19 +186,29 @@ def of_compute_api(cloud: str, microversion: int | None,
         'older release',))
 
 
-_NO_SOUND = 'the guest has no sound device'
-_NO_USB = 'the guest has no USB controller but what nova gives to others'
-_NO_REDIRECTION = 'the guest has no redirected USB ports'
-_NO_MODEL = 'an encrypted guest gets AMD SEV, whatever is asked for'
-_PORTS = (0, 15)
 _COUNT = (1, None)
 _SOUND = dict.fromkeys(
     ('sb16', 'es1370', 'pcspk', 'ac97', 'ich6', 'ich9', 'usb', 'virtio'),
     _2025_2)
-_USB = dict.fromkeys(('none', 'nec-xhci', 'qemu-xhci'), _2025_2)
 _ENCRYPTION = {
     'amd-sev': _2025_2, 'amd-sev-es': _2025_2,
     'amd-sev-snp': _2026_2, 'intel-tdx': _2026_2}
+
+
+def _devices(prefix: str) -> tuple[Support, ...]:
+    """What flavors and images can say alike."""
+    return (
+        Support(f'{prefix}mem_encryption_model', _2025_2,
+                'an encrypted guest gets AMD SEV, whatever is asked for',
+                _ENCRYPTION),
+        Support(f'{prefix}redirected_usb_ports', _2025_2,
+                'the guest has no redirected USB ports', numbers=(0, 15)),
+        Support(f'{prefix}sound_model', _2025_2,
+                'the guest has no sound device', _SOUND),
+        Support(f'{prefix}usb_model', _2025_2, 'the guest has no USB '
+                'controller but what nova gives to others', dict.fromkeys(
+                    ('none', 'nec-xhci', 'qemu-xhci'), _2025_2)))
+
 
 #: By key. An unknown one is refused by nova-api's validators, a known one
 #: with an unknown value too.
@@ -211,14 +221,10 @@ EXTRA_SPECS = {support.key: support for support in (
               numbers=_COUNT, until=_2024_1,
               successor=f'hw:cpu_max_{name}')
       for name in ('sockets', 'cores', 'threads')),
-    Support('hw:mem_encryption_model', _2025_2, _NO_MODEL, _ENCRYPTION),
-    Support('hw:redirected_usb_ports', _2025_2, _NO_REDIRECTION,
-            numbers=_PORTS),
-    Support('hw:sound_model', _2025_2, _NO_SOUND, _SOUND),
+    *_devices('hw:'),
     Support('hw:tpm_secret_security', _2026_1,
             'the secret of its TPM is kept as with user',
             dict.fromkeys(('user', 'host', 'deployment'), _2026_1)),
-    Support('hw:usb_model', _2025_2, _NO_USB, _USB),
 )}
 
 #: What nova-compute reads but the validators of all releases lack, so that
@@ -230,11 +236,7 @@ UNVALIDATED = ('hw:maxphysaddr_mode', 'hw:maxphysaddr_bits')
 IMAGE_PROPERTIES = {support.key: support for support in (
     Support('hw_firmware_stateless', _2024_2,
             'the firmware keeps its state'),
-    Support('hw_mem_encryption_model', _2025_2, _NO_MODEL, _ENCRYPTION),
-    Support('hw_redirected_usb_ports', _2025_2, _NO_REDIRECTION,
-            numbers=_PORTS),
-    Support('hw_sound_model', _2025_2, _NO_SOUND, _SOUND),
-    Support('hw_usb_model', _2025_2, _NO_USB, _USB),
+    *_devices('hw_'),
 )}
 
 #: Values that have come to an older image property.

@@ -22,9 +22,6 @@ from nova_pinning.model import hostclass
 #: What the names of flavors begin with on which extra specs are tried.
 PROBE_PREFIX = 'nova-pinning-probe-'
 
-#: Extra specs that say whose a flavor is, and nothing of its servers.
-_LABELS = (flavor_model.CATALOGUE_KEY, flavor_model.FAMILY_KEY)
-
 #: How many servers a message names.
 _NAMED_SERVERS = 5
 
@@ -254,10 +251,8 @@ def _changes_guests(change: FlavorChange) -> bool:
     """Whether guests come out another way after an update."""
     if change.action not in (FlavorAction.UPDATE, FlavorAction.ADOPT):
         return False
-    before, after = (
-        {key: value for key, value in flavor.extra_specs.items()
-         if key not in _LABELS} if flavor else {}
-        for flavor in (change.live, change.catalogue_flavor))
+    before, after = (flavor.own_specs if flavor else {} for flavor in (
+        change.live, change.catalogue_flavor))
     return before != after
 
 

@@ -42,6 +42,9 @@ _BOUNDS: Mapping[str, Callable[[_Fraction, _Fraction], _Fraction]] = {
 
 # Keys for which "none" is a value, or text.
 _NEVER_UNSET = ('cpu_topology', 'name', 'description', 'flavor_name')
+#: Besides throttles and extra specs.
+_WITH_FORMULAS = {'cpu_priority', 'l3_ways', 'memory_bandwidth', 'pci_devices',
+                  'resources', 'dedicated_vcpus'}
 #: Words that said what is so without them.
 _NOTHING = (('emulator_threads', 'on-vcpus'), ('realtime', False),
             ('memory_encryption', False), ('cpu_topology', 'none'))
@@ -80,28 +83,25 @@ def current(fields: Mapping[str, Any], memory_mib: int) -> dict[str, Any]:
     def worked_out(of: _Placed) -> _Placed:
         return dataclasses.replace(of, value=_formula(of, known.__getitem__))
 
-    for key in ('cpu_priority', 'l3_ways', 'memory_bandwidth'):
-        if key in said:
-            said[key] = worked_out(said[key])
+    def all_of(of: _Placed) -> _Placed:
+        if not isinstance(of.value, Mapping):
+            return worked_out(of)
+        return dataclasses.replace(of, value={
+            name: below if name == 'affinity' else all_of(below)
+            for name, below in of.value.items()})
 
-    def each(key: str, work: Callable[[str, _Placed], _Placed]) -> None:
-        if key in said:
-            said[key] = dataclasses.replace(said[key], value={
-                name: work(name, of)
-                for name, of in said[key].value.items()})
-
-    for key in ('pci_devices', 'resources'):
-        each(key, lambda name, of: (
-            of if name == 'affinity' else worked_out(of)))
-    dedicated = said.get('dedicated_vcpus')
-    if dedicated and isinstance(dedicated.value, dict):
-        said['dedicated_vcpus'] = dataclasses.replace(dedicated, value={
-            'count': worked_out(dedicated.value['count'])})
+    for key in said.keys() & _WITH_FORMULAS:
+        # Dedicated vCPUs can be a mask as well.
+        if key != 'dedicated_vcpus' or isinstance(said[key].value, Mapping):
+            said[key] = all_of(said[key])
     if 'throttles' in said:
-        throttles = _throttles(said['throttles'].value, known)
-        each('throttles', lambda name, _of: throttles[name])
-    each('extra_specs', lambda _name, of: dataclasses.replace(
-        of, value=_filled(of, worked_out)))
+        throttles = said['throttles']
+        said['throttles'] = dataclasses.replace(
+            throttles, value=_throttles(throttles.value, known))
+    if 'extra_specs' in said:
+        said['extra_specs'] = dataclasses.replace(said['extra_specs'], value={
+            name: dataclasses.replace(of, value=_filled(of, worked_out))
+            for name, of in said['extra_specs'].value.items()})
     cap = said.get('cpu_cap')
     if cap and 'quota_us' in cap.value:
         if 'percent' in cap.value:

@@ -175,16 +175,3 @@ _TABLE: tuple[tuple[str, str, tuple[_Write, _Read]], ...] = (
 
 WORDS = tuple(Word(tuple(path.split('.')), key, codec)
               for path, key, codec in _TABLE)
-
-#: What nova knows below hw:, but for what it knows without that as well.
-HW_NAMES = frozenset((
-    'boot_menu', 'cpu_cores', 'cpu_dedicated_mask', 'cpu_max_cores',
-    'cpu_max_sockets', 'cpu_max_threads', 'cpu_policy', 'cpu_realtime',
-    'cpu_realtime_mask', 'cpu_sockets', 'cpu_thread_policy', 'cpu_threads',
-    'emulator_threads_policy', 'ephemeral_encryption',
-    'ephemeral_encryption_format', 'locked_memory', 'mem_encryption',
-    'mem_encryption_model', 'mem_page_size', 'numa_nodes',
-    'pci_numa_affinity_policy', 'pmem', 'pmu', 'redirected_usb_ports',
-    'serial_port_count', 'sound_model', 'tpm_model', 'tpm_secret_security',
-    'tpm_version', 'usb_model', 'vif_multiqueue_enabled', 'viommu_model',
-    'virtio_packed_ring', 'watchdog_action'))

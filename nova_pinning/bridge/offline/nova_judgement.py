@@ -333,7 +333,7 @@ def meant(key: str) -> str:
     """
     key = key[:200]
     if _validator(key.strip()) is not None:
-        return f'write {key.strip()}, without blanks'
+        return f'write {key.strip()}, without blanks' * (key != key.strip())
     space, _colon, rest = key.partition(':')
     group = re.match(r'(?:resources|trait)([\w-]*):', key)
     number = re.search(r'\.(\d+)$', key)

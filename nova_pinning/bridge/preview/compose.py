@@ -213,21 +213,23 @@ def _xml(
 def _machine_refusal(xml: str) -> str:
     """Why libvirt would not start a guest with this XML, '' if it would."""
     domain = ElementTree.fromstring(xml)
+    kind = _kind(xml)
     return guest_machine.refusal(
-        _architecture(xml), int(domain.findtext('vcpu') or 0),
-        domain.find('os/type').get('machine', ''),  # type: ignore[union-attr]
+        kind['arch'], int(domain.findtext('vcpu') or 0), kind['machine'],
         domain.find('devices/iommu') is not None)
 
 
-def _architecture(xml: str) -> str:
-    return ElementTree.fromstring(xml).find(
-        'os/type').get('arch', '')  # type: ignore[union-attr]
+def _kind(xml: str) -> dict[str, str]:
+    """The architecture and the machine type of a guest."""
+    found = ElementTree.fromstring(xml).find('os/type')
+    return {'arch': '', 'machine': ''} | (
+        {} if found is None else found.attrib)
 
 
 def _emulated(xml: str, host: host_model.HostDescription,
               ) -> Iterator[outcome.Doubt]:
     """Whether there is what emulates a guest of another architecture."""
-    architecture = _architecture(xml)
+    architecture = _kind(xml)['arch']
     if architecture != host.cpu_model.arch:
         yield outcome.Doubt(
             outcome.DoubtKind.TRAITS,

@@ -130,7 +130,8 @@ class TestWrittenOut(unit_base.TestCase):
         ('vcpus=1 ram=1 disc=2', 'did you mean disk'),
         ('vcpus=1 ram=1 class=dedicated', 'write hw:cpu_policy'),
         ('vcpus=1 ram=1 page_size=1GiB', 'write hw:mem_page_size'),
-        ('vcpus=1 ram=1 viommu_model=auto', 'write hw:viommu_model'),
+        ('vcpus=1 ram=1 viommu_model=auto', 'perhaps hw:viommu_model'),
+        ('vcpus=1 ram=1 hwcpu_policy=shared', 'perhaps hw:cpu_policy'),
     )
     @ddt.unpack
     def test_bad(self, text, said):
