@@ -105,13 +105,19 @@ class EmptyHost:
             most, room = self.inventories.get(name, (amount, amount))
             if amount > most or amount > room:
                 return f'{name} {amount}'
+        # Who has what the host is not told to have may have the trait, too:
+        # Placement looks at all providers that a group comes from.
+        elsewhere = {
+            trait for group in query.asked.groups for trait in group.required
+            if any(name not in self.inventories and name != 'DISK_GB'
+                   for name, _amount in group.resources)}
         for trait in query.required:
             if trait == 'HW_CPU_HYPERTHREADING':
                 if not self.has_threads:
                     return trait
             # A host that is told no trait at all may have any.
             elif (trait.startswith('CUSTOM_') and self.traits
-                    and trait not in self.traits):
+                    and trait not in self.traits | elsewhere):
                 return trait
         for trait in query.forbidden:
             if trait in self.traits or (
