@@ -51,10 +51,13 @@ def least_down(
     coming: dict[int, list[int]] = {number: [] for number in counts}
     placed: dict[tuple[int, str], list[int]] = {}
     for name, state in targets.items():
-        builder = host_block.BlockBuilder(program, state.occupancy)
-        builder.come([
+        kinds = [
             kind for kind in map(fleet.kinds.__getitem__, counts)
-            if fleet.would_take(kind, state) or name in fleet.doubts(kind)])
+            if fleet.would_take(kind, state) or name in fleet.doubts(kind)]
+        if not kinds:
+            continue
+        builder = host_block.BlockBuilder(program, state.occupancy)
+        builder.come(kinds)
         block = builder.finish(())
         groups: dict[str, list[integer_program.Term]] = {}
         for number, variables in block.coming.items():

@@ -137,9 +137,8 @@ class IntegerProgram:
         if not self.size:
             return Solution(SolutionStatus.OPTIMAL, (), 0.0)
         options: dict[str, object] = {
-            'mip_rel_gap': 0.0, 'presolve': presolves}
-        if math.isfinite(seconds):
-            options['time_limit'] = max(0.1, seconds)
+            'mip_rel_gap': 0.0, 'presolve': presolves,
+            'time_limit': max(0.1, seconds)}
         limits = [most for most in (nodes, self._most_nodes)
                   if most is not None]
         if limits:
@@ -188,9 +187,6 @@ class IntegerProgram:
         costs = self._costs(objective)
         limited = sparse.vstack([matrix[upper], -matrix[lower]])
         limits = numpy.concatenate([highs[upper], -lows[lower]])
-        options = {}
-        if math.isfinite(seconds):
-            options['time_limit'] = max(0.1, seconds)
         # Of large programs an interior point is found in a third of the time
         # that the simplex method takes.
         with quiet_solver.quiet_output():
@@ -198,7 +194,8 @@ class IntegerProgram:
                 costs, A_ub=limited, b_ub=limits,
                 A_eq=matrix[equal], b_eq=highs[equal],
                 bounds=numpy.stack([numpy.zeros(self.size), most], axis=1),
-                method='highs-ipm', options=options)
+                method='highs-ipm',
+                options={'time_limit': max(0.1, seconds)})
         if result.status != _OPTIMAL:
             return -math.inf if result.status == _INFEASIBLE else math.inf
         prices = numpy.minimum(result.ineqlin.marginals, 0)
