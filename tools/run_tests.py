@@ -47,7 +47,7 @@ OTHERS = {
                '--seed 1',
     'admission': 'python -m nova_pinning.tests.oracle.admission --cases 2000 '
                  '--seed 36',
-    'moves': 'python -m nova_pinning.tests.oracle.moves --cases 1000 '
+    'moves': 'python -m nova_pinning.tests.oracle.moves --cases 2000 '
              '--seed 38 --no-shrink',
     'bench': 'python -m benchmarks.speed --quick',
 }
