@@ -294,21 +294,18 @@ class _Defragmentation:
         :returns: whether it was found in the time
         """
         search = self._search
-        if not givers:
-            return True
         program = search.giving(givers)
         if self._aim(program, math.inf):
             return True
         if self._least is not None:
             program = search.giving(givers)
         solution = program.most_value(search.seconds * 0.7)
-        is_found = solution.status is integer_program.SolutionStatus.OPTIMAL
-        if is_found:
+        if solution.is_best:
             fewest = search.fewest(program, program.value_of(solution))
             if fewest.is_known:
-                solution = fewest
+                solution = fewest._replace(is_best=True)
         self._take(program, solution)
-        return is_found
+        return solution.is_best
 
     def _offer(self, done: replay.MoveReplay) -> None:
         """Keep a plan if it is better than the one so far."""

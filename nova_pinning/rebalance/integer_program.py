@@ -4,7 +4,6 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-import enum
 import math
 from typing import Any
 from typing import NamedTuple
@@ -25,22 +24,16 @@ _TOLERANCE = 1e-6
 _OPTIMAL, _INFEASIBLE, _UNBOUNDED = 0, 2, 3
 
 
-class SolutionStatus(enum.Enum):
-    """What became of a program."""
-
-    OPTIMAL = 'optimal'
-    STOPPED = 'stopped'
-    INFEASIBLE = 'infeasible'
-
-
 class Solution(NamedTuple):
     """What a program came to.
 
+    :param is_best: whether no other is better
     :param values: of the variables, () if none are known
-    :param bound: that the objective cannot exceed; inf if none is known
+    :param bound: that the objective cannot exceed; inf if none is known, -inf
+        if there is no solution
     """
 
-    status: SolutionStatus
+    is_best: bool
     values: tuple[int, ...]
     bound: float
 
@@ -135,7 +128,7 @@ class IntegerProgram:
             which can take longer than all the rest
         """
         if not self.size:
-            return Solution(SolutionStatus.OPTIMAL, (), 0.0)
+            return Solution(True, (), 0.0)
         options: dict[str, object] = {
             'mip_rel_gap': 0.0, 'presolve': presolves,
             'time_limit': max(0.1, seconds)}
@@ -151,19 +144,16 @@ class IntegerProgram:
                     self._matrix(), numpy.array(self._lows),
                     numpy.array(self._highs)), options=options)
         if result.status == _INFEASIBLE:
-            return Solution(SolutionStatus.INFEASIBLE, (), -math.inf)
+            return Solution(False, (), -math.inf)
         if result.status == _UNBOUNDED:
             raise RuntimeError(f'HiGHS: {result.message}')
         # Of other limits than that of time it says what it says of errors.
-        values = () if result.x is None else tuple(
-            int(round(value)) for value in result.x)
+        values = tuple(map(round, () if result.x is None else result.x))
         bound = math.inf
         if result.mip_dual_bound is not None and math.isfinite(
                 result.mip_dual_bound):
             bound = -float(result.mip_dual_bound)
-        return Solution(
-            SolutionStatus.OPTIMAL if result.status == _OPTIMAL
-            else SolutionStatus.STOPPED, values, bound)
+        return Solution(result.status == _OPTIMAL, values, bound)
 
     def relaxed_bound(self, objective: Mapping[int, float],
                       seconds: float = math.inf) -> float:

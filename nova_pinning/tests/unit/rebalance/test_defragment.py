@@ -266,8 +266,7 @@ class TestSmall(_Case):
     def test_proof_that_is_none(self):
         """A solver that is mistaken about what can be had."""
         for bound in (float('-inf'), 1.0):
-            solution = integer_program.Solution(
-                integer_program.SolutionStatus.STOPPED, (), bound)
+            solution = integer_program.Solution(False, (), bound)
             with mock.patch.multiple(
                     whole_program.WholeProgram,
                     relaxed_bound=lambda *_values: float('inf'),
