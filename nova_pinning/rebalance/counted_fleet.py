@@ -100,6 +100,13 @@ class CountedFleet:
         """
         return not self.refusal(kind, host, is_hopeful)
 
+    def guests_left(
+            self, occupancy: host_occupancy.HostOccupancy) -> int | None:
+        """How many more guests filters let be on a host, None for any."""
+        if not self.kinds or self.rules.scheduler.enabled_filters is None:
+            return None
+        return self._judge.guests_left(self.kinds[0].request, occupancy)
+
     def may_reach(self, kind: guest_kinds.GuestKind,
                   host: offered_host.OfferedHost,
                   is_hopeful: bool = False) -> bool:

@@ -57,13 +57,14 @@ class BlockBuilder:
     :param program: to which they are added
     :param switch: a variable that is 1 for a host that guests leave, and 0
         for one whose slots are counted elsewhere; None if there is none
+    :param guests_left: that filters let be there besides, None for any number
     """
 
     def __init__(
         self, program: integer_program.IntegerProgram,
         occupancy: host_occupancy.HostOccupancy,
         groups: Sequence[counted_fleet.GuestGroup] = (),
-        switch: int | None = None,
+        switch: int | None = None, guests_left: int | None = None,
     ) -> None:
         self._program = program
         self._occupancy = occupancy
@@ -72,6 +73,8 @@ class BlockBuilder:
         self._cells = [cell for cell in occupancy.engine.cells
                        if isinstance(cell, model.HostCell)]
         self._free = self._free_resources()
+        if guests_left is not None:
+            self._free['guests',] = guests_left
         self._gone: _Uses = {}
         self._come: _Uses = {}
         self._most: dict[_Resource, float] = dict(self._free)
@@ -173,8 +176,10 @@ class BlockBuilder:
         :param uses: gets what they take
         :returns: variables whose sum is their number, [] if none fits
         """
-        on_host = [*self._taken_of_providers(request),
-                   *self._taken_devices(request)]
+        on_host: list[tuple[_Resource, float]] = [
+            *self._taken_of_providers(request), *self._taken_devices(request)]
+        if ('guests',) in self._free:
+            on_host.append((('guests',), 1))
         topology = request.topology
         if topology is None or self._occupancy.host.is_opaque:
             return self._number_of([on_host], uses)
@@ -367,6 +372,7 @@ class BlockBuilder:
         self, group: counted_fleet.GuestGroup,
     ) -> Iterator[tuple[_Resource, float]]:
         """What a guest of a group gives back when it leaves."""
+        yield ('guests',), 1
         for _provider, amounts in host_occupancy.allocations(
                 group.guests[0], self._occupancy.inventories):
             for name, amount in amounts:

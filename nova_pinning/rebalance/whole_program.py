@@ -50,7 +50,8 @@ class WholeProgram(moves_program.MovesProgram):
         self._returns: dict[int, int] = {}
         for name, occupancy in counted.occupancies.items():
             builder = host_block.BlockBuilder(
-                self._program, occupancy, counted.groups[name])
+                self._program, occupancy, counted.groups[name],
+                guests_left=counted.guests_left(occupancy))
             builder.leave(fixed=must_leave and name in emptied)
             if name not in emptied:
                 builder.come([kind for kind in counted.kinds

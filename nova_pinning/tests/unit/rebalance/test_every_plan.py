@@ -117,6 +117,11 @@ class TestEveryPlan(test_defragment._Case):
             self.assertEqual((moved, slots, True), (
                 len(plan.moves), plan.gains[0].after, plan.is_optimal))
             self.assert_carried_out(counting, plan)
+            # The integer programs count them, too.
+            proved, = test_defragment.plan_of(
+                counting, slot_size.dedicated_slot(2, 2),
+                settings=test_defragment.PROGRAMS).gains
+            self.assertEqual((slots, slots), (proved.after, proved.bound))
             verdict = replay.MoveReplay(
                 counting, move_rules.MoveRules(counting),
                 occupied.of_fleet(counting)).verdict(
