@@ -278,6 +278,14 @@ def estimate(sample: Sample) -> FigureEstimate:
         variation=interval([sample], variation, is_positive=True))
 
 
+def of_many(number: int) -> float:
+    """The confidence of each of some intervals, so that all have 95%.
+
+    Bonferroni's, and what the worst of them takes.
+    """
+    return 1 - (1 - CONFIDENCE) / max(number, 1)
+
+
 def rounds_that_tell(interval: Interval, bound: float, rounds: int) -> str:
     """How many more rounds would leave a bound out of an interval, in words.
 

@@ -63,15 +63,17 @@ class DensityCost:
     cost: intervals.Interval
 
 
-def ratio(summary: statistics.RunSummary, row: statistics.FigureRow,
-          other: statistics.FigureRow) -> intervals.Interval:
+def ratio(
+    summary: statistics.RunSummary, row: statistics.FigureRow,
+    other: statistics.FigureRow, confidence: float = intervals.CONFIDENCE,
+) -> intervals.Interval:
     """How much worse a row is than another; above 1 is worse.
 
     As wide as the self-test says that it has to be.
     """
     return statistics.ratio(
         row.estimate.sample, other.estimate.sample, row.figure.better,
-        is_paired=True).stretched(summary.stretch)
+        confidence, is_paired=True).stretched(summary.stretch)
 
 
 def against_own(

@@ -83,8 +83,7 @@ def compare(new: statistics.RunSummary, old: statistics.RunSummary,
             alike.append((was, row))
         else:
             unlike.append(_name(row))
-    # Bonferroni's.
-    confidence = 1 - (1 - intervals.CONFIDENCE) / max(len(alike), 1)
+    confidence = intervals.of_many(len(alike))
     return Comparison(
         old=old,
         changes=tuple(_change(was, row, new, tolerance, confidence)

@@ -189,8 +189,7 @@ def _least_size(
     run, sizes = max(by_kind.values(), key=lambda kind: len(kind[1]))
     if len(sizes) < 2:
         return None
-    # Bonferroni's.
-    confidence = 1 - (1 - intervals.CONFIDENCE) / (len(sizes) - 1)
+    confidence = intervals.of_many(len(sizes) - 1)
     most = 1 + row_pairs.WORTH
     for vcpus, pair in sorted(sizes.items()):
         ratios = {other: row_pairs.against_own(

@@ -125,18 +125,34 @@ def _neighbours(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     rows = [(row, ratio) for row in row_pairs.first_figures(summary)
             if (ratio := slowdown(row)) is not None]
     sentence = '; '.join(
-        f'the worst neighbour of {kind} instances is '
-        f'{row.case.factors.get(NEIGHBOUR, "")}, which slows '
-        f'{row.tenant.workload} {words.ratio(ratio)} times'
-        for kind, is_pinned in (('pinned', True), ('floating', False))
-        for row, ratio in sorted(
-            (pair for pair in rows if pair[0].is_pinned is is_pinned),
-            key=lambda pair: -pair[1].value)[:1])
+        _worst(summary, kind, own) for kind, is_pinned in (
+            ('pinned', True), ('floating', False))
+        if (own := [row for row, _ratio in rows
+                    if row.is_pinned is is_pinned]))
     return ExperimentAnswer(
         sentence=f'{sentence[0].upper()}{sentence[1:]}.',
         axis='slowdown by a neighbour; above 1: worse',
         ratios=[(_label(summary, row), ratio) for row, ratio in rows]
     ) if rows else None
+
+
+def _worst(summary: statistics.RunSummary, kind: str,
+           rows: Sequence[statistics.FigureRow]) -> str:
+    """The worst of some neighbours, by an interval for the worst of so many.
+
+    :param kind: of instances, in a word
+    """
+    confidence = intervals.of_many(len(rows))
+    row, ratio = max(((row, row_pairs.ratio(summary, row, quiet, confidence))
+                      for row in rows if (quiet := statistics.quiet_row(
+                          summary, row)) is not None),
+                     key=lambda pair: pair[1].value)
+    text = (f'{row.case.factors.get(NEIGHBOUR, "")}, which slows '
+            f'{row.tenant.workload} {words.ratio(ratio)} times')
+    return (f'of {words.count(len(rows), "case")} the worst neighbour of '
+            f'{kind} instances is {text}' if ratio.low > 1 else
+            f'of {words.count(len(rows), "case")} none is known to slow '
+            f'{kind} instances, not even {text}')
 
 
 def slowdown(row: statistics.FigureRow) -> intervals.Interval | None:

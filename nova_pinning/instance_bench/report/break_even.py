@@ -87,7 +87,8 @@ def _stretch(summary: statistics.RunSummary,
     if len(pinned) < 2:
         return 1.0
     itself = self_test.CopyComparison(
-        name='', figure='', ratio=row_pairs.ratio(summary, *pinned[:2]))
+        name='', figure='', ratio=row_pairs.ratio(
+            summary, pinned[0], pinned[1]))
     return max(itself.reach, 1.0) if itself.ratio.is_known else 1.0
 
 

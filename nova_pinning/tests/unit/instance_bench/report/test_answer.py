@@ -59,6 +59,17 @@ class AnswerTest(unit_base.TestCase):
                 found.ratios, (3.1 / 1.2, 7.4 / 1.4, 0.6), strict=True):
             self.assertAlmostEqual(ratio, found_ratio.value, delta=0.2)
 
+    def test_worst_of_many(self):
+        """Of neighbours that do nothing the worst is found out rarely."""
+        seen = sum('none is known to slow floating' not in answer.answer(
+            _summary(report_scenes.matrix(1.0, rounds=5, seed=seed))).sentence
+            for seed in range(60))
+        self.assertLessEqual(seen, 6)
+        sentence = answer.answer(_summary(report_scenes.matrix())).sentence
+        self.assertRegex(
+            sentence, '^Of 4 cases the worst neighbour of pinned .*; of 4 '
+            'cases the worst neighbour of floating ')
+
     def test_table(self):
         ratios = [(f'case {number}', report_scenes.interval(
             1.5 ** number, 1.0, 2.0)) for number in range(25)]
