@@ -34,15 +34,12 @@ class Manifest:
 
     :param workloads: names of those that can run
     :param packages: versions by name
-    :param programs: SHA-256 of each file of our own, by name
     """
 
     suite: str
     kernel: str
-    size_gib: int
     workloads: tuple[str, ...]
     packages: Mapping[str, str]
-    programs: Mapping[str, str]
 
 
 def as_text(manifest: Manifest) -> str:
@@ -58,9 +55,10 @@ def read(directory: str | os.PathLike[str]) -> Manifest:
     path = pathlib.Path(directory) / MANIFEST
     try:
         document = json_text.parse(source.read(path), str(path))
-        # Once an image could let keys in, and told that it is of amd64.
+        # Once an image could let keys in, and told more of itself.
         manifest: Manifest = typed_document.read(
-            Manifest, document, VERSION, ('ssh', 'architecture'))
+            Manifest, document, VERSION, (
+                'ssh', 'architecture', 'size_gib', 'programs'))
     except errors.InputError as error:
         raise errors.InputError(
             error.message, error.where, _ADVICE.format(directory)) from None

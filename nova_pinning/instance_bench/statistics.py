@@ -62,7 +62,6 @@ class FigureRow:
         there is none
     :param slowdown: against the same kind of instance on an otherwise idle
         host, None if it has no neighbours or there is no such case
-    :param instability: coefficient of variation, compared likewise
     :param flagged: how many of its measurements have flags
     """
 
@@ -74,7 +73,6 @@ class FigureRow:
     overhead: intervals.Interval | None = None
     quiet: str = ''
     slowdown: intervals.Interval | None = None
-    instability: intervals.Interval | None = None
     flagged: int = 0
 
     @property
@@ -244,12 +242,10 @@ def _compared(row: FigureRow, rows: Sequence[FigureRow],
                            is_paired=True).stretched(stretch))
     quiet = _without_neighbours(row, rows, experiment)
     if quiet is not None:
-        before = quiet.estimate.sample
         changes.update(
             quiet=quiet.case.name,
-            slowdown=ratio(sample, before, better,
-                           is_paired=True).stretched(stretch),
-            instability=variation_ratio(sample, before).stretched(stretch))
+            slowdown=ratio(sample, quiet.estimate.sample, better,
+                           is_paired=True).stretched(stretch))
     return dataclasses.replace(row, **changes)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
-import hashlib
 import os
 import pathlib
 import platform
@@ -177,14 +176,12 @@ def _fill(spec: ImageSpec, root: pathlib.Path) -> image_manifest.Manifest:
         programs.build(workload, home)
     for path in sorted(home.iterdir()):
         _check_libraries(root, path)
-    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-               for path in sorted(home.iterdir())}
     image_root.place_own(root)
     kernel, = (path.name for path in (root / 'lib/modules').iterdir())
     return image_manifest.Manifest(
-        suite=spec.suite, kernel=kernel, size_gib=spec.size_gib,
+        suite=spec.suite, kernel=kernel,
         workloads=tuple(sorted(workload.name for workload in spec.workloads)),
-        packages=programs.versions(None, root), programs=digests)
+        packages=programs.versions(None, root))
 
 
 def _check_libraries(root: pathlib.Path, program: pathlib.Path) -> None:

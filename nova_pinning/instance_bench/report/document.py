@@ -26,7 +26,7 @@ _FIGURE = {
         'count', 'deviation', 'variation', 'minimum', 'maximum', 'outliers',
         'values')},
     **{name: name for name in (
-        'baseline', 'overhead', 'quiet', 'slowdown', 'instability',
+        'baseline', 'overhead', 'quiet', 'slowdown',
         'flagged')}}
 _FINISH = {'case': 'case.factors', 'heavy': 'heavy.tenant.name',
            'light': 'light.tenant.name', 'ratio': 'ratio.interval'}

@@ -18,9 +18,8 @@ from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.instance_bench import workspace
 
 MADE = image_manifest.Manifest(
-    suite='bookworm', kernel='6.1', size_gib=4,
-    workloads=('stream',), packages={'dpkg': '1'},
-    programs={'stream': 'ab'})
+    suite='bookworm', kernel='6.1',
+    workloads=('stream',), packages={'dpkg': '1'})
 
 
 @ddt.ddt
@@ -36,7 +35,8 @@ class ManifestTestCase(testtools.TestCase):
 
     def test_of_one_from_before(self):
         text = image_manifest.as_text(MADE).replace(
-            '"suite"', '"ssh": true, "architecture": "amd64", "suite"')
+            '"suite"', '"ssh": true, "architecture": "amd64", "size_gib": 8, '
+            '"programs": {"x": "ab"}, "suite"')
         (self.home / 'manifest.json').write_text(text)
         self.assertEqual(MADE, image_manifest.read(self.home))
 

@@ -34,9 +34,8 @@ WISH = domain.DomainSpec(
     disk=pathlib.Path('/w/one.qcow2'), cache='none',
     console=pathlib.Path('/w/one.console'))
 IMAGE = image_manifest.Manifest(
-    suite='bookworm', kernel='6.1', size_gib=4,
-    workloads=('stream',), packages={'sysbench': '1'},
-    programs={})
+    suite='bookworm', kernel='6.1',
+    workloads=('stream',), packages={'sysbench': '1'})
 #: A virsh that knows create and destroy, and echoes as the real one.
 VIRSH = """#!/bin/sh
 [ "$1" = destroy ] && exec echo "$3 is gone" >>{log}
