@@ -348,7 +348,8 @@ def meant(key: str) -> str:
     if not found and _is_novas(key):
         found = [name for name in names if name.startswith(f'{key}_')] or [
             name for name in spelling.nearest(key, names, 5, 0.7)
-            if spelling.is_slip(key, name)][:1]
+            if spelling.is_slip(key, name)
+            and (not number or name.endswith(number[0]))][:1]
     found = found or [
         f'{near}:{rest}' for near in _spaces() if spelling.is_edit(space, near)
         and _validator(f'{near}:{rest}') is not None]

@@ -42,13 +42,10 @@ def fits_no_host(subject: checked.CheckedFlavor) -> check_rule.Violations:
             for reason, names in list(reasons.items())[:_MAX_REASONS]]
     if len(reasons) > _MAX_REASONS:
         told.append('and so on')
-    yield subject.violation(
-        f'{_none_of(count)}; {"; ".join(told)}', ('vcpus', 'name'))
-
-
-def _none_of(count: int) -> str:
-    return ('does not fit on the host given' if count == 1 else
-            f'fits none of the {count} hosts given')
+    what = ('does not fit on the host' if count == 1 else
+            f'fits none of the {count} hosts')
+    yield subject.violation(f'{what} given; {"; ".join(told)}',
+                            ('vcpus', 'name'))
 
 
 @check_rule.rule(

@@ -26,6 +26,7 @@ MEANT = {
     'hw:emulator_threads': 'hw:emulator_threads_policy',
     'hw:numa_cpu.1': 'hw:numa_cpus.1',
     'hw:numa_mem': 'hw:numa_mem.0',
+    'hw:numa_memory.1': 'hw:numa_mem.1',
     'hw:vif_multiqueue': 'hw:vif_multiqueue_enabled',
     'hw:tpm': 'hw:tpm_model or hw:tpm_version or hw:tpm_secret_security',
     'hw:pci_numa_affinity': 'hw:pci_numa_affinity_policy',
@@ -47,6 +48,7 @@ MEANT = {
 NOTHING = (
     'hw:numa_mempolicy', 'hw:cpu_model', 'hw:numa_cache.0', 'hw:disk_bus',
     'hw:isolated_metadata', 'hw:cyborg_locality', 'hw:machine_type',
+    'hw:numa_node.0', 'hw:cache_l3.0', 'hw:wrs:pci_numa_affinity',
     'hw:multiqueue', 'hw:cpu', 'hw_disk_bus', 'os_type', 'HW:x',
     'capabilities:boot_option', 'capabilities:profile', 'hw_rng:model',
     'epa', 'ssd', 'cpu_arch', 'pinned', 'gpu_policy', 'numa_mempolicy',
