@@ -76,10 +76,11 @@ class TestShipped(oslotest.BaseTestCase):
 
     def test_all_can_be_short(self):
         """What loops for a window takes as long as it is told to."""
-        for name, workload in workload_catalogue.shipped().items():
-            self.assertEqual(name != 'sysbench-cpu-fixed',
-                             isinstance(workload.parameters.get('duration'),
-                                        int), name)
+        # These do so much and end.
+        fixed = {'sysbench-cpu-fixed', 'sysbench-mutex'}
+        self.assertEqual(fixed, {
+            name for name, workload in workload_catalogue.shipped().items()
+            if not isinstance(workload.parameters.get('duration'), int)})
 
     def test_the_documentation_has_all_files(self):
         path = DOC / 'bench-workloads.rst'
