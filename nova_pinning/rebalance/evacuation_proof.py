@@ -148,6 +148,7 @@ class _Search:
         kinds_here = [kind for kind in kinds
                       if not self._fleet.refusal(kind, state)]
         place = {kind.number: number for number, kind in enumerate(kinds)}
+        whole = tuple(self._counts.values())
         found: dict[_Counts, _Sequence] = {}
         seen = set()
         waiting: list[tuple[_Counts, guest_kinds.HostState, _Sequence]] = [
@@ -171,6 +172,9 @@ class _Search:
                     continue
                 seen.add(key)
                 longer = (*sequence, kind.number)
+                if after == whole:
+                    # Nothing is left for others, and nothing is better.
+                    return {after: longer}
                 found.setdefault(after, longer)
                 waiting.append((after, there, longer))
         return found

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import collections
 import dataclasses
 
 import ddt
@@ -15,6 +16,8 @@ from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.rebalance import evacuation
+from nova_pinning.rebalance import evacuation_proof
 from nova_pinning.rebalance import failover
 from nova_pinning.rebalance import failover_model
 from nova_pinning.rebalance import move_rules
@@ -179,6 +182,19 @@ class FailoverTestCase(base.BaseTestCase):
             self.assertIs(YES if not at_worst else NO if loss.least_down
                           else UNKNOWN, loss.verdict)
             self.check_evacuations(fleet, loss)
+
+    def test_proof_ends_with_all_guests(self):
+        """Where one host takes them all, other orders are not looked at."""
+        sizes = [(size,) for size in (1, 2, 3, 4)] * 3
+        fleet = filled([host('h0', 30), host('h1', 30)], [sizes, []])
+        evacuated = evacuation.EvacuationFleet(
+            fleet, move_rules.MoveRules(fleet))
+        found = evacuation_proof.best(
+            evacuated, collections.Counter(
+                evacuated.kind(guest).number for guest in fleet.guests),
+            {'h1': evacuated.states['h1']}, limit=4 * len(sizes) + 1)
+        self.assertEqual((0, len(sizes)),
+                         (found.down, len(found.sequences['h1'])))
 
     def test_doubt_of_another(self):
         """Whom a host may take may leave its room to whom it does not."""
