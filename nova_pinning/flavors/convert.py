@@ -18,6 +18,7 @@ from nova_pinning.document import yaml_text
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import foreign
+from nova_pinning.flavors import listing
 
 # What Ansible would take for something to work out.
 _JINJA = re.compile(r'\{[{%#]')
@@ -40,7 +41,7 @@ def _said(flavor: flavor_model.Flavor, words: Mapping[str, str],
     said = {}
     for field in (*foreign.NOVA_WORDS, 'projects'):
         value = getattr(flavor, field)
-        if value == flavor_model.DEFAULTS.get(field):
+        if value == listing.DEFAULTS.get(field):
             continue
         if field not in words:
             # Whichever name it gets is as good.

@@ -86,7 +86,7 @@ def _flat(flavor: flavor_model.Flavor | None,
     if is_brief:
         # Not worth a line when it comes or goes as a whole.
         fields = {key: value for key, value in fields.items()
-                  if getattr(flavor, key) != flavor_model.DEFAULTS.get(key)}
+                  if getattr(flavor, key) != listing.DEFAULTS.get(key)}
     return fields | extra_specs
 
 

@@ -23,6 +23,7 @@ from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import difference
 from nova_pinning.flavors import flavor_model
+from nova_pinning.flavors import listing
 from nova_pinning.flavors import shape
 from nova_pinning.flavors import translate
 from nova_pinning.flavors import words
@@ -159,7 +160,7 @@ def _properties(flavor: flavor_model.Flavor) -> dict[str, Any]:
         'vcpus': flavor.vcpus, 'memory': quantities.text(flavor.memory_mib)}
     for word, field, text in _AS_SAID:
         value = getattr(flavor, field)
-        if value != flavor_model.DEFAULTS[field]:
+        if value != listing.DEFAULTS[field]:
             said[word] = text(value)
     if not flavor.is_public:
         said['access'] = {'projects': list(flavor.projects)}

@@ -20,6 +20,7 @@ from nova_pinning import errors
 from nova_pinning.flavors import cloud_requests
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import foreign
+from nova_pinning.flavors import listing
 from nova_pinning.placement import client
 from nova_pinning.placement import provider_reader
 
@@ -124,7 +125,7 @@ class FlavorCloud:
                 'user, who needs the reader role at least')
         return flavor_model.Flavor(
             # Empty where an old database has none.
-            **{field: flavor_model.DEFAULTS[field] if shown[key] in (None, '')
+            **{field: listing.DEFAULTS[field] if shown[key] in (None, '')
                else shown[key] for field, key in _API.items()},
             extra_specs=shown['extra_specs'],
             where=errors.Location(f'cloud {self.name}',

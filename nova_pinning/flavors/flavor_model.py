@@ -74,8 +74,3 @@ class Flavor:
     def origin(self, key: str) -> errors.Location:
         """Where an extra spec, or another property, comes from."""
         return self.origins.get(key, self.where)
-
-
-#: What a flavor is unless it is said, by the names of the fields.
-DEFAULTS = {field.name: field.default for field in dataclasses.fields(Flavor)
-            if field.default is not dataclasses.MISSING}

@@ -19,6 +19,10 @@ from nova_pinning.flavors import flavor_model
 FIELDS = ('name', 'id', 'vcpus', 'memory_mib', 'disk_gib', 'ephemeral_gib',
           'swap_mib', 'rxtx_factor', 'is_public', 'projects', 'description',
           'extra_specs')
+#: What a flavor is unless it is said, by the names of its fields.
+DEFAULTS = {field.name: field.default
+            for field in dataclasses.fields(flavor_model.Flavor)
+            if field.default is not dataclasses.MISSING}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

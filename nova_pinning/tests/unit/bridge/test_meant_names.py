@@ -28,7 +28,8 @@ MEANT = {
     'hw:numa_mem': 'hw:numa_mem.0',
     'hw:numa_memory.1': 'hw:numa_mem.1',
     'hw:vif_multiqueue': 'hw:vif_multiqueue_enabled',
-    'hw:tpm': 'hw:tpm_model or hw:tpm_version or hw:tpm_secret_security',
+    'hw:cpu_max': 'hw:cpu_max_sockets or hw:cpu_max_cores or '
+                  'hw:cpu_max_threads',
     'hw:pci_numa_affinity': 'hw:pci_numa_affinity_policy',
     'hw:hypervisor_id': 'hw:hide_hypervisor_id',
     'HW:cpu_policy': 'hw:cpu_policy',
