@@ -136,10 +136,9 @@ def cgroup_mounts(
 
 def _cgroups(tree: machine_files.Tree, pid: int) -> Iterator[str]:
     """Directories of a process's cgroups that count CPU time or pressure."""
-    own = {}
-    for line in (tree.text(f'/proc/{pid}/cgroup') or '').splitlines():
-        _number, controllers, path = line.split(':', 2)
-        own[controllers] = path.removesuffix('/emulator')
+    own = {controllers: path.removesuffix('/emulator')
+           for controllers, path in machine_files.control_groups(
+               tree.text(f'/proc/{pid}/cgroup') or '').items()}
     for mount, kind, options in cgroup_mounts(tree):
         if kind == 'cgroup2':
             path = own.get('', '')

@@ -189,9 +189,10 @@ def _mutex(summary: statistics.RunSummary) -> ExperimentAnswer | None:
 def _mine(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     found = list(break_even.offers(summary))
     return ExperimentAnswer(
-        sentence=break_even.sentence(summary), more=break_even.work(summary),
+        sentence=break_even.sentence(summary, found),
+        more=break_even.work(summary),
         axis='work of a pinned vCPU by that of a floating one', ratios=[
-            (f'{_label(summary, offer.floating)}', offer.worth)
+            (_label(summary, offer.floating), offer.worth)
             for offer in found]) if found else _overheads(summary)
 
 

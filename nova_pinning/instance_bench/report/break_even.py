@@ -6,6 +6,7 @@ sold in its place. Pinning pays both if it does more work than these.
 """
 
 from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 import math
 
@@ -92,9 +93,9 @@ def _stretch(summary: statistics.RunSummary,
     return max(itself.reach, 1.0) if itself.ratio.is_known else 1.0
 
 
-def sentence(summary: statistics.RunSummary) -> str:
+def sentence(summary: statistics.RunSummary,
+             found: Sequence[DensityOffer]) -> str:
     """The answer at the density that is sold most, '' if there is none."""
-    found = list(offers(summary))
     if not found:
         return ''
     doubt = disturbances.doubt(summary)

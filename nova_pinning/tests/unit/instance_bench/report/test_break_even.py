@@ -80,12 +80,15 @@ class BreakEvenTest(unit_base.TestCase):
         run.measurements[:] = [dataclasses.replace(
             one, counters={'steal_seconds': 20.0})
             for one in run.measurements]
-        self.assertIn('do not rely on it, for 72 of 72',
-                      break_even.sentence(run.summary()))
+        summary = run.summary()
+        self.assertIn('do not rely on it, for 72 of 72', break_even.sentence(
+            summary, list(break_even.offers(summary))))
 
     def test_nothing_pinned(self):
         run = _run().keep(lambda factors: 'pinned' not in factors['scenario'])
-        self.assertEqual('', break_even.sentence(run.summary()))
+        summary = run.summary()
+        self.assertEqual('', break_even.sentence(
+            summary, list(break_even.offers(summary))))
         self.assertIn('Against the baseline',
                       answer.answer(run.summary()).sentence)
 
