@@ -10,7 +10,6 @@ import os
 import pathlib
 
 from benchmarks import bytedance
-from benchmarks import datasets
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import resident_guest
@@ -145,8 +144,14 @@ def _pages_and_devices(count: int) -> Scenario:
 
 
 def snapshot_path() -> pathlib.Path:
-    """Where the real snapshot lies, if it is there."""
-    return datasets.path_of('bytedance/clusters.json')
+    """Where the real snapshot lies, if it is there.
+
+    Below the directory that NOVA_PINNING_DATA names, or else beside the
+    checkout.
+    """
+    data = os.environ.get('NOVA_PINNING_DATA') or (
+        pathlib.Path(__file__).resolve().parents[2].parent / 'shared/data')
+    return pathlib.Path(data, 'bytedance/clusters.json')
 
 
 def _snapshot(_count: int) -> Scenario:

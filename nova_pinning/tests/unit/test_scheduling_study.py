@@ -18,7 +18,6 @@ from oslotest import base as oslotest
 from benchmarks.scheduling import __main__
 from benchmarks.scheduling import bound
 from benchmarks.scheduling import fleets
-from benchmarks.scheduling import moves
 from benchmarks.scheduling import study
 from nova_pinning.admission import devices
 from nova_pinning.admission import offered_host
@@ -380,30 +379,6 @@ class TestSummary(oslotest.BaseTestCase):
             _ran(name, 0, None)
             for name in (*study.CONFIGURATIONS, study.BOUND)))
         self.assertEqual('nan%', first.cells[1])
-
-
-class TestMoves(oslotest.BaseTestCase):
-
-    def test_summary(self):
-        day, month = moves.POLICIES
-        row, = moves.summarise('a fleet', [
-            moves.MovesRun(study.OURS, day, 0.6, 0.7, 30, 0, 4),
-            moves.MovesRun(study.OURS, day, 0.5, 0.7, 30, 0, 2)])
-        # Of 10 and 20: the deviation is 7.07, Student's t of 1 is 12.706.
-        self.assertEqual(
-            (study.OURS, day, '2', '70.0% ± 0.0%', '+15.0% ± 63.5%', '10'),
-            (*row.cells[:3], *row.cells[4:]))
-
-    def test_quick(self):
-        status, said, written, _rst = _run(
-            moves.main, '--case', 'two-socket')
-        self.assertEqual(0, status)
-        self.assertIn('2 to 32 vCPUs on 12 hosts', said)
-        runs = [run for outcome in written['two-socket']
-                for run in outcome['runs']]
-        self.assertEqual(2, len(runs))
-        self.assertGreater(sum(run['made'] for run in runs), 0)
-        self.assertEqual(0, sum(run['refused'] for run in runs))
 
 
 class TestCommand(oslotest.BaseTestCase):
