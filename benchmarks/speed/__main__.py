@@ -6,12 +6,10 @@ import os
 import sys
 
 from benchmarks import runner
-from benchmarks.speed import audit
 from benchmarks.speed import commands
-from benchmarks.speed import exporting
 from benchmarks.speed import report
 
-GROUPS = (report.GROUP, commands.GROUP, audit.GROUP, exporting.GROUP)
+GROUPS = (report.GROUP, commands.GROUP)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -19,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = runner.parser(
         'python -m benchmarks.speed',
         "Time our filters and weighers against nova's NUMATopologyFilter, "
-        'side by side, the commands, and the audit of a large cloud.')
+        'side by side, and the commands.')
     parser.add_argument('--rigorous', action='store_true',
                         help='a quarter of an hour or more, for a quiet '
                              'machine')

@@ -4,6 +4,7 @@ import dataclasses
 import gc
 import json
 import math
+import os
 import pathlib
 import random
 import sys
@@ -16,15 +17,12 @@ from benchmarks import judging
 from benchmarks import requests
 from benchmarks import runner
 from benchmarks.speed import __main__
-from benchmarks.speed import audit
 from benchmarks.speed import bars
 from benchmarks.speed import commands
-from benchmarks.speed import exporting
 from benchmarks.speed import hosts
 from benchmarks.speed import measure
 from benchmarks.speed import report
 from benchmarks.speed import scenes
-from benchmarks.speed import stubcloud
 from benchmarks.speed import tiers
 from nova_pinning.fit import _cells
 from nova_pinning.flavors import catalogue
@@ -431,9 +429,9 @@ class TestReport(base.BaseTestCase):
 class TestMain(base.BaseTestCase):
 
     def test_repeated_case(self):
-        expected = ['one-cell', 'two-cells', 'audit']
+        expected = ['one-cell', 'two-cells', 'help']
         for words in (['--case', *expected],
-                      ['--case', *expected[:2], '--case', 'audit'],
+                      ['--case', *expected[:2], '--case', 'help'],
                       [word for name in expected
                        for word in ('--case', name)]):
             self.assertEqual(expected, _options(*words).case)
@@ -468,6 +466,29 @@ class TestCommands(base.BaseTestCase):
         sold = catalogue.parse(commands.big_catalogue(), 'big.yaml')
         self.assertEqual(1000, len(sold.flavors))
 
+    def _runs(self, *seconds):
+        return [commands.ProcessRun(one, 100.0) for one in seconds]
+
+    def test_memory(self):
+        for limit_mib, verdict in ((100, 'MISSED'), (101, 'met')):
+            outcome = commands.summarise(dataclasses.replace(
+                self._command(''), limit_mib=limit_mib), self._runs(1.0, 1.0))
+            self.assertEqual(verdict, outcome.verdict)
+            self.assertEqual(f'<100 s <{limit_mib} MiB', outcome.bar)
+
+    def test_nova_databases(self):
+        """Commands read them, and find what is in them."""
+        self.enterContext(mock.patch.multiple(
+            commands, _NOVA_HOSTS=3, _NOVA_GUESTS=2))
+        reading = [command for command in commands.COMMANDS
+                   if 'NOVA_CONF' in command.arguments]
+        self.assertEqual(2, len(reading))
+        with commands._files(reading) as files:
+            for command in reading:
+                commands.ProcessRun.of(
+                    [files.get(word, word) for word in command.arguments])
+            self.assertTrue(os.path.getsize(files['OUTPUT']))
+
     def _measure(self, command, rounds=1):
         """The outcome of one command, and the steps."""
         steps = []
@@ -494,12 +515,13 @@ class TestCommands(base.BaseTestCase):
     def test_bar(self):
         for limit_s, verdict in ((2, 'MISSED'), (2.5, 'met'), (None, '-')):
             outcome = commands.summarise(
-                self._command('', limit_s), (2.0, 2.0, 2.1))
+                self._command('', limit_s), self._runs(2.0, 2.0, 2.1))
             table = commands.GROUP.table([outcome], _options())
             self.assertEqual(verdict, table.grid[1][-1])
 
     def test_inconclusive(self):
-        outcome = commands.summarise(self._command('', 2), (1.0, 1.9, 9.0))
+        outcome = commands.summarise(
+            self._command('', 2), self._runs(1.0, 1.9, 9.0))
         table = commands.GROUP.table([outcome], _options())
         self.assertIn('Inconclusive, which is not a failure: the bar <2 s of '
                       'c', table.text)
@@ -511,109 +533,3 @@ class TestCommands(base.BaseTestCase):
         self.assertIn('oh', str(error))
         self._measure(self._command('raise SystemExit("oh")',
                                     statuses=(0, 1)))
-
-
-class TestAudits(base.BaseTestCase):
-
-    def _case(self, servers=200, limit_s=600):
-        return audit.Case('a', 'a cloud', 20, servers, limit_s)
-
-    def test_measure(self):
-        done = []
-        small, large = audit.measure_all(
-            [self._case(), self._case(4000)], _options(), done.append)
-        self.assertEqual(['a', 'a'], done)
-        for outcome in (small, large):
-            self.assertEqual('met', outcome.verdict)
-            self.assertGreater(outcome.details['memory_mib'], 20)
-
-    def test_failure(self):
-        """A status of the command's own, but no findings."""
-        run = commands.ProcessRun(9.0, 8.0, 100.0, 'not what it should be')
-        with mock.patch.object(commands.ProcessRun, 'of', return_value=run):
-            error = self.assertRaises(
-                runner.BenchmarkError, audit.measure, self._case())
-        self.assertIn('not what it should be', str(error))
-
-    def _audit(self, case, findings=audit.MISPLACED, memory_mib=100.0):
-        return audit.summarise(case, commands.ProcessRun(
-            9.0, 8.0, memory_mib, ''), findings, 125.0)
-
-    def test_bars(self):
-        for limit_s, findings, memory_mib, verdict in (
-                (9, audit.MISPLACED, 100, 'MISSED'),
-                (9.5, audit.MISPLACED, 100, 'met'),
-                (9.5, audit.MISPLACED, 126, 'MISSED'),
-                (9.5, 1, 100, 'WRONG'), (None, audit.MISPLACED, 100, 'met')):
-            outcome = self._audit(
-                self._case(limit_s=limit_s), findings, memory_mib)
-            self.assertEqual(verdict, outcome.verdict)
-
-    def test_table_fits(self):
-        table = audit.GROUP.table(
-            list(map(self._audit, audit.CASES)), _options())
-        self.assertLessEqual(max(map(len, table.as_rst())), 80)
-
-
-class TestExporting(base.BaseTestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(gc.unfreeze)
-
-    def test_measures(self):
-        """Changed hosts are counted again, and no others, either way."""
-        for case in exporting.CASES:
-            small = dataclasses.replace(case, hosts=60)
-            outcome = exporting.summarise(small, exporting.measure(small))
-            self.assertEqual(40, outcome.details['flavors'])
-            self.assertEqual([], list(outcome.problems))
-            table = exporting.GROUP.table([outcome], _options())
-            self.assertIn(case.title, '\n'.join(table.as_rst()))
-
-    def test_verdict(self):
-        good = {
-            'guests': 1, 'flavors': 1, 'first_s': 100, 'first_cpu_s': 50,
-            'changed_s': 5, 'changed_cpu_s': 0.5, 'scrape_s': 0.1,
-            'memory_mib': 500, 'recounted': 50}
-        for changes, verdict in (
-                ({}, judging.Verdict.MET),
-                ({'first_cpu_s': 61}, judging.Verdict.MISSED),
-                ({'changed_cpu_s': 2}, judging.Verdict.MISSED),
-                ({'scrape_s': 2}, judging.Verdict.MISSED),
-                ({'memory_mib': 2000}, judging.Verdict.MISSED),
-                ({'recounted': 49}, judging.Verdict.WRONG)):
-            self.assertEqual(verdict, exporting.summarise(
-                exporting.CASES[0], good | changes).verdict)
-
-
-class TestStubCloud(base.BaseTestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.cloud = stubcloud.StubCloud(6, 2500, misplaced=3)
-
-    def _servers(self, host):
-        return self.cloud.answer(
-            '/v2.1/servers/detail', {'host': host})['servers']
-
-    def test_servers_by_host_are_all_servers(self):
-        names = [f'cmp-{number:05}' for number in range(6)]
-        found = {one['name']: one for name in names
-                 for one in self._servers(name)
-                 if one['OS-EXT-SRV-ATTR:host'] == name}
-        self.assertEqual({f'server-{number}' for number in range(2500)},
-                         set(found))
-        # As large as nova's.
-        self.assertLess(2000, len(json.dumps(found['server-9'])))
-
-    def test_misplaced(self):
-        wrong = [number for number in range(2500)
-                 if self.cloud.home(number) % 2 != number % 2]
-        self.assertEqual([0, 1, 2], wrong)
-
-    def test_what_there_is_not(self):
-        for path in ('/', '/v2.1/images', '/v2.1/servers/x',
-                     '/placement/resource_providers/x/inventories'):
-            self.assertIsNone(self.cloud.answer(path, {}))
-        self.assertEqual([], self._servers('x'))
