@@ -3,11 +3,10 @@
 
 First of all the self-test, which says what the machine's intervals are worth;
 then others on the host itself, in containers, and in guests under a libvirt
-that a minicloud brings; by name, in servers of its cloud as well. What is
-judged are directions that hold on any machine, by "bench report --claims". The
-exit status is zero only if everything was measured, no claim is refuted and no
-affinity was other than asked for; what is inconclusive is told, and not taken
-for passed.
+that a minicloud brings. What is judged are directions that hold on any
+machine, by "bench report --claims". The exit status is zero only if everything
+was measured, no claim is refuted and no affinity was other than asked for;
+what is inconclusive is told, and not taken for passed.
 """
 
 import argparse
@@ -22,13 +21,10 @@ import sys
 import tempfile
 import time
 
-import openstack
-
 from minicloud import files
 from minicloud import hosts
 from minicloud import settings
-from nova_pinning.instance_bench.image import build
-from nova_pinning.instance_bench import image_manifest
+from nova_pinning.cli import bench_image
 from nova_pinning.instance_bench.workloads import workload_catalogue
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -37,32 +33,17 @@ sys.path.insert(0, str(ROOT / 'tools'))
 import run_tempest  # noqa: E402
 
 PROGRAM = pathlib.Path(sys.executable).parent / 'nova-pinning'
-IMAGE = 'nova-pinning-bench'
 WORKLOADS = ('sysbench-cpu', 'sysbench-cpu-fixed', 'handover', 'lock',
              'bursts', 'iperf3', 'iperf3-reverse', 'sockperf')
 SECONDS = 15 * 60
 OUTPUT = ROOT / 'bench-output'
 
-# Compute hosts by what the servers of an experiment need. All are this
-# machine, so those that are not needed are closed meanwhile.
-HOSTS = {
-    'pinning-1': 'dedicated:1',
-    'pinning-2': 'shared:0',
-}
-#: The CPU of shared servers, which the layout of two CPUs has for the host.
-CONTROLLER_CPUS = '0'
-#: Where guests without a cloud run: no server is on it at the time.
+#: The compute host whose libvirt runs guests, and its CPUs; no server is on
+#: it.
 GUEST_HOST = 'pinning-1'
-
-PINNED = {'hw:cpu_policy': 'dedicated'}
-# vCPUs, memory in MiB and extra specs.
-FLAVORS = {
-    'bench-enterprise': (1, 2048, PINNED),
-    'bench-shared': (1, 2048, {}),
-    'bench-weight-100': (1, 1024, {'quota:cpu_shares': '100'}),
-    'bench-weight-50': (1, 1024, {'quota:cpu_shares': '50'}),
-}
-DISK_GIB = 4
+HOSTS = {GUEST_HOST: 'dedicated:1'}
+#: The CPU that the layout of two CPUs has for the host.
+CONTROLLER_CPUS = '0'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,25 +52,17 @@ class Proof:
 
     :param only: the cases, as --only takes them; the machine is too small
         for the others to differ from these, or they take too long
-    :param hosts: those that take servers
-    :param window_seconds: if that of the short form is too little
     :param beside: further platforms, such as that of the baseline
     """
 
     experiment: str
     platform: str
     only: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
-    window_seconds: int | None = None
     beside: tuple[str, ...] = ()
 
     @property
     def name(self):
         return f'{self.experiment}-{self.platform}'
-
-    @property
-    def needs_cloud(self):
-        return self.platform in ('vm', 'nova')
 
 
 PAIRS = ('scenario=guest of 2 CPUs', 'workload=handover', 'workload=lock')
@@ -127,15 +100,11 @@ LONGER = (
     Proof('multitask', 'cn'),
     # Of cores with a thread each it says that there is nothing to measure.
     Proof('siblings', 'cn'),
-    # Beside all services of the cloud a second's work takes three.
-    Proof('enterprise-vs-shared', 'nova', IDLE, ('pinning-1', 'pinning-2'),
-          window_seconds=12),
-    Proof('cpu-weights', 'nova', (), ('pinning-2',)),
 )
 
 
 class Cloud:
-    """A minicloud with what the experiments need.
+    """A minicloud, whose hosts guests run on.
 
     :param state: pathlib.Path, where it keeps everything
     :param release: of OpenStack, such as '2025.1'
@@ -145,20 +114,18 @@ class Cloud:
     def __init__(self, state, release, scratch):
         self.minicloud = run_tempest.Cloud(state, release)
         self.on_host = scratch / 'on-host'
-        self._connection = None
         self._state = settings.State(state)
+
+    def up(self, base_port):
+        """If it fails, it has cleaned up; or it is somebody else's cloud."""
+        nova_conf = self.on_host.with_name('nova-compute.conf')
+        files.write(nova_conf, files.ini(run_tempest.COMPUTE))
+        self.minicloud.up(HOSTS, '', base_port, nova_conf)
 
     def connect(self):
         """Find the way into it, once it is up."""
         bind(self._state.root, {int(CONTROLLER_CPUS)})
         self._write_on_host()
-        os.environ.update(self.minicloud.environment())
-        self._connection = openstack.connect(load_yaml_config=False)
-
-    def down(self):
-        if self._connection is not None:
-            self._connection.close()
-        self.minicloud.down()
 
     def _write_on_host(self):
         """Write a program that runs others on a compute host.
@@ -173,46 +140,6 @@ class Cloud:
             lines.append(f'{host.name}) exec {shlex.join(command)} "$@";;')
         files.write(self.on_host, '\n'.join([*lines, 'esac', 'exit 2', '']))
         self.on_host.chmod(0o700)
-
-    def fill(self, directory):
-        """Upload the image, and create the flavors.
-
-        :param directory: pathlib.Path, of the image
-        """
-        connection = self._connection
-        for name, (vcpus, memory_mib, specs) in FLAVORS.items():
-            if connection.compute.find_flavor(name) is not None:
-                # An earlier run has kept the cloud.
-                continue
-            flavor = connection.compute.create_flavor(
-                name=name, vcpus=vcpus, ram=memory_mib, disk=DISK_GIB)
-            if specs:
-                connection.compute.create_flavor_extra_specs(flavor, specs)
-        properties = {'hw_qemu_guest_agent': 'yes', 'os_command_line':
-                      image_manifest.KERNEL_ARGUMENTS}
-        for key, name, container, file in (
-                ('kernel_id', f'{IMAGE}-kernel', 'aki', image_manifest.KERNEL),
-                ('ramdisk_id', f'{IMAGE}-initrd', 'ari',
-                 image_manifest.INITRD),
-                ('', IMAGE, 'bare', image_manifest.DISK)):
-            kept = connection.image.find_image(name)
-            if kept is not None:
-                connection.image.delete_image(kept)
-            made = connection.image.create_image(
-                name, filename=str(directory / file), wait=True,
-                disk_format='qcow2' if container == 'bare' else container,
-                container_format=container, **({} if key else properties))
-            properties[key] = made.id
-
-    def open_only(self, names):
-        """Have servers come to these hosts only."""
-        compute = self._connection.compute
-        for service in compute.services(binary='nova-compute'):
-            if (service.host in names) == (service.status == 'enabled'):
-                continue
-            change = (compute.enable_service if service.host in names
-                      else compute.disable_service)
-            change(service, service.host, 'nova-compute')
 
 
 def bind(directory, cpus):
@@ -263,22 +190,14 @@ class Runner:
             command += ['--platform', platform]
         for only in proof.only:
             command += ['--only', only]
-        if proof.window_seconds is not None:
-            command += ['--window', str(proof.window_seconds)]
-        if proof.platform in ('vm', 'nova'):
-            # The commands that reach into guests would run on the CPU of
-            # the one that has its own CPU. What runs on the host itself
-            # is bound anew, so that this does not narrow it.
-            command = ['taskset', '-c', CONTROLLER_CPUS, *command]
-        if proof.platform == 'vm':
-            # What enters the host must not end before what it has started.
-            return ['env', '--ignore-signal=INT', str(self.cloud.on_host),
-                    GUEST_HOST, 'env', '--default-signal=INT', *command,
-                    '--image', str(self.image)]
-        if proof.platform == 'nova':
-            on_host = shlex.quote(str(self.cloud.on_host))
-            command += ['--hypervisor', f'{on_host} {{host}}']
-        return command
+        if proof.platform != 'vm':
+            return command
+        # The commands that reach into guests would run on the CPU of the one
+        # that has its own CPU. What enters the host must not end before what
+        # it has started.
+        return ['env', '--ignore-signal=INT', str(self.cloud.on_host),
+                GUEST_HOST, 'env', '--default-signal=INT', 'taskset', '-c',
+                CONTROLLER_CPUS, *command, '--image', str(self.image)]
 
     def run(self, proof):
         """Run a proof.
@@ -290,8 +209,6 @@ class Runner:
             seconds = self.limit - time.monotonic()
             if seconds <= 0:
                 return None
-        if proof.hosts:
-            self.cloud.open_only(proof.hosts)
         child = subprocess.Popen(
             self.command(proof), stdin=subprocess.DEVNULL,
             start_new_session=True)
@@ -306,16 +223,8 @@ class Runner:
             raise
 
 
-def build_image(directory):
-    """Make the image of guests and servers, if it is not there."""
-    if (directory / 'manifest.json').exists():
-        return
-    shipped = workload_catalogue.shipped()
-    wish = build.ImageSpec(
-        workloads=tuple(shipped[name] for name in WORKLOADS),
-        size_gib=DISK_GIB)
-    build.check(wish, directory)
-    build.build_image(wish, directory, print)
+def is_in_guests(proof):
+    return proof.platform == 'vm'
 
 
 def prove(proofs, runner, output, bring_up):
@@ -329,9 +238,9 @@ def prove(proofs, runner, output, bring_up):
     failures = []
     written = []
     is_up = False
-    for proof in sorted(proofs, key=lambda proof: proof.needs_cloud):
+    for proof in sorted(proofs, key=is_in_guests):
         print(f'\n{proof.name}', flush=True)
-        if proof.needs_cloud and not is_up:
+        if is_in_guests(proof) and not is_up:
             bring_up()
             is_up = True
         status = runner.run(proof)
@@ -378,7 +287,9 @@ def main():
     for path in options.output.glob('*.jsonl'):
         path.unlink()
     try:
-        build_image(options.image)
+        shipped = workload_catalogue.shipped()
+        bench_image.build_missing(
+            options.image, [shipped[name] for name in WORKLOADS])
         failures = in_cloud(proofs, options)
     except subprocess.CalledProcessError as error:
         print(f'{shlex.join(map(str, error.cmd))} ended with status '
@@ -404,15 +315,10 @@ def in_cloud(proofs, options):
         cloud = Cloud(options.state.resolve(), options.release, scratch)
 
         def bring_up():
-            nova_conf = scratch / 'nova-compute.conf'
-            files.write(nova_conf, files.ini(run_tempest.COMPUTE))
-            # If it fails, it has cleaned up; or it is somebody else's cloud.
-            cloud.minicloud.up(HOSTS, '', options.base_port, nova_conf)
+            cloud.up(options.base_port)
             if not options.keep:
-                stack.callback(cloud.down)
+                stack.callback(cloud.minicloud.down)
             cloud.connect()
-            if any(proof.platform == 'nova' for proof in proofs):
-                cloud.fill(options.image)
 
         return prove(proofs, Runner(
             options.output.resolve(), cloud, options.image.resolve(), limit),
