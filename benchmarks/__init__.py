@@ -2,8 +2,7 @@
 """What measures our own work, from a checkout; none of it is installed.
 
 Each part is named by what it measures: ``speed`` how long filters, weighers
-and commands take, beside nova's own; ``scheduling`` how much weighers sell;
-``rebalance`` how much room plans of moves make, and in which time.
+and commands take, beside nova's own; ``scheduling`` how much weighers sell.
 ``instances`` judges the claims about isolation on this machine: what instances
 get is measured by ``nova-pinning bench``, which is installed, for operators to
 run on theirs.

@@ -19,7 +19,6 @@ import sys
 import textwrap
 import time
 from typing import Any
-from typing import NamedTuple
 
 import rich.console
 import rich.progress
@@ -73,33 +72,6 @@ class Outcome:
     def bar(self) -> str:
         """All bars in words."""
         return ' '.join(bar.bar for bar in self.bars) or '-'
-
-
-class Figure(NamedTuple):
-    """A figure of the only run of a case.
-
-    :param value: None where the case has no such figure
-    :param unit: how it is shown
-    :param limit: that it has to stay below; None if it is not judged
-    """
-
-    value: float | None
-    unit: str = '{:.1f} s'
-    limit: float | None = None
-
-
-def outcome(name: str, title: str, figures: Mapping[str, Figure],
-            problems: Sequence[str] = (), **details: Any) -> Outcome:
-    """What was measured of a case once; its figures are its cells."""
-    return Outcome(
-        name=name, problems=problems,
-        cells=(title, *(figure.unit.format(figure.value)
-                        for figure in figures.values())),
-        bars=[judging.below((figure.value,) * 2, figure.limit,
-                            figure.unit.format)
-              for figure in figures.values() if figure.limit is not None],
-        details=details | {
-            key: figure.value for key, figure in figures.items()})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
