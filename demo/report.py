@@ -29,7 +29,7 @@ def show(result: outcome.Outcome, console: rich_console.Console) -> None:
     """Print the whole outcome: who is where, drawings, refusals, checks."""
     names = moves_drawing.symbols()
     tiles = {guest.name: drawing.Tile(
-        drawing.TileStyle.PINNED, next(names), guest=number)
+        drawing.TileStyle.PINNED, next(names), number)
         for number, guest in enumerate(
             guest for guest in result.guests if guest.placed.vcpu_pins)}
     _heading(console, 'Where the guests are')

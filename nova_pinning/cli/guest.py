@@ -36,7 +36,6 @@ from nova_pinning import model
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import fit_text
 from nova_pinning.presentation import guest_drawing
-from nova_pinning.presentation import svg_drawing
 from nova_pinning.presentation import terminal_drawing
 
 if typing.TYPE_CHECKING:
@@ -151,7 +150,7 @@ class ShowGuest(display.ShowOne):
         return display.fields(
             shown.as_dict(),
             lambda console: shown.print(parsed_args.formatter, console),
-            texts={'svg': lambda: svg_drawing.render(shown.drawn())})
+            texts={'svg': lambda: terminal_drawing.svg(shown.drawn())})
 
 
 @dataclasses.dataclass

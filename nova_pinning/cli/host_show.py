@@ -21,7 +21,6 @@ from nova_pinning.presentation import host_summary
 from nova_pinning.presentation import plan_drawing
 from nova_pinning.presentation import plan_facts
 from nova_pinning.presentation import printing
-from nova_pinning.presentation import svg_drawing
 from nova_pinning.presentation import terminal_drawing
 from nova_pinning.presentation import typed_table
 
@@ -61,7 +60,7 @@ class ShowHostFile(display.ShowOne):
         return display.fields(
             as_dict(description), lambda console: _show(description, console),
             texts={
-                'svg': lambda: svg_drawing.render(
+                'svg': lambda: terminal_drawing.svg(
                     plan_drawing.draw(description)),
                 'provider-config': lambda: _provider_config(description)})
 

@@ -22,7 +22,7 @@ from nova_pinning.host import words
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import moves_drawing
 from nova_pinning.presentation import rebalance_report
-from nova_pinning.presentation import svg_drawing
+from nova_pinning.presentation import terminal_drawing
 from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import move_cost
 from nova_pinning.rebalance import plan_document
@@ -154,7 +154,7 @@ def answer(
     return display.Answer(
         rebalance_report.moves(plan), show,
         lambda: plan_document.plan_to_json(plan),
-        {'svg': lambda: svg_drawing.render(drawn())})
+        {'svg': lambda: terminal_drawing.svg(drawn())})
 
 
 def check_state(plan: plan_model.RebalancePlan,

@@ -2,8 +2,7 @@
 """A drawing of hosts, as data: who fills it need not know who shows it.
 
 ``plan_drawing``, ``guest_drawing`` and ``moves_drawing`` fill it;
-``svg_drawing``, ``terminal_drawing`` and the script of the fleet's page show
-it.
+``terminal_drawing`` shows it, and the script of the fleet's page its sockets.
 """
 
 from collections.abc import Iterator
@@ -42,38 +41,12 @@ class Tile:
     """How one CPU is drawn.
 
     :param sign: a letter, or a few; it says what the colour does
-    :param meaning: for a tooltip
-    :param corner: a second sign, a small one
     :param guest: the number of a PINNED one's colour
     """
 
     style: TileStyle
     sign: str
-    meaning: str = ''
-    corner: str = ''
     guest: int = 0
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Note:
-    """A line that is written at a node or host.
-
-    :param label: what it is about, such as 'NIC'
-    :param number: by which the corners of tiles refer to it, 0 for none
-    :param is_sold: whether it is about what guests get
-    :param guest: the colour of the guest that it is about
-    :param parts: styles and their amounts, for a bar
-    """
-
-    text: str
-    label: str = ''
-    number: int = 0
-    is_sold: bool = False
-    guest: int | None = None
-    parts: tuple[tuple[TileStyle, int], ...] = ()
-
-    def __str__(self) -> str:
-        return f'{self.label}: {self.text}' if self.label else self.text
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,17 +73,16 @@ class DrawnNode:
     """A NUMA node.
 
     :param die: 'die 0' if its socket has several, '' if not
-    :param above: what is written between its name and its cores; as much for
-        each node, so that their cores stand level
-    :param below: what is written below its cores
+    :param above: what is written beside its name
+    :param below: lines that are written below its cores
     """
 
     id: int
     die: str
     memory_mib: int
     caches: tuple[DrawnCache, ...]
-    above: tuple[Note, ...] = ()
-    below: tuple[Note, ...] = ()
+    above: str = ''
+    below: tuple[str, ...] = ()
 
     @property
     def cores(self) -> list[tuple[int, ...]]:
@@ -147,7 +119,7 @@ class DrawnHost:
     sockets: tuple[DrawnSocket, ...]
     states: tuple[DrawnState, ...]
     about: str = ''
-    notes: tuple[Note, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def nodes(self) -> Iterator[DrawnNode]:
@@ -161,14 +133,12 @@ class Drawing:
 
     :param remarks: sentences below the title
     :param legend: tiles, and what they mean
-    :param notes: sentences below a legend that has room for them
     """
 
     title: str
     remarks: tuple[str, ...] = ()
     hosts: tuple[DrawnHost, ...] = ()
     legend: tuple[tuple[Tile, str], ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def free_count(node: DrawnNode, tiles: Mapping[int, Tile]) -> int:
@@ -186,8 +156,8 @@ def about(description: host_model.HostDescription) -> str:
 
 def sockets(
     description: host_model.HostDescription,
-    above: Mapping[int, Sequence[Note]] | None = None,
-    below: Mapping[int, Sequence[Note]] | None = None,
+    above: Mapping[int, str] | None = None,
+    below: Mapping[int, Sequence[str]] | None = None,
 ) -> tuple[DrawnSocket, ...]:
     """A host's sockets with their nodes, caches and cores.
 
@@ -232,7 +202,7 @@ def sockets(
                or (node.socket,))
         nodes.setdefault(ids, []).append(DrawnNode(
             node.id, die(node), node.memory_mib, tuple(caches(node)),
-            tuple((above or {}).get(node.id, ())),
+            (above or {}).get(node.id, ''),
             tuple((below or {}).get(node.id, ()))))
     return tuple(
         DrawnSocket(socket_text(ids),

@@ -110,13 +110,8 @@ def draw(
     placement = placement or guest_affinity.GuestAffinity(vcpu_cpus={})
     uses = cpu_uses(description, used, placement)
     pinned = _of_style(uses, _Style.PINNED)
-    # Where emulator threads run on all CPUs of the vCPUs, none is marked.
-    corner = '' if pinned.issubset(placement.emulator_cpus) else 'e'
-    tiles = {cpu: _tile(use, corner) for cpu, use in uses.items()}
+    tiles = {cpu: _tile(use) for cpu, use in uses.items()}
     nodes = description.nodes
-    guests = {node.id: drawing.Note(
-        _guest_on(node, uses, placement),
-        guest=min(_cells(placement, node), default=0)) for node in nodes}
     name = spelling.printable(description.name)
     return drawing.Drawing(
         _title(placement, name),
@@ -124,14 +119,12 @@ def draw(
         (drawing.DrawnHost(
             name, drawing.sockets(
                 description,
-                {node: [note] for node, note in guests.items()}
-                if any(note.text for note in guests.values()) else {},
+                {node.id: _guest_on(node, uses, placement)
+                 for node in nodes},
                 {node.id: list(_equipment(description, node))
                  for node in nodes}),
             (drawing.DrawnState('', tiles),), drawing.about(description)),),
-        tuple(_legend(uses, tiles)),
-        ("An e marks vCPUs that share their CPU with the guest's emulator "
-         'threads.',) if any(tile.corner for tile in tiles.values()) else ())
+        tuple(_legend(uses, tiles)))
 
 
 def _cells(placement: guest_affinity.GuestAffinity,
@@ -163,7 +156,7 @@ def _guest_on(node: host_model.NumaNode, uses: Mapping[int, CpuUse],
 
 
 def _equipment(description: host_model.HostDescription,
-               node: host_model.NumaNode) -> Iterator[drawing.Note]:
+               node: host_model.NumaNode) -> Iterator[str]:
     """Huge pages and devices of a node: '160 pages of 1 GiB, 2 x nvme'."""
     parts = [f'{words.count(pages, "page")} of '
              f'{quantities.shown_page_size(size)}'
@@ -175,23 +168,14 @@ def _equipment(description: host_model.HostDescription,
     parts += [f'{number} x {alias}'
               for alias, number in sorted(devices.items())]
     if parts:
-        yield drawing.Note(', '.join(parts))
+        yield ', '.join(parts)
 
 
-def _tile(use: CpuUse, corner: str) -> drawing.Tile:
-    """:param corner: of CPUs of vCPUs and emulator threads"""
-    purpose = MEANINGS.get(use.style, '')
-    if use.vcpus:
-        purpose = f'{_vcpus(use.vcpus)} ' + (
-            'pinned to it' if use.style is _Style.PINNED
-            else 'floating over it')
-    meaning = ', '.join(filter(None, (
-        purpose, 'emulator threads' if use.emulator else '')))
+def _tile(use: CpuUse) -> drawing.Tile:
     if use.style is not _Style.PINNED:
-        return drawing.Tile(use.style, SIGNS[use.style], meaning)
+        return drawing.Tile(use.style, SIGNS[use.style])
     return drawing.Tile(
-        use.style, ','.join(map(str, use.vcpus)), meaning,
-        corner if use.emulator else '', use.guest_cell)
+        use.style, ','.join(map(str, use.vcpus)), use.guest_cell)
 
 
 def _title(placement: guest_affinity.GuestAffinity, host: str) -> str:

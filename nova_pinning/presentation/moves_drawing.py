@@ -30,11 +30,11 @@ from nova_pinning import spelling
 
 _Style = drawing.TileStyle
 
-#: What a CPU is used for, but by guests that are moved.
-TILES = {
-    style: drawing.Tile(style, guest_drawing.SIGNS[style], meaning)
-    for style, meaning in (guest_drawing.MEANINGS | {
-        _Style.TAKEN: 'taken by a guest that stays'}).items()}
+# What a CPU is used for, but by guests that are moved.
+_MEANINGS = guest_drawing.MEANINGS | {
+    _Style.TAKEN: 'taken by a guest that stays'}
+_TILES = {style: drawing.Tile(style, guest_drawing.SIGNS[style])
+          for style in _MEANINGS}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +119,8 @@ def draw(plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
 
     :param most: hosts that are drawn, None for all
     """
-    guests = [(guest, drawing.Tile(
-        _Style.PINNED, guest.letter, f'guest {guest.letter}, {guest}',
-        guest=number)) for number, guest in enumerate(moved_guests(plan))]
+    guests = [(guest, drawing.Tile(_Style.PINNED, guest.letter, number))
+              for number, guest in enumerate(moved_guests(plan))]
     changed = changed_hosts(plan)
     residents = occupied.guests_by_host(fleet)
     topologies = {
@@ -138,11 +137,9 @@ def draw(plan: plan_model.RebalancePlan, fleet: snapshot.Fleet,
              for tile in state.tiles.values()}
     return drawing.Drawing(
         title, tuple(remarks), hosts, tuple(
-            (tile, tile.meaning) for style, tile in TILES.items()
+            (tile, _MEANINGS[style]) for style, tile in _TILES.items()
             if style in shown) + tuple(
-            (tile, str(guest)) for guest, tile in guests),
-        ('Each column is a core, with its threads below each other. '
-         'A letter is a guest that is moved, before and after.',))
+            (tile, str(guest)) for guest, tile in guests))
 
 
 def beside_table(drawn: drawing.Drawing) -> drawing.Drawing:
@@ -165,7 +162,7 @@ def _host(
     taken = cpuset.union(
         _taken(cells, guest.topology, guest.fit) for guest in staying)
     unmoved = {
-        cpu: TILES[use.style] for cpu, use in guest_drawing.cpu_uses(
+        cpu: _TILES[use.style] for cpu, use in guest_drawing.cpu_uses(
             description, taken,
             guest_affinity.GuestAffinity(vcpu_cpus={})).items()}
     states, notes = [], []
@@ -184,8 +181,8 @@ def _host(
                 & description.cpus, tile)
         states.append(drawing.DrawnState(label, tiles))
         if floating:
-            notes.append(drawing.Note(
-                f'without CPUs of their own {verb}: {", ".join(floating)}'))
+            notes.append(
+                f'without CPUs of their own {verb}: {", ".join(floating)}')
     return drawing.DrawnHost(
         spelling.printable(host.name), drawing.sockets(description),
         tuple(states), notes=tuple(notes))

@@ -52,22 +52,19 @@ class DrawnFacts:
     """A host with what its CPUs are for.
 
     :param kinds: by CPU id, all CPUs that are online
-    :param devices: those that are alike, with the node that they are of; the
-        corners of the CPUs that serve them refer to their numbers
-    :param served: the numbers of the devices whose interrupts each CPU
-        serves; CPUs that serve none are left out
+    :param devices: those that are alike in words, with the node that they are
+        of
     """
 
     description: host_model.HostDescription
     kinds: Mapping[int, _Style]
-    devices: Sequence[tuple[int | None, drawing.Note]]
-    served: Mapping[int, cpuset.CpuSet]
+    devices: Sequence[tuple[int | None, str]]
 
     def cpus_of(self, kind: _Style) -> cpuset.CpuSet:
         return cpuset.CpuSet(
             cpu for cpu, own in self.kinds.items() if own is kind)
 
-    def devices_of(self, node: int | None) -> list[drawing.Note]:
+    def devices_of(self, node: int | None) -> list[str]:
         """Those of a node, or of none."""
         ids = {node.id for node in self.description.nodes}
         return [device for where, device in self.devices
@@ -82,18 +79,9 @@ def facts(description: host_model.HostDescription) -> DrawnFacts:
     planned = {} if description.plan is None else {
         interrupt.address: interrupt.cpus
         for interrupt in description.plan.interrupts}
-    devices = []
-    served: dict[int, cpuset.CpuSet] = {}
-    number = 0
-    for cpus, alike in _groups(description, planned):
-        if cpus:
-            number += 1
-        for cpu in cpus:
-            served[cpu] = (served.get(cpu, cpuset.CpuSet())
-                           | cpuset.CpuSet([number]))
-        devices.append((alike[0].numa_node,
-                        _devices(number if cpus else 0, alike, cpus)))
-    return DrawnFacts(description, _kinds(description), devices, served)
+    return DrawnFacts(description, _kinds(description), [
+        (alike[0].numa_node, _devices(alike, cpus))
+        for cpus, alike in _groups(description, planned)])
 
 
 def _kinds(description: host_model.HostDescription) -> dict[int, _Style]:
@@ -130,7 +118,7 @@ def _groups(
     return list(groups.values())
 
 
-def _devices(number: int, alike: _Alike, cpus: cpuset.CpuSet) -> drawing.Note:
+def _devices(alike: _Alike, cpus: cpuset.CpuSet) -> str:
     first = alike[0]
     names = [', '.join(map(spelling.printable, device.names))
              or device.address for device in alike]
@@ -145,9 +133,7 @@ def _devices(number: int, alike: _Alike, cpus: cpuset.CpuSet) -> drawing.Note:
         parts.append(f'for guests as {spelling.printable(first.alias)}')
     if cpus:
         parts.append(f'interrupts on {host_structure.cpus_text(cpus)}')
-    return drawing.Note(
-        '; '.join(parts), DEVICE_KINDS[first.kind], number,
-        bool(first.alias))
+    return f'{DEVICE_KINDS[first.kind]}: {"; ".join(parts)}'
 
 
 def speed(mbps: int) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A drawing of hosts for the terminal.
+"""A drawing of hosts for the terminal, and as a picture of one.
 
 A node of a host in one state is drawn with its cores as columns and the
 threads of a core below each other, so that what shares a core stands
@@ -22,9 +22,12 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import io
 import itertools
+from xml.sax import saxutils
 
 import rich.console
+from rich import terminal_theme
 from rich import text as rich_text
 
 from nova_pinning import cpuset
@@ -42,7 +45,7 @@ _STYLES = {
     _Style.FLOATING: 'black on color(117)',
     _Style.TAKEN: 'color(173)',
     _Style.FREE: 'bold',
-    _Style.HOST: 'bold white on color(240)',
+    _Style.HOST: 'bold color(231) on color(240)',
     _Style.POLL: 'black on color(221)',
     _Style.SHARED: 'black on color(117)',
     _Style.DEDICATED: 'black on color(114)',
@@ -53,6 +56,30 @@ _STYLES = {
 _GUEST_STYLES = tuple(f'black on color({number})' for number in (
     114, 215, 111, 183, 180, 80, 210, 150))
 _AS_IT_IS = 'as it is'
+_SVG_COLUMNS = 120
+# Rich's own has the frame of a window, and a font that is fetched.
+_SVG = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" \
+role="img">
+<title>TITLE</title>
+<style>
+.{unique_id}-matrix {{
+  font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
+  font-size: {char_height}px;
+  line-height: {line_height}px;
+}}
+{styles}
+</style>
+<defs>{lines}</defs>
+<rect width="{width}" height="{height}" rx="8" fill="#fff" stroke="#c9d0db"/>
+<g transform="translate({terminal_x}, 25)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
 
 
 def style(tile: drawing.Tile) -> str:
@@ -66,6 +93,26 @@ def show(drawn: drawing.Drawing, console: rich.console.Console) -> None:
     """Print a drawing."""
     for line in lines(drawn, console.width):
         console.print(line, soft_wrap=True)
+
+
+def svg(drawn: drawing.Drawing) -> str:
+    """What a terminal of 120 columns shows, as a picture that stands alone.
+
+    :returns: an SVG document: no script and no font from elsewhere
+    """
+    shown = lines(drawn, _SVG_COLUMNS)
+    console = rich.console.Console(
+        file=io.StringIO(), record=True, force_terminal=True,
+        color_system='truecolor', no_color=False, legacy_windows=False,
+        highlight=False,
+        width=max((line.cell_len for line in shown), default=1))
+    for line in shown:
+        console.print(line, soft_wrap=True)
+    title = saxutils.escape(drawn.title, {'{': '{{', '}': '}}'})
+    svg: str = console.export_svg(
+        theme=terminal_theme.DEFAULT_TERMINAL_THEME,
+        code_format=_SVG.replace('TITLE', title))
+    return svg
 
 
 def lines(drawn: drawing.Drawing, width: int = 80) -> list[rich_text.Text]:
@@ -125,8 +172,8 @@ def _host(host: drawing.DrawnHost, size: int, width: int) -> _Lines:
             where = ', '.join(filter(None, (
                 socket.name, node.die,
                 host_structure.memory(node.memory_mib))))
-            title = '  '.join((f'node {node.id} ({where})', *(
-                note.text for note in node.above if note.text)))
+            title = '  '.join(filter(
+                None, (f'node {node.id} ({where})', node.above)))
             if len(title) > width:
                 title = f'{title[:width - 3]}...'
             yield rich_text.Text(title, _TITLE)
@@ -137,9 +184,9 @@ def _host(host: drawing.DrawnHost, size: int, width: int) -> _Lines:
         yield from _notes(host.notes, width)
 
 
-def _notes(notes: Iterable[drawing.Note], width: int) -> _Lines:
+def _notes(notes: Iterable[str], width: int) -> _Lines:
     for note in notes:
-        yield from _wrapped(str(note), width, '  ', '    ')
+        yield from _wrapped(note, width, '  ', '    ')
 
 
 # A block is a row of cores, in groups with a bar between them.
@@ -160,7 +207,7 @@ def _cores(node: drawing.DrawnNode, tiles: Mapping[int, drawing.Tile],
     label_size = _label_size(blocks)
     for block in blocks:
         for thread, label in enumerate(_labels(block)):
-            line = rich_text.Text(label.ljust(label_size), _LABEL)
+            line = rich_text.Text().append(label.ljust(label_size), _LABEL)
             for number, group in enumerate(block):
                 if number:
                     line.append(' |', _LABEL)

@@ -30,9 +30,7 @@ from nova_pinning.host import words
 from nova_pinning.presentation import capacity_report
 from nova_pinning.presentation.fleet_page import page_hosts
 from nova_pinning.presentation.fleet_page import page_plan
-from nova_pinning.presentation import moves_drawing
 from nova_pinning.presentation import sales_headline
-from nova_pinning.presentation import svg_style
 from nova_pinning.rebalance import certain_losses
 from nova_pinning.rebalance import plan_model
 from nova_pinning import spelling
@@ -42,14 +40,14 @@ _REFUSED_BY_NOVA = ('is out of the question: nova accepts no such flavor',
 # What stands for a host where a guest fits, in place of a reason.
 _FITS = -1
 
-#: What CPUs are used for: signs as in drawings as SVG, and their meanings.
+#: What CPUs are used for: signs, and their meanings.
 TILES = {
-    str(style): {'sign': svg_style.sign(tile), 'meaning': tile.meaning}
-    for style, tile in moves_drawing.TILES.items()} | {
     'taken': {'sign': '×', 'meaning': 'taken by a guest'},
+    'free': {'sign': '', 'meaning': 'free'},
+    'shared': {'sign': ':', 'meaning': 'shared CPU, not sold'},
+    'kept': {'sign': '#', 'meaning': 'kept for the host'},
     'stranded': {'sign': '◣',
                  'meaning': 'free, but stranded: no flavor can use it'},
-    'shared': {'sign': ':', 'meaning': 'shared CPU, not sold'},
     'floating': {'sign': '~', 'meaning': 'shared CPU, sold'}}
 
 Progress = Callable[[float], None]

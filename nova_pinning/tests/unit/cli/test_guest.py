@@ -69,7 +69,7 @@ class TestShow(cli_case.TestCase):
     def test_the_picture_says_that_it_does_not_fit(self):
         for form in ('drawing', 'svg'):
             done = self._show('--used', '2-39,42-79', '-f', form)
-            text = ' '.join(done.out.split())
+            text = ' '.join(done.out.replace('&#160;', ' ').split())
             self.assertIn('enterprise.2xlarge does not fit on', text)
             self.assertIn('0 free dedicated CPUs', text)
 

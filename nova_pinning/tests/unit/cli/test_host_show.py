@@ -15,7 +15,7 @@ from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.presentation import plan_drawing
-from nova_pinning.presentation import svg_drawing
+from nova_pinning.presentation import terminal_drawing
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit.presentation import test_plan_drawing
@@ -77,7 +77,7 @@ class TestShowHost(cli_case.TestCase):
         done = self._show('-f', 'svg', host=self._plan())
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertEqual(
-            svg_drawing.render(plan_drawing.draw(
+            terminal_drawing.svg(plan_drawing.draw(
                 test_plan_drawing.planned())), done.out)
         ElementTree.fromstring(done.out)
 

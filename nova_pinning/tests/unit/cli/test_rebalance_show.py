@@ -42,7 +42,7 @@ class TestShowPlan(cli_case.TestCase):
         self.assertIn('The fleet is in the state that the plan is made for',
                       ' '.join(done.out.split()))
         svg = self._show(self.path, self.snapshot, '-f', 'svg').out
-        self.assertIn('6 moves make room', svg)
+        self.assertIn('<title>6 moves make room', svg)
         ElementTree.fromstring(svg)
 
     def test_drawing(self):

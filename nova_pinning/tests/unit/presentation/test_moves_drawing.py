@@ -4,14 +4,12 @@ import collections
 import dataclasses
 import itertools
 import re
-from xml.etree import ElementTree
 
 from oslotest import base
 
 from nova_pinning.fleet import occupied
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import moves_drawing
-from nova_pinning.presentation import svg_drawing
 from nova_pinning.tests.unit.presentation import drawings
 from nova_pinning.tests.unit.rebalance import plan_samples
 
@@ -163,37 +161,3 @@ class TestTerminal(base.BaseTestCase):
         self.assertEqual(drawn.hosts[:1], some.hosts)
         self.assertEqual({host.name for host in drawn.hosts},
                          moves_drawing.changed_hosts(plan))
-
-
-class TestSvg(base.BaseTestCase):
-
-    def _texts(self, svg):
-        return [element.text for element in ElementTree.fromstring(svg).iter()
-                if element.tag.endswith(('}text', '}title'))]
-
-    def test_all_there(self):
-        _fleet, plan, drawn = _example()
-        svg = svg_drawing.render(drawn)
-        texts = self._texts(svg)
-        self.assertIn('A <plan>', texts)
-        self.assertIn('worth & cost', texts)
-        for host in drawn.hosts:
-            self.assertIn(host.name, texts)
-        for guest in moves_drawing.moved_guests(plan):
-            self.assertIn(guest.letter, texts)
-            self.assertTrue(any(
-                text.startswith(f'{guest.title}, ') for text in texts))
-        free = collections.Counter(
-            text for text in texts if re.fullmatch(r'\d+ free', text))
-        self.assertEqual(
-            collections.Counter(
-                f'{drawing.free_count(node, state.tiles)} free'
-                for host in drawn.hosts for node in host.nodes
-                for state in host.states), free)
-        # Nothing is fetched from elsewhere.
-        self.assertEqual(
-            [], re.findall('(?:href|src|@import)', svg))
-
-    def test_nothing(self):
-        svg = svg_drawing.render(drawing.Drawing('No moves'))
-        self.assertIn('No moves', self._texts(svg))

@@ -2,13 +2,16 @@
 
 import itertools
 import re
+from xml.etree import ElementTree
 
+import fixtures
 import hypothesis
 from hypothesis import strategies
 from oslotest import base as oslotest
 
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import guest_drawing
+from nova_pinning.presentation import terminal_drawing
 from nova_pinning.tests.unit.presentation import drawings
 from nova_pinning.tests.unit import unit_base
 
@@ -123,3 +126,43 @@ class TestCores(oslotest.BaseTestCase):
                    for sign in re.findall(r'v(\d+)', line)))
         for line in lines:
             self.assertLessEqual(len(line), width)
+
+
+class TestSvg(oslotest.BaseTestCase):
+
+    def _texts(self, svg):
+        """The lines without blanks, of which a picture needs no more."""
+        found = {}
+        for element in ElementTree.fromstring(svg).iter():
+            if element.tag.endswith('}text'):
+                found.setdefault(element.get('y'), []).append(element.text)
+        return [self._signs(''.join(texts)) for texts in found.values()]
+
+    def _signs(self, line):
+        return ''.join(line.split())
+
+    def test_it_is_what_a_terminal_shows(self):
+        for shown in (drawn([]), drawn(split_cores(6, 2), {1: _FREE}),
+                      drawn(split_cores(90, 2), caches=[9] * 10)):
+            self.assertEqual(
+                list(map(self._signs, drawings.plain(shown, 120))),
+                self._texts(terminal_drawing.svg(shown)))
+
+    def test_it_stands_alone(self):
+        title = '<script>alert(1)</script> & {x}'
+        svg = terminal_drawing.svg(drawing.Drawing(title))
+        for word in ('<script', 'href', '@import', '<image', '@font-face'):
+            self.assertNotIn(word, svg)
+        self.assertEqual({'http://www.w3.org/2000/svg'},
+                         set(re.findall(r'https?://[^"\s<]+', svg)))
+        root = ElementTree.fromstring(svg)
+        self.assertEqual(
+            title, root.find('{http://www.w3.org/2000/svg}title').text)
+        self.assertEqual([self._signs(title)], self._texts(svg))
+
+    def test_colours_do_not_hang_on_the_environment(self):
+        pinned = drawn([(0,)], {0: drawing.Tile(_PINNED, 'A')})
+        with fixtures.EnvironmentVariable('NO_COLOR', '1'):
+            svg = terminal_drawing.svg(pinned)
+        self.assertEqual(svg, terminal_drawing.svg(pinned))
+        self.assertIn('#87d787', svg)
