@@ -90,8 +90,7 @@ class Advise(display.Lister):
                  'do')
         parser.add_argument(
             '--host-file', metavar='FILE',
-            help='host file, with or without a plan, or what virsh '
-                 'capabilities prints')
+            help='host file, with or without a plan')
         parser.add_argument(
             '--catalogue', metavar='FILE',
             help='flavors to choose from; without it, those of '

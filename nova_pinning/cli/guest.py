@@ -91,8 +91,7 @@ class ShowGuest(display.ShowOne):
                  'specs')
         parser.add_argument(
             '--host-file', required=True, metavar='FILE',
-            help='host file (YAML or JSON), or what virsh capabilities '
-                 'prints')
+            help='host file (YAML or JSON)')
         parser.add_argument(
             '--used', type=common_options.cpu_list, default=cpuset.CpuSet(),
             metavar='CPUS',

@@ -3,7 +3,6 @@
 
 import argparse
 from collections.abc import Iterator
-import dataclasses
 import re
 import sys
 
@@ -12,7 +11,6 @@ from nova_pinning.cli import common_options
 from nova_pinning.host import discover
 from nova_pinning.host.discover import resctrl
 from nova_pinning.host.discover import system
-from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile_writer
 from nova_pinning.host import machine_files
@@ -34,20 +32,12 @@ class DiscoverHost(base_command.FileCommand):
       nova-pinning host discover --output host.yaml
       ssh compute-1 nova-pinning host discover > compute-1.yaml
       nova-pinning host discover --root /srv/dumps/compute-1
-      virsh capabilities > capabilities.xml
-      nova-pinning host discover --capabilities capabilities.xml \\
-          --name compute-1
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        source = parser.add_mutually_exclusive_group()
-        source.add_argument(
+        parser.add_argument(
             '--root', default='/', metavar='DIR',
             help="directory with a machine's sys and proc: / by default")
-        source.add_argument(
-            '--capabilities', metavar='FILE',
-            help='what virsh capabilities prints, in place of the files; it '
-                 'tells less')
         parser.add_argument(
             '--name', metavar='NAME', type=common_options.accepted(
                 str, lambda text: bool(_NAME.fullmatch(text)),
@@ -57,31 +47,22 @@ class DiscoverHost(base_command.FileCommand):
         common_options.add_output(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        name = parsed_args.name or ''
         tree = machine_files.Tree(parsed_args.root)
-        if parsed_args.capabilities:
-            host = host_loader.load(parsed_args.capabilities)
-            if name:
-                host = dataclasses.replace(host, name=name)
-        else:
-            host = discover.discover_host(tree, name)
+        host = discover.discover_host(tree, parsed_args.name or '')
         text = (hostfile_writer.dump_json(host) if parsed_args.format == 'json'
                 else hostfile_writer.dump(host))
         common_options.write_output(parsed_args.output, text)
-        for note in _notes(host, tree, not parsed_args.capabilities):
+        for note in _notes(host, tree):
             print(f'note: {note}', file=sys.stderr)
         return base_command.OK
 
 
-def _notes(host: host_model.HostDescription, tree: machine_files.Tree,
-           has_looked: bool) -> Iterator[str]:
-    """What there is to say.
-
-    :param has_looked: whether the machine's files were looked at
-    """
+def _notes(host: host_model.HostDescription,
+           tree: machine_files.Tree) -> Iterator[str]:
+    """What there is to say."""
     if host.description:
         yield host.description
-    able = has_looked and resctrl.unmounted(tree, system.cpu_info(tree))
+    able = resctrl.unmounted(tree, system.cpu_info(tree))
     if able:
         yield (f'the CPUs can divide caches or bandwidth ({able}), but '
                f'{resctrl.ROOT} is not mounted; to have it in the host file, '

@@ -58,9 +58,8 @@ class PlanHost(base_command.FileCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'host', metavar='HOST',
-            help='host file or plan (YAML or JSON), or what virsh '
-                 'capabilities prints; a plan in it is made again, as the '
-                 'options say')
+            help='host file or plan (YAML or JSON); a plan is made again, as '
+                 'the options say')
         parser.add_argument(
             '--class',
             dest='purpose',

@@ -52,8 +52,7 @@ class ShowHostFile(display.ShowOne):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'host', metavar='HOST',
-            help='plan or host file (YAML or JSON), or what virsh '
-                 'capabilities prints')
+            help='plan or host file (YAML or JSON)')
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         description = host_loader.load(parsed_args.host)

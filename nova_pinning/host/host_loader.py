@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""Hosts from files, of whatever kind."""
+"""Hosts from files."""
 
 import os
 import pathlib
 
 from nova_pinning.document import source
 from nova_pinning import errors
-from nova_pinning.host import capabilities
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile
 
@@ -16,15 +15,16 @@ _SUFFIXES = ('.json', '.xml', '.yaml', '.yml')
 
 
 def load(path: str | os.PathLike[str]) -> host_model.HostDescription:
-    """Read a host file, or the output of ``virsh capabilities``.
-
-    Which of the two it is, its content tells.
+    """Read a host file.
 
     :raises errors.InputError: if it cannot be read, or is wrong
     """
     text = source.read(path)
     if text.lstrip().startswith('<'):
-        return capabilities.read(text, path)
+        raise errors.InputError(
+            'is XML, and no host file', errors.Location(os.fspath(path)),
+            'run nova-pinning host discover on the host, or with --root on a '
+            'copy of its /sys and /proc')
     return hostfile.read(source.parse(text, os.fspath(path)))
 
 

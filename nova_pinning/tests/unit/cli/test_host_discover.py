@@ -8,7 +8,6 @@ import ddt
 from nova_pinning.host import host_loader
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.host.discover import sample_machines
-from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit.host import unreadable
 
 
@@ -52,23 +51,8 @@ class TestDiscoverHost(cli_case.TestCase):
         self.assertEqual('this', host.name)
         self.assertTrue(host.cpus)
 
-    def test_capabilities(self):
-        path = self.write('compute-2.xml',
-                          host_samples.capabilities(host_samples.host()))
-        for more, name in (((), 'compute-2'), (('--name', 'b'), 'b')):
-            done = self.discover('--capabilities', path, *more)
-            self.assertEqual((0, ''), (done.status, done.err))
-            host = host_loader.load(self.write('host.yaml', done.out))
-            self.assertEqual(name, host.name)
-            self.assertEqual(host_samples.host().nodes, host.nodes)
-
-    def test_no_capabilities(self):
-        done = self.discover('--capabilities', str(self.dir / 'none'))
-        self.assertEqual((2, ''), (done.status, done.out))
-
     @ddt.data(['--name', ''], ['--name', 'a b'], ['--name', '-a'],
-              ['--name', 'a\n'], ['--format', 'xml'],
-              ['--root', '/', '--capabilities', 'a.xml'])
+              ['--name', 'a\n'], ['--format', 'xml'])
     def test_bad_options(self, options):
         done = self.discover(*options)
         self.assertEqual((2, ''), (done.status, done.out))

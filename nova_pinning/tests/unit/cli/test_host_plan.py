@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova-pinning host plan."""
 
-import json
-
 import ddt
 
 from nova_pinning.host import host_loader
@@ -95,14 +93,6 @@ class TestPlanHost(cli_case.TestCase):
         self.assertEqual(0, done.status, done.err)
         self.assertIsNotNone(
             host_loader.load(self.write('plan.yaml', done.out)).plan)
-
-    def test_capabilities(self):
-        path = self.write('capabilities.xml', host_samples.capabilities(
-            host_loader.load(cli_case.HOST)))
-        done = self._plan('-f', 'json', host=path)
-        self.assertEqual(0, done.status, done.err)
-        self.assertEqual('0-1,40-41',
-                         json.loads(done.out)['plan']['host_cpus'])
 
     def test_a_plan_is_planned_again(self):
         path = self.write('plan.yaml', self._plan('--class', 'both').out)

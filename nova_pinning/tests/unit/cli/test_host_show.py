@@ -17,7 +17,6 @@ from nova_pinning.placement import placement_traits
 from nova_pinning.presentation import plan_drawing
 from nova_pinning.presentation import terminal_drawing
 from nova_pinning.tests.unit.cli import cli_case
-from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit.presentation import test_plan_drawing
 
 
@@ -65,13 +64,6 @@ class TestShowHost(cli_case.TestCase):
                       'H host CPUs, no guest runs on them: CPUs 0,4',
                       'NIC eth0', 'for guests as disk'):
             self.assertIn(words, done.out)
-
-    def test_virsh_capabilities(self):
-        path = self.write('capabilities.xml',
-                          host_samples.capabilities(host_samples.host()))
-        done = self._show(host=path)
-        self.assertEqual((0, ''), (done.status, done.err))
-        self.assertIn('8 CPUs', done.out)
 
     def test_svg(self):
         done = self._show('-f', 'svg', host=self._plan())

@@ -34,8 +34,13 @@ class TestLoad(oslotest.BaseTestCase):
             self.assertEqual(
                 host,
                 host_loader.load(self.write(name, hostfile_writer.dump(host))))
-            self.assertEqual(host, host_loader.load(self.write(
-                name, '\n' + host_samples.capabilities(host))))
+
+    def test_xml(self):
+        error = self.assertRaises(
+            errors.InputError, host_loader.load,
+            self.write('a.xml', '\n' + host_samples.capabilities(
+                host_samples.host())))
+        self.assertIn('host discover', error.advice)
 
     def test_no_file(self):
         error = self.assertRaises(
@@ -47,12 +52,11 @@ class TestLoad(oslotest.BaseTestCase):
                    hostfile_writer.dump(host_samples.host(name='one')))
         self.write('a.json', '{"version": 1, "name": "two", "nodes": '
                              '[{"id": 0, "cpus": 0, "memory": "1GiB"}]}')
-        self.write('c.xml', host_samples.capabilities(host_samples.host()))
         self.write('notes.txt', 'no host')
         (self.directory / 'd.yaml').mkdir()
         os.mkfifo(self.directory / 'e.yaml')
         self.assertEqual(
-            ['two', 'one', 'c'],
+            ['two', 'one'],
             [host.name for host in host_loader.load_directory(self.directory)])
 
     def test_all_errors_of_a_directory(self):
