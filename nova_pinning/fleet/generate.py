@@ -18,11 +18,11 @@ import random
 import uuid
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning import fit
-from nova_pinning.fit import usage
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
@@ -30,6 +30,7 @@ from nova_pinning.host.plan import plan_request
 from nova_pinning.host import plan_model
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
 from nova_pinning.placement import placement_traits
 
 #: Of what there is to sell, how much guests have.
@@ -143,7 +144,7 @@ def _check(host: offered_host.OfferedHost, kind: shapes.HostTemplate,
     """
     for size in sizes:
         plain = next(_dedicated(size, kind))
-        if _FilledHost(host).take(plain) is None:
+        if _place(host_occupancy.of_host(host), plain) is None:
             raise errors.InputError(
                 f'no host of shape {kind.name} has room for a guest of '
                 f'{size.vcpus:,} vCPUs in {size.cells or 1} '
@@ -223,43 +224,24 @@ def _floating() -> Iterator[_Sold]:
                 f'trait:{placement_traits.SHARED}': 'required'}), size.weight)
 
 
-class _FilledHost:
-    """A host while it is being filled."""
-
-    def __init__(self, host: offered_host.OfferedHost) -> None:
-        self.host = host
-        self._engine = host.engine
-        # Of floating guests; the others are in the engine's hands.
-        self._free_mib = host.memory_mib
-        self._uses: list[devices.PciUse] = []
-
-    def take(self, sold: _Sold) -> tuple[
-            model.Fit | None, tuple[devices.PciUse, ...]] | None:
-        """Put a guest on the host; None if there is no room."""
-        if sold.topology is None:
-            if self._free_mib < sold.flavor.memory_mib:
-                return None
-            self._free_mib -= sold.flavor.memory_mib
-            return None, ()
-        pools, cells = self.host.pci_pools, self.host.cells
-        check = devices.check(pools, self._uses, sold.requests, cells)
-        outcome = fit.fit_guest(self._engine, sold.topology, pci=check)
-        if isinstance(outcome, model.Refusal):
-            return None
-        taken = devices.take(
-            pools, self._uses, sold.requests,
-            [cell.host_cell for cell in outcome.cells], cells) or ()
-        self._uses += taken
-        self._engine = usage.take(self._engine, sold.topology, outcome)
-        return outcome, taken
-
-    def release(self, guest: resident_guest.ResidentGuest) -> None:
-        if guest.topology is None or guest.fit is None:
-            self._free_mib += guest.memory_mib
-            return
-        for use in guest.devices:
-            self._uses.remove(use)
-        self._engine = usage.release(self._engine, guest.topology, guest.fit)
+def _place(
+    occupancy: host_occupancy.HostOccupancy, sold: _Sold,
+) -> tuple[model.Fit | None, tuple[devices.PciUse, ...]] | None:
+    """Where a guest would lie on a host; None if there is no room."""
+    host = occupancy.host
+    if sold.topology is None:
+        used_mib = occupancy.resources_used[inventory.MEMORY_MB]
+        return None if (used_mib + sold.flavor.memory_mib
+                        > host.memory_mib) else (None, ())
+    pools, cells, uses = host.pci_pools, host.cells, occupancy.device_uses
+    outcome = fit.fit_guest(
+        occupancy.engine, sold.topology,
+        pci=devices.check(pools, uses, sold.requests, cells))
+    if isinstance(outcome, model.Refusal):
+        return None
+    return outcome, devices.take(
+        pools, uses, sold.requests,
+        [cell.host_cell for cell in outcome.cells], cells) or ()
 
 
 class _Filler:
@@ -273,13 +255,12 @@ class _Filler:
                  sold: Sequence[_Sold], seed: str,
                  tell: Callable[[float], None]) -> None:
         self._random = random.Random(seed)
-        self._places = list(map(_FilledHost, hosts))
+        self._places = list(map(host_occupancy.of_host, hosts))
         self._sold = sold
         self._weights = list(itertools.accumulate(
             sold_flavor.weight for sold_flavor in sold))
         self._tell = tell
-        self._guests: list[
-            tuple[_FilledHost, resident_guest.ResidentGuest]] = []
+        self._guests: list[tuple[int, resident_guest.ResidentGuest]] = []
         self._vcpus = 0
         self._come = 0
 
@@ -297,11 +278,8 @@ class _Filler:
             self._leave()
             self._grow(vcpus, _FEW_REFUSALS,
                        lambda: (1 + gone / first) / (churn + 1))
-        places = {id(filled_host): number
-                  for number, filled_host in enumerate(self._places)}
-        return tuple(guest for _filled_host, guest in sorted(
-            self._guests,
-            key=lambda placed: (places[id(placed[0])], placed[1].name)))
+        return tuple(guest for _number, guest in sorted(
+            self._guests, key=lambda placed: (placed[0], placed[1].name)))
 
     def _grow(self, vcpus: float, most_refusals: int,
               done: Callable[[], float]) -> None:
@@ -321,8 +299,9 @@ class _Filler:
 
     def _come_one(self, sold: _Sold) -> bool:
         for _try in range(_TRIES):
-            filled_host = self._random.choice(self._places)
-            taken = filled_host.take(sold)
+            number = self._random.choice(range(len(self._places)))
+            place = self._places[number]
+            taken = _place(place, sold)
             if taken is not None:
                 break
         else:
@@ -330,16 +309,18 @@ class _Filler:
         self._come += 1
         fit, uses = taken
         flavor = sold.flavor
-        self._guests.append((filled_host, resident_guest.ResidentGuest(
+        guest = resident_guest.ResidentGuest(
             uuid=str(uuid.UUID(int=self._random.getrandbits(128),
                                version=4)),
-            name=f'{filled_host.host.host_class}-guest-{self._come:07}',
-            host=filled_host.host.name, vcpus=flavor.vcpus,
+            name=f'{place.host.host_class}-guest-{self._come:07}',
+            host=place.host.name, vcpus=flavor.vcpus,
             memory_mib=flavor.memory_mib,
-            guest_class=filled_host.host.host_class
+            guest_class=place.host.host_class
             or hostclass.HostClass.DEDICATED,
             flavor=flavor.name, topology=sold.topology, fit=fit,
-            devices=uses)))
+            devices=uses)
+        self._guests.append((number, guest))
+        self._places[number] = place.adding(guest)
         self._vcpus += flavor.vcpus
         return True
 
@@ -348,6 +329,6 @@ class _Filler:
         # The last one takes its place, for which nothing has to be moved.
         self._guests[number], self._guests[-1] = (
             self._guests[-1], self._guests[number])
-        filled_host, guest = self._guests.pop()
-        filled_host.release(guest)
+        place, guest = self._guests.pop()
+        self._places[place] = self._places[place].without(guest)
         self._vcpus -= guest.vcpus

@@ -6,11 +6,10 @@ import dataclasses
 
 from nova_pinning.admission import devices
 from nova_pinning import cpuset
+from nova_pinning.host import engine
+from nova_pinning.host import host_model
 from nova_pinning import model
-from nova_pinning.model import core_order
 from nova_pinning import units
-
-_SMALL_PAGE_KIB = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,11 +66,7 @@ class HostTemplate:
 
     @property
     def cpus(self) -> int:
-        return self.cell_count * self._cell_cpus
-
-    @property
-    def _cell_cpus(self) -> int:
-        return self.cores * self.threads
+        return self.cell_count * self.cores * self.threads
 
     def cells(self, is_shared: bool = False) -> tuple[model.HostCell, ...]:
         """The cells of such a host.
@@ -79,23 +74,21 @@ class HostTemplate:
         :param is_shared: whether floating guests get what pinned ones get
             otherwise; there are no huge pages then
         """
-        return tuple(
-            self._cell(number, is_shared) for number in range(self.cell_count))
-
-    def _cell(self, number: int, is_shared: bool) -> model.HostCell:
-        cores = self._cores(number)
-        sold = frozenset(cores[self.kept_cores.get(number, 0):])
-        cpus = cpuset.CpuSet(cpu for core in sold for cpu in core)
-        none = cpuset.CpuSet()
-        return model.HostCell(
-            id=number, shared_cpus=cpus if is_shared else none,
-            dedicated_cpus=none if is_shared else cpus, pinned_cpus=none,
-            # Nova leaves out what is neither shared nor dedicated.
-            cores=tuple(core for core in core_order.as_reported(cores)
-                        if core in sold),
-            memory_mib=self.memory_mib,
-            pages=self._pages(is_shared),
-            socket=number // self.cells_per_socket)
+        sold = cpuset.CpuSet(
+            cpu for number in range(self.cell_count)
+            for core in self._cores(number)[self.kept_cores.get(number, 0):]
+            for cpu in core)
+        pages = {} if is_shared or not self.huge_mib else {
+            self.page_size_kib:
+                self.huge_mib * units.KIB_PER_MIB // self.page_size_kib}
+        return engine.engine_cells(host_model.HostDescription(
+            self.name, tuple(
+                host_model.NumaNode(
+                    number, number // self.cells_per_socket,
+                    self._cores(number), self.memory_mib, pages)
+                for number in range(self.cell_count)),
+            nova=host_model.NovaSettings(shared_cpus=sold) if is_shared
+            else host_model.NovaSettings(dedicated_cpus=sold)))
 
     def _cores(self, number: int) -> tuple[tuple[int, ...], ...]:
         step = self.cpus // self.threads
@@ -103,17 +96,6 @@ class HostTemplate:
         return tuple(
             tuple(core + thread * step for thread in range(self.threads))
             for core in range(first, first + self.cores))
-
-    def _pages(self, is_shared: bool) -> tuple[model.PagePool, ...]:
-        huge_mib = 0 if is_shared else self.huge_mib
-        small = ((self.memory_mib - huge_mib) * units.KIB_PER_MIB
-                 // _SMALL_PAGE_KIB)
-        pools = [model.PagePool(_SMALL_PAGE_KIB, small)]
-        if huge_mib:
-            pools.append(model.PagePool(
-                self.page_size_kib,
-                huge_mib * units.KIB_PER_MIB // self.page_size_kib))
-        return tuple(pools)
 
     def l3_domains(self) -> tuple[cpuset.CpuSet, ...]:
         """The CPUs under each last-level cache."""
