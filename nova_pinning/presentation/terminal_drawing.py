@@ -74,7 +74,7 @@ role="img">
 <rect width="{width}" height="{height}" rx="8" fill="#fff" stroke="#c9d0db"/>
 <g transform="translate({terminal_x}, 25)">
 {backgrounds}
-<g class="{unique_id}-matrix">
+<g class="{unique_id}-matrix" xml:space="preserve">
 {matrix}
 </g>
 </g>
