@@ -32,16 +32,11 @@ class RenderPlan(base_command.FileCommand):
     the variables of tuned, and a unit that places interrupts and the kernel's
     own work; for OVS-DPDK also what Open vSwitch is told. Each says what it
     is for and how it comes into force; README.txt has the order. Nothing
-    outside of the directory is touched.
-
-    The directory is new or empty, or was written by this command before: then
-    its files are replaced, and those that are no longer needed are removed.
-    If somebody has changed one of them, nothing is written.
+    outside of the directory, which is made, is touched.
 
     Examples::
 
       nova-pinning host render plan.yaml -o rendered
-      nova-pinning host render plan.yaml -o rendered --dry-run
       nova-pinning host render plan.yaml -o rendered \\
           --isolation tickless --confine both --service ceph-osd@1
       nova-pinning host render plan.yaml -o kolla \\
@@ -55,7 +50,7 @@ class RenderPlan(base_command.FileCommand):
                             help='what nova-pinning host plan has written')
         parser.add_argument('-o', '--output', required=True, metavar='DIR',
                             type=common_options.file_path,
-                            help='directory to write to')
+                            help='directory to make')
         common_options.add_format(
             parser, *map(str, options.RenderFormat),
             note=', which lie as they go on a host; the others are variables '
@@ -99,9 +94,6 @@ class RenderPlan(base_command.FileCommand):
             '--group', metavar='NAME', type=_name,
             help='in the place of --host, a group of the Ansible inventory '
                  'in which all hosts are of this kind')
-        parser.add_argument(
-            '--dry-run', action='store_true',
-            help='write nothing, but show what would change, as diff -u does')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         chosen = _options(parsed_args)
@@ -112,13 +104,9 @@ class RenderPlan(base_command.FileCommand):
                 f'no device of the plan has the alias {alias!r}',
                 errors.Location('--device-type'))
         files = render.files(planned, chosen)
-        if parsed_args.dry_run:
-            for line in directory.difference(parsed_args.output, files):
-                print(line)
-            return base_command.OK
-        for verb, paths in directory.write(parsed_args.output, files).items():
-            for path in paths:
-                print(f'{verb} {path}')
+        directory.write(parsed_args.output, files.values())
+        for path in files:
+            print(path)
         return base_command.OK
 
 

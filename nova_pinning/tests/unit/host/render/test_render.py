@@ -18,7 +18,6 @@ from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host import plan_model
 from nova_pinning.host import render
-from nova_pinning.host.render import directory
 from nova_pinning.host.render import forms
 from nova_pinning.host.render import host_unit
 from nova_pinning.host.render import kernel
@@ -181,7 +180,6 @@ class TestFiles(unit_base.TestCase):
                   for line in files[readme.PATH].text.splitlines()
                   if line.removesuffix(' (executable)') in files]
         self.assertEqual(list(files)[:-1], listed)
-        self.assertNotIn(directory.MANIFEST, files)
         # Who merges it into nova.conf has nothing to take out of that.
         self.assertEqual(
             form in (options.RenderFormat.FILES, options.RenderFormat.ANSIBLE),
