@@ -22,7 +22,7 @@ _WITH_SHELL = ('ssh', 'autossh')
 _THREADS = r"""
 cat /sys/devices/system/cpu/online &&
 pid=$(cat /run/libvirt/qemu/{name}.pid) &&
-cd "/proc/$pid/task" &&
+cd "/proc/$pid/task" || exit
 for tid in *; do
     cpus=$(sed -n 's/^Cpus_allowed_list:\s*//p' "$tid/status") &&
     stat=$(cat "$tid/stat") && echo "$cpus $stat"

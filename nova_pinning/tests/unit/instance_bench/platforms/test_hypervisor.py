@@ -119,6 +119,8 @@ class TestHypervisor(testtools.TestCase):
 
     def test_real_threads(self):
         """The script finds this very process where it runs as a domain's."""
+        if not os.path.exists('/sys/devices/system/cpu/online'):
+            self.skipTest('the kernel does not say which CPUs are online')
         directory = self.useFixture(fixtures.TempDir()).path
         with open(f'{directory}/a b.pid', 'w') as file:
             # As libvirt writes it, without an end of line.
@@ -140,6 +142,15 @@ class TestHypervisor(testtools.TestCase):
             [cpuset.CpuSet(), cpuset.CpuSet(), allowed],
             [affinity.seen for affinity in affinities])
         self.assertEqual(bench_model.Affinity, type(affinities[0]))
+
+    def test_no_such_process(self):
+        """A host that cannot answer says so."""
+        host = self.host(process.run)
+        definition = virsh_fakes.VirshHost(pins='').xml.replace(
+            'instance-00000001', 'instance-not-there')
+        self.assertRaisesRegex(
+            bench_errors.InstanceError, 'instance-not-there',
+            host.affinities, hypervisor.domain_xml.parse(definition))
 
 
 @ddt.ddt
