@@ -2,7 +2,6 @@
 """nova-pinning host show: a host, and what its CPUs are for."""
 
 import argparse
-from collections.abc import Iterable
 import json
 from typing import Any
 
@@ -17,20 +16,18 @@ from nova_pinning.host import host_model
 from nova_pinning.host import hostfile_writer
 from nova_pinning.host import provider_config
 from nova_pinning.presentation import host_structure
-from nova_pinning.presentation import host_summary
 from nova_pinning.presentation import plan_drawing
 from nova_pinning.presentation import plan_facts
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import terminal_drawing
-from nova_pinning.presentation import typed_table
 
 
 class ShowHostFile(display.ShowOne):
     """Show a host: what it is made of, and what its CPUs are for.
 
     A drawing of its sockets, NUMA nodes, caches and cores, its memory and
-    devices, and how its kernel runs. Of a plan also what it sells, why the
-    CPUs were chosen as they are, and what is doubtful.
+    devices. Of a plan also what it sells, why the CPUs were chosen as they
+    are, and what is doubtful. What else is known of a host is in its file.
 
     The format provider-config is the file by which its nova-compute tells
     Placement of the traits that hosts are kept apart by, CPUs that share an L3
@@ -77,34 +74,14 @@ def _show(description: host_model.HostDescription,
     terminal_drawing.show(plan_drawing.draw(description), console)
     if description.plan is not None:
         host_plan.show(description, console)
-    _pairs('Hardware', host_summary.hardware_rows(description), console)
-    _devices(description, console)
     for text in _divided_cores(description):
         printing.say(f'warning: {text}', console)
-    _pairs('Kernel', host_summary.kernel_rows(description.system), console)
 
 
 def _divided_cores(description: host_model.HostDescription) -> list[str]:
     """Which cores are divided, and what to do; empty if none is."""
     divided = core_division.of_host(description)
     return [f'{divided}; {core_division.ADVICE}'] if divided else []
-
-
-def _pairs(heading: str, pairs: Iterable[tuple[str, str]],
-           console: rich.console.Console) -> None:
-    """Print labels and texts, if there are any."""
-    known = tuple(pairs)
-    if known:
-        printing.heading(heading, console)
-        printing.pairs(known, console)
-
-
-def _devices(description: host_model.HostDescription,
-             console: rich.console.Console) -> None:
-    rows = list(host_summary.device_rows(description.pci_devices))
-    if rows:
-        printing.heading('Devices', console)
-        typed_table.show(host_summary.DEVICE_COLUMNS, rows, console)
 
 
 def as_dict(description: host_model.HostDescription) -> dict[str, Any]:

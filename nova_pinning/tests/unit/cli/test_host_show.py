@@ -37,7 +37,7 @@ class TestShowHost(cli_case.TestCase):
     def test_shipped_hosts(self, name):
         done = self._show(host=str(cli_case.ETC / 'hosts' / name))
         self.assertEqual((0, ''), (done.status, done.err))
-        self.assertIn('Hardware', done.out)
+        self.assertIn('node 0 (socket 0', done.out)
         for line in done.out.splitlines():
             self.assertLessEqual(len(line), 80, line)
 
@@ -50,7 +50,7 @@ class TestShowHost(cli_case.TestCase):
             self.assertEqual(line.rstrip(), line)
         # No CPU, size or speed is cut in two.
         shown = ' '.join(done.out.split())
-        for text in ('25 Gbit/s', '0000:10:00.0', '8086:158b'):
+        for text in ('25 Gbit/s', '0000:10:00.0'):
             self.assertIn(text, shown)
 
     def test_plan(self):
@@ -62,7 +62,7 @@ class TestShowHost(cli_case.TestCase):
                           '  CPUs 2-3 S D', '  CPUs 6-7 S D'], drawing)
         for words in ('planned for dedicated and shared guests',
                       'H host CPUs, no guest runs on them: CPUs 0,4',
-                      'NIC eth0', 'for guests as disk'):
+                      'NIC: eth0', 'for guests as disk'):
             self.assertIn(words, done.out)
 
     def test_svg(self):
