@@ -3,25 +3,20 @@
 
 import argparse
 from collections.abc import Iterable
-from collections.abc import Sequence
 import functools
-from typing import Any
 
 import rich.console
 
-from nova_pinning.cli import base_command
 from nova_pinning.cli import display
 from nova_pinning.cli import select
 from nova_pinning import errors
 from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import commands
 from nova_pinning.flavors import convert
-from nova_pinning.flavors import difference
 from nova_pinning.flavors import export
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import listing
 from nova_pinning.host import words
-from nova_pinning.presentation import flavor_changes
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
 
@@ -29,10 +24,9 @@ from nova_pinning.presentation import typed_table
 class ShowFlavors(display.Lister):
     """Show the flavors that a catalogue stands for.
 
-    With --diff only how they differ from those of another catalogue; the exit
-    status is 1 if they do. The format commands has the openstack commands
-    that would create them; others have them as a catalogue, or as another
-    tool does. What that has no word for is an error.
+    The format commands has the openstack commands that would create them;
+    others have them as a catalogue, or as another tool does. What that has no
+    word for is an error.
 
     CATALOGUE can also be what 'openstack flavor list --long -f json' or
     'flavor show -f json' prints, a plain list, SCS' definitions, or a file of
@@ -41,7 +35,6 @@ class ShowFlavors(display.Lister):
     Examples::
 
       nova-pinning flavor show flavors.yaml
-      nova-pinning flavor show flavors.yaml --diff old.yaml
       nova-pinning flavor show flavors.yaml enterprise.large -f commands
       nova-pinning flavor show flavors.yaml -f terraform
       openstack flavor list --long --all -f json > north.json
@@ -56,10 +49,6 @@ class ShowFlavors(display.Lister):
         parser.add_argument('names', metavar='NAME', nargs='*',
                             help='flavors or families to show; all if none '
                                  'is named')
-        parser.add_argument('--diff', metavar='OLD',
-                            help='show how they differ from those of this '
-                                 'catalogue, such as the same at another '
-                                 'time')
         parser.add_argument('--name', metavar='NAME',
                             help='name of the catalogue, in the format '
                                  'catalogue')
@@ -70,8 +59,6 @@ class ShowFlavors(display.Lister):
             raise errors.InputError(
                 f'does not go with --format {parsed_args.formatter}',
                 errors.Location('--name'))
-        if parsed_args.diff is not None:
-            return self._difference(parsed_args, sold)
         flavors = select.named_flavors(sold.flavors, parsed_args.names,
                                        parsed_args.catalogue)
         rows = [listing.as_dict(flavor) for flavor in flavors]
@@ -86,68 +73,6 @@ class ShowFlavors(display.Lister):
                 for form in convert.FORMS},
              'catalogue': lambda: export.catalogue_text(
                  flavors, parsed_args.name)})
-
-    def _difference(self, parsed_args: argparse.Namespace,
-                    sold: catalogue.Catalogue) -> display.Answer:
-        if parsed_args.formatter in self.texts:
-            raise errors.InputError(
-                'does not go with --diff', errors.Location(
-                    f'--format {parsed_args.formatter}'),
-                'openstack pinning flavor apply changes what differs')
-        old = catalogue.load(parsed_args.diff)
-        chosen = {flavor.name for flavor in select.named_flavors(
-            (*sold.flavors, *old.flavors), parsed_args.names,
-            parsed_args.catalogue)}
-        before, after = (
-            {flavor.name: flavor for flavor in one.flavors
-             if flavor.name in chosen} for one in (old, sold))
-        pairs = [(before.get(name), after.get(name))
-                 for name in dict.fromkeys((*before, *after))]
-        changes = [pair for pair in pairs if difference.differences(*pair)]
-        if changes:
-            self.status = base_command.FINDINGS
-        rows = [_change_as_dict(*pair) for pair in changes]
-        return display.Answer(
-            typed_table.of_keys(('action', 'name', 'differences'), rows),
-            lambda console: _print_changes(
-                changes, len(pairs) - len(changes), console),
-            lambda: {'version': 1, 'changes': rows})
-
-
-_Pair = tuple[flavor_model.Flavor | None, flavor_model.Flavor | None]
-
-
-def _verb(before: flavor_model.Flavor | None,
-          after: flavor_model.Flavor | None) -> str:
-    """What apply would do about it."""
-    if before is None:
-        return 'create'
-    if after is None:
-        return 'retire'
-    if difference.shape_changes(before, after):
-        return 'replace'
-    return 'update'
-
-
-def _change_as_dict(before: flavor_model.Flavor | None,
-                    after: flavor_model.Flavor | None) -> dict[str, Any]:
-    return {
-        'action': _verb(before, after),
-        'name': (after or before).name,  # type: ignore[union-attr]
-        'differences': [changed.as_dict()
-                        for changed in difference.differences(before, after)]}
-
-
-def _print_changes(changes: Sequence[_Pair], unchanged: int,
-                   console: rich.console.Console) -> None:
-    for before, after in changes:
-        flavor = after or before
-        flavor_changes.show(
-            console,
-            f'{_verb(before, after)} '
-            f'{flavor.name}',  # type: ignore[union-attr]
-            'bold', difference.differences(before, after))
-    console.print(f'{len(changes)} changed, {unchanged} unchanged')
 
 
 def show_tables(flavors: Iterable[flavor_model.Flavor],

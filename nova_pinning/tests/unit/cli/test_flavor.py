@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import json
-import pathlib
 
 import ddt
 
@@ -98,63 +97,6 @@ class TestConvert(cli_case.TestCase):
                                 '--format', 'heat', '--name', 'x')
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn('--name: does not go with --format heat', done.err)
-
-
-@ddt.ddt
-class TestDiff(cli_case.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.text = pathlib.Path(cli_case.CATALOGUE).read_text()
-
-    def _diff(self, *changes, form='table', names=()):
-        text = self.text
-        for before, after in changes:
-            self.assertIn(before, text)
-            text = text.replace(before, after)
-        return self.run_command(
-            'flavor', 'show', self.write('new.yaml', text), *names,
-            '--diff', cli_case.CATALOGUE, '--format', form)
-
-    def test_none(self):
-        self.assertEqual(
-            (0, '0 changed, 22 unchanged\n'),
-            (self._diff().status, self._diff().out))
-
-    def test_update(self):
-        done = self._diff(('max: 40000', 'max: 30000'))
-        self.assertEqual(1, done.status)
-        self.assertEqual(
-            'update enterprise.8xlarge\n'
-            '  - quota:disk_total_iops_sec: 32000\n'
-            '  + quota:disk_total_iops_sec: 30000\n'
-            'update enterprise.16xlarge\n'
-            '  - quota:disk_total_iops_sec: 40000\n'
-            '  + quota:disk_total_iops_sec: 30000\n'
-            '2 changed, 20 unchanged\n', done.out)
-
-    def test_some(self):
-        done = self._diff(('max: 40000', 'max: 30000'),
-                          names=('enterprise.8xlarge',))
-        self.assertEqual('1 changed, 0 unchanged',
-                         done.out.splitlines()[-1])
-
-    def test_as_commands(self):
-        done = self._diff(form='commands')
-        self.assertEqual((2, ''), (done.status, done.out))
-        self.assertIn('--format commands: does not go with --diff', done.err)
-
-    @ddt.data(
-        ('  local-nvme:\n', '  fast-nvme:\n', {'create', 'retire'}),
-        ('vcpus: 2, memory: 8GiB', 'vcpus: 2, memory: 9GiB', {'replace'}),
-    )
-    @ddt.unpack
-    def test_actions(self, before, after, actions):
-        done = self._diff((before, after), form='json')
-        self.assertEqual(1, done.status)
-        self.assertEqual(
-            actions,
-            {load['action'] for load in json.loads(done.out)['changes']})
 
 
 @ddt.ddt

@@ -136,9 +136,7 @@ class TestMain(cli_case.TestCase):
             'status = shell.main(sys.argv[1:])\n'
             'print(json.dumps([status, sorted(sys.modules)]),'
             ' file=sys.stderr)')
-        for arguments in (['flavor', 'show', cli_case.CATALOGUE], [
-                'flavor', 'show', cli_case.CATALOGUE, '--diff',
-                cli_case.CATALOGUE], ['--help']):
+        for arguments in (['flavor', 'show', cli_case.CATALOGUE], ['--help']):
             done = subprocess.run(
                 [sys.executable, '-W', 'ignore', '-c', program, *arguments],
                 capture_output=True, text=True)
