@@ -7,17 +7,11 @@ provider whenever it reports to Placement. It never takes one away that stands
 there no longer.
 """
 
-from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
 import dataclasses
-import os
-import pathlib
 
 import yaml
 
-from nova_pinning.document import schema
-from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.fit import score
 from nova_pinning.host import cache_capacity
@@ -40,40 +34,15 @@ _SCHEMA_VERSION = '1.0'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ProviderEntry:
-    """A provider in a provider.yaml, and the traits that it is to have.
-
-    :param uuid: its UUID as it is written, COMPUTE_NODE for the host's own,
-        '' if it goes by its name
-    :param name: its name, '' if it goes by a UUID
-    :param inventories: how much there is of custom resource classes, which
-        are not read back
-    """
-
-    uuid: str = COMPUTE_NODE
-    name: str = ''
-    traits: frozenset[str] = frozenset()
-    inventories: Mapping[str, int] = dataclasses.field(
-        default_factory=dict, hash=False)
-    where: errors.Location = dataclasses.field(
-        default=errors.Location(''), compare=False)
-
-    @property
-    def identity(self) -> str:
-        """What it goes by."""
-        return self.uuid or self.name
-
-
-# Writing.
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class ProviderFile:
-    """What a host's provider.yaml is to say.
+    """What a host's provider.yaml is to say of its own provider.
 
+    :param inventories: how much there is of custom resource classes
     :param notes: what was left out and why, a sentence each
     """
 
-    entry: ProviderEntry
+    traits: frozenset[str]
+    inventories: Mapping[str, int] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -107,9 +76,7 @@ def make(description: host_model.HostDescription) -> ProviderFile:
     if caches is not None:
         told |= caches.traits
         inventories = caches.totals
-    return ProviderFile(ProviderEntry(
-        traits=traits | told, inventories=inventories,
-        where=description.where), tuple(notes))
+    return ProviderFile(traits | told, inventories, tuple(notes))
 
 
 def text(made: ProviderFile, host: str) -> str:
@@ -117,7 +84,6 @@ def text(made: ProviderFile, host: str) -> str:
 
     :param host: name of the host, for the head of the file
     """
-    entry = made.entry
     head = [
         f'Traits of compute host {host}, for its nova-compute.',
         'Written by: nova-pinning host show --format provider-config',
@@ -128,13 +94,12 @@ def text(made: ProviderFile, host: str) -> str:
     body = {
         'meta': {'schema_version': _SCHEMA_VERSION},
         'providers': [{
-            'identification': (
-                {'name': entry.name} if entry.name else {'uuid': entry.uuid}),
+            'identification': {'uuid': COMPUTE_NODE},
             **({'inventories': {'additional': [
                 {resource: _inventory(total)}
-                for resource, total in entry.inventories.items()]}}
-               if entry.inventories else {}),
-            'traits': {'additional': sorted(entry.traits)}}]}
+                for resource, total in made.inventories.items()]}}
+               if made.inventories else {}),
+            'traits': {'additional': sorted(made.traits)}}]}
     return ''.join(f'# {line}\n' for line in head) + yaml.safe_dump(
         body, sort_keys=False)
 
@@ -222,97 +187,3 @@ def _tells_apart(numbered: Mapping[int, int],
     pairs = {(number, domain_of[cpu]) for cpu, number in numbered.items()}
     return (len(pairs) == len({number for number, _domain in pairs})
             == len({domain for _number, domain in pairs}))
-
-
-# Reading.
-
-def read(path: str | os.PathLike[str]) -> tuple[ProviderEntry, ...]:
-    """The providers that nova-compute would find in provider.yaml files.
-
-    As nova-compute does, it leaves out entries with neither traits nor
-    inventories. See :func:`entry_for` for which of them counts.
-
-    :param path: a file, or a directory, of which the files that end in .yaml
-        are read in the order of their names
-    :returns: in the order in which they stand; () if a directory has no such
-        files
-    :raises errors.InputErrors: what nova-compute would not start with, for
-        all files at once
-    :raises errors.InputError: if there is no such file
-    """
-    entries_by_host: dict[str, ProviderEntry] = {}
-    wrong: list[errors.InputError] = []
-    for file in _files(path):
-        try:
-            entries = _entries(source.load(file))
-        except errors.InputErrors as error:
-            wrong += error.errors
-            continue
-        except errors.InputError as error:
-            wrong.append(error)
-            continue
-        for entry in entries:
-            first = entries_by_host.setdefault(entry.identity, entry)
-            if first is not entry:
-                wrong.append(errors.InputError(
-                    f'provider {entry.identity} appears here a second time',
-                    entry.where, f'the first is {_line_of(first.where)}'))
-    if wrong:
-        raise errors.InputErrors(tuple(wrong))
-    return tuple(entries_by_host.values())
-
-
-def entry_for(entries: Iterable[ProviderEntry], uuid: str,
-              name: str) -> ProviderEntry | None:
-    """The entry that counts for a host's provider, None if there is none.
-
-    An entry with its UUID or its name counts alone; what COMPUTE_NODE has
-    does not come on top.
-
-    :param uuid: of the provider
-    :param name: of the provider, which is that of the hypervisor
-    :raises errors.InputError: if there are entries with both, which keeps
-        nova-compute from reporting at all
-    """
-    known = {entry.identity: entry for entry in entries}
-    by_uuid, by_name = known.get(uuid), known.get(name)
-    if by_uuid and by_name:
-        raise errors.InputError(
-            f'provider {name} appears here a second time, by its UUID',
-            by_uuid.where,
-            f'by its name it is {_line_of(by_name.where)}')
-    return by_uuid or by_name or known.get(COMPUTE_NODE)
-
-
-def _line_of(where: errors.Location) -> str:
-    return f'in {where.source} line {where.line}'
-
-
-def _files(path: str | os.PathLike[str]) -> Sequence[pathlib.Path]:
-    directory = pathlib.Path(path)
-    if not directory.is_dir():
-        return [directory]
-    try:
-        # Python's glob, with which nova looks, leaves out hidden files.
-        return sorted(file for file in directory.iterdir()
-                      if file.name.endswith(SUFFIX)
-                      and not file.name.startswith('.'))
-    except OSError as error:
-        raise errors.InputError(f'cannot be read: {error.strerror}',
-                                errors.Location(str(path))) from None
-
-
-def _entries(document: source.YamlDocument) -> list[ProviderEntry]:
-    schema.validate(
-        document, schema.shipped(__package__, 'provider-config-1.json'))
-    entries = []
-    for index, provider in enumerate(document.value.get('providers', ())):
-        traits, inventories = (
-            provider.get(key, {}).get('additional', ())
-            for key in ('traits', 'inventories'))
-        if traits or inventories:
-            identification = provider['identification']
-            entries.append(ProviderEntry(
-                identification.get('uuid', ''), identification.get('name', ''),
-                frozenset(traits), {}, document.locate(('providers', index))))
-    return entries

@@ -13,7 +13,6 @@ from nova_pinning.osc import applying
 from nova_pinning.osc import base
 from nova_pinning.segregation.audit import audit_run
 from nova_pinning.segregation.audit import audited
-from nova_pinning.segregation.audit import configs
 from nova_pinning.segregation.audit import scheduler_options
 
 
@@ -40,10 +39,6 @@ class CheckSegregation(base.CloudCommand):
         common_options.add_host_files(
             parser, 'how many CPUs each host sets aside for emulator '
             'threads, and in which order it takes NUMA cells')
-        parser.add_argument('--provider-configs', metavar='DIR',
-                            help="the hosts' provider.yaml files, as "
-                            'HOST.yaml or in directories HOST; without, '
-                            'nothing is known of them')
         parser.add_argument('--emulator-cpus', metavar='N',
                             type=common_options.number(0, 10 ** 6),
                             help='VCPU that a dedicated host may offer where '
@@ -71,8 +66,6 @@ class CheckSegregation(base.CloudCommand):
         settings = audited.AuditSettings(
             hosts=frozenset(parsed_args.names),
             descriptions=host_loader.by_name(parsed_args.host_files),
-            configs=(configs.load(parsed_args.provider_configs)
-                     if parsed_args.provider_configs else {}),
             emulator_cpus=parsed_args.emulator_cpus,
             scheduler=(scheduler_options.read(scheduler_arguments)
                        if scheduler_arguments

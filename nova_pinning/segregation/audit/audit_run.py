@@ -26,7 +26,6 @@ from nova_pinning.model import hostclass
 from nova_pinning.placement import client
 from nova_pinning.segregation.audit import aggregates
 from nova_pinning.segregation.audit import audited
-from nova_pinning.segregation.audit import configs
 from nova_pinning.segregation.audit import flavors
 from nova_pinning.segregation.audit import hosts
 from nova_pinning.segregation.audit import inventories
@@ -41,15 +40,14 @@ from nova_pinning.segregation import segregation_model
 #: flavors require a trait once hosts have it, and servers are moved once it is
 #: clear where they belong.
 RULES: check_rule.Registry[audited.AuditedCloud] = check_rule.Registry(
-    hosts, aggregates, inventories, configs, packing, scheduler_options,
-    flavors, servers,
+    hosts, aggregates, inventories, packing, scheduler_options, flavors,
+    servers,
     groups={
         'S1': 'Servers',
         'S2': 'Flavors',
         'S3': 'What marks a host',
         'S4': 'Aggregates',
         'S5': 'What hosts offer',
-        'S6': 'provider.yaml',
         'S7': 'The order of NUMA cells',
         'S8': 'nova-scheduler'})
 
@@ -134,8 +132,7 @@ def run_audit(cloud: segregation_cloud.SegregationCloud,
         hosts=collections.Counter(counted), servers=first.servers,
         flavors=len(view.flavors), aggregates=len(view.aggregates),
         bare_metal=None if settings.hosts else cloud.bare_metal(),
-        unmatched=tuple(sorted(
-            {*settings.descriptions, *settings.configs} - names)))
+        unmatched=tuple(sorted(settings.descriptions.keys() - names)))
 
 
 def _key(finding: check_rule.Finding) -> tuple[str, str, str]:

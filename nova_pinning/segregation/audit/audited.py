@@ -9,7 +9,6 @@ import functools
 from nova_pinning.checks import check_rule
 from nova_pinning.flavors import flavor_model
 from nova_pinning.host import host_model
-from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
@@ -55,7 +54,6 @@ class AuditSettings:
     :param hosts: names of the compute services that are audited, with their
         servers; empty for the whole cloud, with its flavors and aggregates
     :param descriptions: host files by the name of the compute service
-    :param configs: what provider.yaml files say, likewise
     :param emulator_cpus: VCPUs that a dedicated host may have for emulator
         threads where no host file tells; None if nobody said
     :param jobs: requests that may be under way at once
@@ -65,8 +63,6 @@ class AuditSettings:
 
     hosts: frozenset[str] = frozenset()
     descriptions: Mapping[str, host_model.HostDescription] = (
-        dataclasses.field(default_factory=dict))
-    configs: Mapping[str, tuple[provider_config.ProviderEntry, ...]] = (
         dataclasses.field(default_factory=dict))
     emulator_cpus: int | None = None
     jobs: int = JOBS

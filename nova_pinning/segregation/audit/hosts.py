@@ -13,7 +13,9 @@ from nova_pinning.segregation import segregation_model
     'S301', check_rule.Severity.ERROR, 'host with the traits of both classes',
     why='dedicated flavors and shared ones that require their trait can both '
         'land there, and HostClassFilter refuses the host to everybody',
-    advice='leave it the trait that it was meant to have')
+    advice='leave it the trait that it was meant to have; one that comes back '
+           'stands in provider.yaml on the host: write that anew '
+           '(nova-pinning host show -f provider-config)')
 def both_classes(view: audited.AuditedCloud) -> check_rule.Violations:
     for host in view.hosts:
         if len(placement_traits.classes_of(host.traits or ())) > 1:

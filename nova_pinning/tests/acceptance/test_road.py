@@ -9,7 +9,6 @@ import contextlib
 import json
 import pathlib
 import shlex
-import shutil
 import sys
 import tempfile
 
@@ -99,8 +98,7 @@ class TestRoad(testtools.TestCase):
     def check(self, status):
         """Return what the audit finds: codes, and the commands that fix."""
         output = self.openstack(
-            f'pinning segregation check --format json --provider-configs '
-            f'{self.directory / "providers"} --host-files '
+            f'pinning segregation check --format json --host-files '
             f'{self.directory / "plans"}', status)
         found = json.loads(output)['findings']
         return ({one['code'] for one in found},
@@ -142,11 +140,9 @@ class TestRoad(testtools.TestCase):
 
     def _lay_out_cpus(self):
         """Look at each host, plan its CPUs, and put that into force."""
-        providers = self.directory / 'providers'
         plans = self.directory / 'plans'
+        plans.mkdir()
         options = []
-        for directory in (providers, plans):
-            directory.mkdir()
         for host, host_class in HOSTS.items():
             found = self.write(f'{host}.yaml', self.cloud.run_on(
                 host, NOVA_PINNING, 'host', 'discover'))
@@ -160,7 +156,6 @@ class TestRoad(testtools.TestCase):
                 f'ls {rendered}/etc/systemd/system'))
             etc = rendered / 'etc' / 'nova'
             provider, = (etc / 'provider_config').iterdir()
-            shutil.copyfile(provider, providers / f'{host}.yaml')
             snippet, = (etc / 'nova.conf.d').iterdir()
             options += ['--host-conf', f'{host}={snippet}',
                         '--provider-config', f'{host}={provider}']

@@ -17,7 +17,6 @@ from nova import context
 from nova import objects
 
 from demo import hosts
-from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation.audit import audit_run
@@ -393,48 +392,6 @@ class TestOrderOfCells(CheckTestCase):
         self.write('d1', 'false')
         [one] = self.check('S703', options=options)['S703']
         self.assertIn('true by aggregate a', one['message'])
-
-
-class TestProviderConfigs(CheckTestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.directory = pathlib.Path(self.create_tempfiles(
-            [('x', '')])[0]).parent / 'configs'
-        self.directory.mkdir()
-        self.addCleanup(self._remove)
-
-    def _remove(self):
-        for file in self.directory.iterdir():
-            file.unlink()
-        self.directory.rmdir()
-
-    def write(self, host, *names):
-        entry = provider_config.ProviderEntry(traits=frozenset(names))
-        (self.directory / f'{host}.yaml').write_text(
-            provider_config.text(provider_config.ProviderFile(entry), host))
-
-    def test_files(self):
-        options = ['--provider-configs', str(self.directory)]
-        l3 = placement_traits.l3_trait(8)
-        self.write('d1', placement_traits.DEDICATED, l3)
-        self.write('d2', placement_traits.SHARED)
-        self.write('s1', placement_traits.SHARED, placement_traits.DEDICATED)
-
-        found = self.check('S601', 'S602', 'S603', options=options)
-        self.assertEqual(
-            {'S601': ['d1'], 'S602': ['d2'], 'S603': ['s1']},
-            {code: [one['host'] for one in ones]
-             for code, ones in found.items()})
-        self.mend(found['S601'])
-        self.assertEqual({placement_traits.DEDICATED, l3}, self.traits('d1'))
-        self.write('d2', placement_traits.DEDICATED)
-        self.write('s1', placement_traits.SHARED)
-        self.check(options=options)
-
-        self.write('nobody', placement_traits.SHARED)
-        _output, error = self.call_command('segregation', 'check', *options)
-        self.assertIn('host nobody', error)
 
 
 class TestChangingCloud(CheckTestCase):

@@ -10,10 +10,10 @@ import subprocess
 import unittest
 
 import ddt
+from nova.compute import provider_config
 from oslotest import base
 
 import nova_pinning
-from nova_pinning.host import provider_config
 from nova_pinning.tempest_plugin import config
 
 CHECKOUT = pathlib.Path(nova_pinning.__file__).resolve().parent.parent
@@ -40,7 +40,8 @@ class DevstackTest(base.BaseTestCase):
              str(PLUGIN), host_class],
             check=True, capture_output=True, text=True).stdout
         path = self.create_tempfiles([('nova-pinning', text)], '.yaml')[0]
-        [entry] = provider_config.read(path)
-        self.assertEqual(provider_config.COMPUTE_NODE, entry.uuid)
-        self.assertEqual({f'CUSTOM_PINNING_{host_class.upper()}'},
-                         entry.traits)
+        [(identity, entry)] = provider_config.get_provider_configs(
+            str(pathlib.Path(path).parent)).items()
+        self.assertEqual('$COMPUTE_NODE', identity)
+        self.assertEqual([f'CUSTOM_PINNING_{host_class.upper()}'],
+                         entry['traits']['additional'])

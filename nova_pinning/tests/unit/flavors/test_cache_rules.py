@@ -114,7 +114,7 @@ class TestHost(unit_base.TestCase):
     def test_nothing_known(self):
         bare = dataclasses.replace(host(), resctrl=None)
         self.assertIsNone(cache_capacity.of_host(bare))
-        self.assertEqual({}, provider_config.make(bare).entry.inventories)
+        self.assertEqual({}, provider_config.make(bare).inventories)
 
 
 @ddt.ddt

@@ -3,10 +3,8 @@
 
 import dataclasses
 import itertools
-import pathlib
 
 import ddt
-import fixtures
 import hypothesis
 from oslotest import base as oslotest
 import yaml
@@ -60,7 +58,7 @@ class TestMake(oslotest.BaseTestCase):
     def test_class(self, values, expected):
         made = self.make(host_samples.host(**values))
         self.assertEqual({hostclass.HostClass(expected)},
-                         placement_traits.classes_of(made.entry.traits))
+                         placement_traits.classes_of(made.traits))
 
     @ddt.data(
         ({}, 'tell'),
@@ -84,10 +82,6 @@ class TestMake(oslotest.BaseTestCase):
                     hostclass.HostClass(name)]})))
         self.assertEqual(f'set nova.{name}_cpus', error.advice)
 
-    def test_provider(self):
-        host = host_samples.host(nova=host_samples.settings('0-3'))
-        self.assertEqual('$COMPUTE_NODE', self.make(host).entry.identity)
-
     # What the L3 caches are like: cores, cores of each, CPUs for guests, n.
     @ddt.data(
         (pairs(8), 4, '0-15', 8),
@@ -105,7 +99,7 @@ class TestMake(oslotest.BaseTestCase):
         made = self.make(with_l3(cores, size,
                                  nova=host_samples.settings(dedicated)))
         self.assertEqual(expected, placement_traits.l3_cpus(
-            made.entry.traits), made.notes)
+            made.traits), made.notes)
         self.assertEqual((), made.notes)
 
     def test_no_l3(self):
@@ -124,7 +118,7 @@ class TestMake(oslotest.BaseTestCase):
                             (uneven, 'numbers of cores, 2, 3'),
                             (mixed, 'one after the other')):
             made = self.make(host)
-            self.assertIsNone(placement_traits.l3_cpus(made.entry.traits))
+            self.assertIsNone(placement_traits.l3_cpus(made.traits))
             self.assertIn(words, made.notes[0])
             self.assertIn(f'# {made.notes[0]}\n',
                           provider_config.text(made, 'a'))
@@ -134,7 +128,7 @@ class TestMake(oslotest.BaseTestCase):
         unknown = host_samples.host(nova=host_samples.settings('0-3'),
                                     traits=frozenset({mine}))
         made = self.make(unknown)
-        self.assertIn(mine, made.entry.traits)
+        self.assertIn(mine, made.traits)
         self.assertEqual((), made.notes)
         right = placement_traits.l3_trait(4)
         for traits in ({mine}, {mine, right}):
@@ -143,7 +137,7 @@ class TestMake(oslotest.BaseTestCase):
                 with_l3(pairs(8), 4, traits=frozenset(traits)))
             self.assertIn(f'{mine} and {right} cannot both', str(error))
         self.assertIn(right, self.make(with_l3(
-            pairs(8), 4, traits=frozenset({right}))).entry.traits)
+            pairs(8), 4, traits=frozenset({right}))).traits)
 
     @unit_base.settings(200)
     @hypothesis.given(host_samples.any_host())
@@ -153,7 +147,7 @@ class TestMake(oslotest.BaseTestCase):
         except errors.InputError as error:
             self.assertNotEqual('', error.advice)
             return
-        traits = made.entry.traits
+        traits = made.traits
         self.assertEqual(1, len(placement_traits.classes_of(traits)))
         # No other trait of the host is lost, and no other comes.
         ours = {*placement_traits.TRAIT_OF.values(), *(
@@ -161,7 +155,7 @@ class TestMake(oslotest.BaseTestCase):
         caches = cache_capacity.of_host(host)
         if caches is not None:
             self.assertLessEqual(caches.traits, traits)
-            self.assertEqual(caches.totals, made.entry.inventories)
+            self.assertEqual(caches.totals, made.inventories)
             ours |= caches.traits
         self.assertEqual(host.traits - ours, traits - ours)
         self.check_domains(host, placement_traits.l3_cpus(traits))
@@ -200,141 +194,3 @@ class TestText(oslotest.BaseTestCase):
                     placement_traits.DEDICATED,
                     placement_traits.l3_trait(4)]}}],
         }, yaml.safe_load(text))
-
-
-GOOD = """
-meta: {schema_version: '1.0', more: 1}
-providers:
-  - identification: {uuid: $COMPUTE_NODE}
-    traits: {additional: [CUSTOM_A, CUSTOM_B]}
-    more: here
-  - identification: {name: nothing}
-    traits: {additional: []}
-  - identification: {name: stock}
-    inventories: {additional: [{CUSTOM_GPU: {total: 2}}]}
-"""
-
-
-@ddt.ddt
-class TestRead(oslotest.BaseTestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.dir = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-
-    def write(self, text, name='a.yaml'):
-        path = self.dir / name
-        path.write_text(text)
-        return path
-
-    def entries(self, text):
-        """A file with one provider, from what it has."""
-        return self.write("meta: {schema_version: '1.0'}\n"
-                          f'providers: [{{{text}}}]')
-
-    def test_read(self):
-        path = self.write(GOOD)
-        entries = provider_config.read(path)
-        self.assertEqual(
-            (provider_config.ProviderEntry(
-                '$COMPUTE_NODE', '', frozenset({'CUSTOM_A', 'CUSTOM_B'})),
-             provider_config.ProviderEntry('', 'stock')), entries)
-        self.assertEqual(errors.Location(str(path), 4, 5, 'providers[0]'),
-                         entries[0].where)
-
-    def test_what_was_written(self):
-        made = provider_config.make(with_l3(pairs(8), 4))
-        self.assertEqual(
-            (made.entry,), provider_config.read(self.write(
-                provider_config.text(made, 'compute-1'))))
-
-    def test_without_providers(self):
-        self.assertEqual((), provider_config.read(
-            self.write("meta: {schema_version: '1.7'}")))
-
-    @ddt.data(
-        ('[]', 'mapping'),
-        ('providers: []', 'meta is missing'),
-        ('meta: {schema_version: 1.0}', "such as '1.0'"),
-        ("meta: {schema_version: '2.0'}", "such as '1.0'"),
-        ("meta: {schema_version: '1.01'}", "such as '1.0'"),
-        ("meta: {schema_version: '1.0'}\n__source_file: a", 'uses it itself'),
-        ("meta: {schema_version: '1.0'}\nproviders: 3", 'list of providers'),
-    )
-    @ddt.unpack
-    def test_bad_file(self, text, words):
-        error = self.assertRaises(errors.InputErrors, provider_config.read,
-                                  self.write(text))
-        self.assertIn(words, str(error))
-
-    @ddt.data(
-        ('traits: {}', 'identification is missing'),
-        ('identification: {}', 'is empty'),
-        ('identification: {uuid: x}', 'UUID or $COMPUTE_NODE'),
-        ('identification: {uuid: $COMPUTE_NODE, name: a}', 'either'),
-        ('identification: {other: a}', 'not known'),
-        ("identification: {name: ''}", '1 to 200'),
-        ('identification: {name: a}, traits: []', 'a mapping'),
-        ('identification: {name: a}, traits: {additional: CUSTOM_A}',
-         'list of traits'),
-        ('identification: {name: a}, traits: {additional: [HW_CPU_X86_VMX]}',
-         'custom trait'),
-        ('identification: {name: a}, traits: {additional: [CUSTOM_a]}',
-         'custom trait'),
-        ('identification: {name: a}, inventories: {additional: [{VCPU: '
-         '{total: 1}}]}', 'custom resource class'),
-        ('identification: {name: a}, inventories: {additional: [{CUSTOM_A: '
-         '{}}]}', 'total is missing'),
-    )
-    @ddt.unpack
-    def test_bad_provider(self, text, words):
-        error = self.assertRaises(errors.InputErrors, provider_config.read,
-                                  self.entries(text))
-        self.assertIn(words, str(error))
-
-    def test_directory(self):
-        self.write(GOOD.replace('$COMPUTE_NODE', UUID), 'b.yaml')
-        self.write(GOOD.replace('stock', 'other'), 'a.yaml')
-        # Nova does not see these.
-        for name in ('.c.yaml', 'd.yml', 'e'):
-            self.write('[', name)
-        self.assertEqual(
-            ['$COMPUTE_NODE', 'other', UUID, 'stock'],
-            [one.identity for one in provider_config.read(self.dir)])
-
-    def test_empty_directory(self):
-        self.assertEqual((), provider_config.read(self.dir))
-
-    def test_all_that_is_wrong(self):
-        self.write(GOOD, 'a.yaml')
-        self.write(GOOD, 'b.yaml')
-        self.write('[', 'c.yaml')
-        self.write('meta: 1', 'd.yaml')
-        error = self.assertRaises(errors.InputErrors, provider_config.read,
-                                  self.dir)
-        self.assertEqual(
-            [('b.yaml', 'a second time'), ('b.yaml', 'a second time'),
-             ('c.yaml', 'not YAML'), ('d.yaml', 'schema_version')],
-            [(pathlib.Path(one.where.source).name,
-              next(words for words in ('a second time', 'not YAML',
-                                       'schema_version')
-                   if words in one.message)) for one in error.errors])
-        self.assertIn('a.yaml line 4', error.errors[0].advice)
-
-    def test_no_file(self):
-        error = self.assertRaises(errors.InputError, provider_config.read,
-                                  self.dir / 'none')
-        self.assertIn('cannot be read', str(error))
-
-    def test_entry_for(self):
-        default = provider_config.ProviderEntry()
-        named = provider_config.ProviderEntry('', 'node')
-        own = provider_config.ProviderEntry(UUID)
-        for entries, expected in (
-                ((), None), ((default,), default), ((default, named), named),
-                ((own, default), own),
-                ((provider_config.ProviderEntry('', 'b'),), None)):
-            self.assertIs(expected, provider_config.entry_for(
-                entries, UUID, 'node'))
-        self.assertRaises(errors.InputError, provider_config.entry_for,
-                          (named, own), UUID, 'node')

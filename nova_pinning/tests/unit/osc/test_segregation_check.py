@@ -98,11 +98,14 @@ class TestCheckSegregation(oslotest.BaseTestCase):
         self.assertIn('nobody', error)
 
     def test_files(self):
-        (self.directory / 'x.yaml').write_text(
-            'meta: {schema_version: "1.0"}\n')
+        path = self.directory / 'x.yaml'
+        path.write_text(
+            'version: 1\nname: x\n'
+            'nodes: [{id: 0, cpus: 0-3, memory: 4GiB}]\n')
         _status, _output, error = self.run_command(
-            '--provider-configs', str(self.directory))
+            '--host-files', str(self.directory))
         self.assertIn('host x, which the cloud does not have', error)
+        path.write_text('version: 1')
         status, _output, _error = self.run_command(
             '--host-files', str(self.directory))
         self.assertEqual(2, status)

@@ -190,8 +190,8 @@ class TestAudit(unit_base.TestCase):
 
     def test_files_of_unknown_hosts(self):
         self.assertEqual(('x', 'y'), audit(
-            small_cloud(), descriptions={'y': None},
-            configs={'x': (), 'h0': ()}).unmatched)
+            small_cloud(),
+            descriptions=dict.fromkeys(('y', 'x', 'h0'))).unmatched)
 
 
 @ddt.ddt

@@ -11,13 +11,11 @@ import hypothesis
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import host_model
-from nova_pinning.host import provider_config
 from nova_pinning.model import hostclass
 from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation.audit import audit_run
 from nova_pinning.segregation.audit import audited
-from nova_pinning.segregation.audit import configs
 from nova_pinning.segregation.audit import scheduler_options
 from nova_pinning.tests.unit.segregation import audit_cloud
 from nova_pinning.tests.unit import unit_base
@@ -54,13 +52,6 @@ def runs(*names, observes=False):
 
 def findings(seen):
     return list(audit_run.RULES.run(seen))
-
-
-def entry(*names, **changes):
-    """What a provider.yaml says."""
-    return provider_config.ProviderEntry(
-        traits=frozenset(names), where=errors.Location('x.yaml', 3),
-        **changes)
 
 
 def packs(**hosts):
@@ -205,32 +196,6 @@ class TestFindings(unit_base.TestCase):
             MEMORY_MB=client.ProviderInventory(2, 0, 1.5))})),
         ('S507', view(dedicated(), offers={'rp-d': audit_cloud.inventories(
             PCPU=8, MEMORY_MB=client.ProviderInventory(2, 0, 1.5))})),
-        # provider.yaml.
-        ('S303', view(dataclasses.replace(shared(), traits=None), configs={
-            's': (entry(placement_traits.DEDICATED),)})),
-        ('', view(shared(), configs={'s': (entry(placement_traits.SHARED),)})),
-        ('', view(shared(), configs={'s': (entry('CUSTOM_OTHER'),)})),
-        ('', view(shared(), configs={'s': (
-            entry(placement_traits.DEDICATED, uuid='another'),)})),
-        ('S601', view(shared(), configs={'s': (
-            entry(placement_traits.SHARED, *L3),)})),
-        ('S302 S601', view(audit_cloud.host('a'), configs={'a': (
-            entry(placement_traits.SHARED, uuid='rp-a'),)})),
-        ('S602', view(shared(), configs={'s': (
-            entry(placement_traits.DEDICATED),)})),
-        ('S602', view(shared(), configs={'s': (
-            entry(placement_traits.SHARED),
-            entry(placement_traits.DEDICATED, uuid='', name='node-s'))})),
-        ('S402 S602', view(
-            audit_cloud.host('a'),
-            aggregates=[audit_cloud.isolating('x', SHARED, 'a')],
-            configs={'a': (entry(placement_traits.DEDICATED),)})),
-        ('S301 S602', view(
-            of_both(), configs={'a': (entry(placement_traits.DEDICATED),)})),
-        ('S603', view(shared(), configs={'s': (
-            entry(placement_traits.DEDICATED, placement_traits.SHARED),)})),
-        ('S604', view(shared(), configs={'s': (
-            entry(uuid='rp-s'), entry(uuid='', name='node-s'))})),
         # The order of NUMA cells.
         ('', view(shared(), aggregates=[
             audit_cloud.packing('x', 'True', 's'),
@@ -471,44 +436,6 @@ class TestSchedulerOptions(unit_base.TestCase):
         self.assertEqual('service nova-scheduler', found.subject)
         self.assertTrue(found.message.endswith(
             'write enabled_filters = A, PinnedTopologyFilter'), found.message)
-
-
-class TestConfigs(unit_base.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.directory = pathlib.Path(self.useFixture(
-            fixtures.TempDir()).path)
-
-    def write(self, name, *names):
-        path = self.directory / f'{name}.yaml'
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(provider_config.text(
-            provider_config.ProviderFile(entry(*names)), 'x'))
-
-    def test_load(self):
-        self.write('h1', placement_traits.SHARED)
-        self.write('h2/a', placement_traits.DEDICATED)
-        self.write('h2/b')
-        self.write('.hidden', placement_traits.DEDICATED)
-        found = configs.load(str(self.directory))
-        self.assertEqual({'h1': [{placement_traits.SHARED}],
-                          'h2': [{placement_traits.DEDICATED}]},
-                         {name: [one.traits for one in entries]
-                          for name, entries in found.items()})
-
-    def test_wrong(self):
-        self.assertIn('there are no', str(self.assertRaises(
-            errors.InputError, configs.load, str(self.directory))))
-        self.assertIn('cannot be read', str(self.assertRaises(
-            errors.InputError, configs.load, f'{self.directory}/none')))
-        (self.directory / 'h1.yaml').write_text('x: 1')
-        (self.directory / 'h2.yaml').write_text(']')
-        self.write('h1/a', placement_traits.SHARED)
-        error = self.assertRaises(errors.InputErrors, configs.load,
-                                  str(self.directory))
-        for words in ('h2.yaml', 'both a file and a directory'):
-            self.assertIn(words, str(error))
 
 
 class TestAgreement(unit_base.TestCase):
