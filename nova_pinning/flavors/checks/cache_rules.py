@@ -16,8 +16,7 @@ _KEYS = (flavor_model.L3_WAYS_KEY, flavor_model.BANDWIDTH_KEY)
 
 def _ways(subject: checked.CheckedFlavor) -> int:
     """Of each cache; 0 for none, or what nova refuses."""
-    return checked.whole_number(
-        subject.specs.get(flavor_model.L3_WAYS_KEY, '')) or 0
+    return subject.number(flavor_model.L3_WAYS_KEY)
 
 
 def _has_limit(subject: checked.CheckedFlavor) -> bool:

@@ -277,6 +277,26 @@ class CheckedFlavor:
                     for cell in host.host.cells for size in cell.core_sizes),
                    default=0)
 
+    def number(self, key: str) -> int:
+        """A whole number that an extra spec has, 0 if it has none."""
+        return whole_number(self.specs.get(key)) or 0
+
+    def about(
+        self, name: str, text: str,
+        severity: check_rule.Severity | None = None,
+    ) -> check_rule.Violation:
+        """What a rule sees in one thing that is said.
+
+        :param name: of an extra spec with its namespace; or without it, where
+            images may say it as well
+        :param text: what is to be told of it
+        """
+        if ':' in name:
+            return self.violation(f'{shown(name, self.specs[name])} {text}',
+                                  (name,), severity=severity)
+        return self.violation(f'{self.shown(name)} {text}', (
+            f'hw:{name}', f'hw_{name}'), severity=severity)
+
     def violation(
         self, message: str, keys: tuple[str, ...] = (), advice: str = '',
         severity: check_rule.Severity | None = None,

@@ -22,20 +22,7 @@ def _trait_key(trait: str) -> str:
     in_catalogue='write traits: {forbidden: [CUSTOM_PINNING_DEDICATED]}')
 def shared_without_trait(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
-    if subject.host_class != 'shared':
-        return
-    separation = subject.separation
-    if separation.by == 'aggregates':
-        yield from _without_aggregate(subject)
-    elif separation.by == 'traits' and (
-            separation.dedicated_trait not in subject.traits('forbidden') and
-            separation.shared_trait not in subject.traits('required')):
-        yield subject.violation(
-            'a shared flavor that does not forbid trait '
-            f'{separation.dedicated_trait}',
-            (_trait_key(separation.dedicated_trait), flavor_model.CLASS_KEY,
-             'hw:cpu_policy'),
-            _trait_advice(subject, 'forbidden'))
+    return _without_mark(subject, 'shared', 'forbidden', ('hw:cpu_policy',))
 
 
 @check_rule.rule(
@@ -47,22 +34,11 @@ def shared_without_trait(
     in_catalogue='write traits: {required: [CUSTOM_PINNING_DEDICATED]}')
 def dedicated_without_trait(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
-    if subject.host_class != 'dedicated':
-        return
-    separation = subject.separation
-    if separation.by == 'aggregates':
-        yield from _without_aggregate(subject)
-    elif separation.by == 'traits' and (
-            separation.dedicated_trait not in subject.traits('required')):
-        found = subject.violation(
-            f'a dedicated flavor that does not require trait '
-            f'{separation.dedicated_trait}',
-            (_trait_key(separation.dedicated_trait), flavor_model.CLASS_KEY,
-             *subject.policy_keys),
-            _trait_advice(subject, 'required'))
-        if subject.cpu_policy == 'mixed':
-            found = dataclasses.replace(found, why=MIXED_WHY)
-        yield found
+    for found in _without_mark(subject, 'dedicated', 'required',
+                               subject.policy_keys):
+        yield dataclasses.replace(found, why=MIXED_WHY) if (
+            subject.cpu_policy == 'mixed'
+            and subject.separation.by == 'traits') else found
 
 
 #: Of mixed guests nova asks once, for PCPU and VCPU.
@@ -71,23 +47,33 @@ MIXED_WHY = (
     'meant for shared guests and has a few CPUs for pinning')
 
 
-def _trait_advice(subject: checked.CheckedFlavor, word: str) -> str:
-    """The advice if the cloud has a trait of its own, else ''."""
-    trait = subject.separation.dedicated_trait
-    if trait == placement_traits.DEDICATED:
-        return ''
-    return f'set {_trait_key(trait)}={word}'
+def _without_mark(subject: checked.CheckedFlavor, host_class: str, word: str,
+                  keys: tuple[str, ...]) -> check_rule.Violations:
+    """What would keep guests on hosts of their class, if it is missing.
 
-
-def _without_aggregate(
-        subject: checked.CheckedFlavor) -> check_rule.Violations:
-    if not subject.separation.is_kept_by_aggregates(subject.specs):
+    :param word: what the trait of dedicated hosts should be
+    """
+    separation = subject.separation
+    trait = separation.dedicated_trait
+    if subject.host_class != host_class:
+        return
+    if separation.by == 'aggregates':
+        if not separation.is_kept_by_aggregates(subject.specs):
+            yield subject.violation(
+                f'a {host_class} flavor that asks for no aggregate',
+                (flavor_model.CLASS_KEY, *subject.policy_keys),
+                'set an extra spec that the metadata of the aggregates of '
+                f'{host_class} hosts have, such as '
+                f'aggregate_instance_extra_specs:class={host_class}')
+    elif separation.by == 'traits' and trait not in subject.traits(word) and (
+            separation.trait_of(host_class) not in subject.traits('required')):
+        verb = {'required': 'require', 'forbidden': 'forbid'}[word]
         yield subject.violation(
-            f'a {subject.host_class} flavor that asks for no aggregate',
-            (flavor_model.CLASS_KEY, *subject.policy_keys),
-            'set an extra spec that the metadata of the aggregates of '
-            f'{subject.host_class} hosts have, such as '
-            f'aggregate_instance_extra_specs:class={subject.host_class}')
+            f'a {host_class} flavor that does not {verb} trait {trait}',
+            (_trait_key(trait), flavor_model.CLASS_KEY, *keys),
+            # That of the rule, where the cloud has no trait of its own.
+            '' if trait == placement_traits.DEDICATED
+            else f'set {_trait_key(trait)}={word}')
 
 
 @check_rule.rule(

@@ -253,9 +253,7 @@ def unread_realtime_mask(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
     if subject.is_accepted and not subject.is_realtime and (
             subject.value('cpu_realtime_mask')):
-        yield subject.violation(
-            f'{subject.shown("cpu_realtime_mask")} is not read',
-            ('hw:cpu_realtime_mask', 'hw_cpu_realtime_mask'))
+        yield subject.about('cpu_realtime_mask', 'is not read')
 
 
 @check_rule.rule(

@@ -89,9 +89,8 @@ def pages_without_numa(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
     if (not subject.is_pinned and _page_size_kib(subject) is not None and
             not subject.value('numa_nodes')):
-        yield subject.violation(
-            f'{subject.shown("mem_page_size")} confines the guest to one '
-            'host NUMA node', _PAGE_KEYS)
+        yield subject.about('mem_page_size',
+                            'confines the guest to one host NUMA node')
 
 
 @check_rule.rule(
@@ -138,9 +137,9 @@ def odd_page_size(subject: checked.CheckedFlavor) -> check_rule.Violations:
     size_kib = _page_size_kib(subject)
     if size_kib is not None and size_kib >= 0 and (
             size_kib not in _PAGE_SIZES_KIB):
-        yield subject.violation(
-            f'{subject.shown("mem_page_size")} asks for pages of '
-            f'{quantities.shown_page_size(size_kib)}', _PAGE_KEYS)
+        yield subject.about(
+            'mem_page_size',
+            f'asks for pages of {quantities.shown_page_size(size_kib)}')
 
 
 @check_rule.rule(
@@ -167,14 +166,13 @@ def realtime_pages(subject: checked.CheckedFlavor) -> check_rule.Violations:
 def realtime_locked(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if not subject.is_realtime or not subject.is_pinned:
         return
-    keys = ('hw:locked_memory', 'hw_locked_memory', 'hw:cpu_realtime')
     locked = subject.value('locked_memory')
     if locked is None:
-        yield subject.violation('hw:locked_memory is not set', keys)
+        yield subject.violation('hw:locked_memory is not set',
+                                ('hw:cpu_realtime',))
     elif not checked.is_true(locked):
-        yield subject.violation(
-            f'{subject.shown("locked_memory")} does nothing on a realtime '
-            'guest', keys, severity=Severity.WARNING)
+        yield subject.about('locked_memory', 'does nothing on a realtime '
+                            'guest', Severity.WARNING)
 
 
 @check_rule.rule(
@@ -186,9 +184,7 @@ def unread_encryption_model(
 ) -> check_rule.Violations:
     if subject.value('mem_encryption_model') and not (
             checked.is_true(subject.value('mem_encryption'))):
-        yield subject.violation(
-            f'{subject.shown("mem_encryption_model")} is not read',
-            ('hw:mem_encryption_model', 'hw_mem_encryption_model'))
+        yield subject.about('mem_encryption_model', 'is not read')
 
 
 @check_rule.rule(

@@ -34,9 +34,7 @@ def shares_out_of_range(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
     shares = checked.whole_number(subject.specs.get(_SHARES))
     if shares is not None and not 1 <= shares <= _MAX_SHARES:
-        yield subject.violation(
-            f'{checked.shown(_SHARES, str(shares))} is not in 1 to '
-            f'{_MAX_SHARES}', (_SHARES,))
+        yield subject.about(_SHARES, f'is not in 1 to {_MAX_SHARES}')
 
 
 @check_rule.rule(
@@ -46,12 +44,12 @@ def shares_out_of_range(
            'quota:cpu_quota from 1000 up, or is negative for no cap')
 def cap_out_of_range(subject: checked.CheckedFlavor) -> check_rule.Violations:
     # To libvirt, 0 is as good as nothing.
-    period = checked.whole_number(subject.specs.get(_PERIOD))
+    period = subject.number(_PERIOD)
     if period and period not in _PERIODS_US:
         yield subject.violation(
             f'{_PERIOD}={period} is not in 1000 to 1000000', (_PERIOD,))
-    quota = checked.whole_number(subject.specs.get(_QUOTA))
-    if quota and 0 < quota < _MIN_QUOTA_US:
+    quota = subject.number(_QUOTA)
+    if 0 < quota < _MIN_QUOTA_US:
         yield subject.violation(f'{_QUOTA}={quota} is below 1000', (_QUOTA,))
 
 
@@ -62,11 +60,8 @@ def cap_out_of_range(subject: checked.CheckedFlavor) -> check_rule.Violations:
            'vCPU may run')
 def period_without_quota(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
-    if checked.whole_number(subject.specs.get(_PERIOD)) and not (
-            checked.whole_number(subject.specs.get(_QUOTA))):
-        yield subject.violation(
-            f'{checked.shown(_PERIOD, subject.specs[_PERIOD])} without '
-            f'{_QUOTA}', (_PERIOD,))
+    if subject.number(_PERIOD) and not subject.number(_QUOTA):
+        yield subject.about(_PERIOD, f'without {_QUOTA}')
 
 
 @check_rule.rule(
@@ -80,13 +75,10 @@ def quota_on_dedicated(
     if subject.cpu_policy != 'dedicated':
         return
     if _SHARES in subject.specs:
-        yield subject.violation(
-            f'{checked.shown(_SHARES, subject.specs[_SHARES])} does nothing '
-            'for a guest that shares no CPU', (_SHARES,))
-    if (checked.whole_number(subject.specs.get(_QUOTA)) or 0) > 0:
-        yield subject.violation(
-            f'{checked.shown(_QUOTA, subject.specs[_QUOTA])} leaves dedicated '
-            'CPUs idle', (_QUOTA,))
+        yield subject.about(
+            _SHARES, 'does nothing for a guest that shares no CPU')
+    if subject.number(_QUOTA) > 0:
+        yield subject.about(_QUOTA, 'leaves dedicated CPUs idle')
 
 
 @check_rule.rule(
@@ -105,9 +97,7 @@ def burst_without_average(
         for kind in ('peak', 'burst'):
             key = f'quota:vif_{direction}_{kind}'
             if key in subject.specs:
-                yield subject.violation(
-                    f'{checked.shown(key, subject.specs[key])} does nothing '
-                    f'without {average}', (key,))
+                yield subject.about(key, f'does nothing without {average}')
 
 
 @check_rule.rule(
@@ -118,11 +108,11 @@ def burst_without_average(
 def total_and_single(subject: checked.CheckedFlavor) -> check_rule.Violations:
     for unit in ('bytes', 'iops'):
         total = f'quota:disk_total_{unit}_sec'
-        if not checked.whole_number(subject.specs.get(total)):
+        if not subject.number(total):
             continue
         for kind in ('read', 'write'):
             key = f'quota:disk_{kind}_{unit}_sec'
-            if checked.whole_number(subject.specs.get(key)):
+            if subject.number(key):
                 yield subject.violation(
                     f'{total} and {key} exclude each other', (key,))
 
@@ -133,11 +123,9 @@ def total_and_single(subject: checked.CheckedFlavor) -> check_rule.Violations:
     advice='use quota:cpu_shares, cpu_period and cpu_quota, '
            'quota:disk_*_sec and quota:vif_*_average')
 def vmware_only(subject: checked.CheckedFlavor) -> check_rule.Violations:
-    for key, value in subject.specs.items():
+    for key in subject.specs:
         if key in _VMWARE_KEYS:
-            yield subject.violation(
-                f'{checked.shown(key, value)} does nothing under libvirt',
-                (key,))
+            yield subject.about(key, 'does nothing under libvirt')
 
 
 @check_rule.rule(
@@ -148,10 +136,8 @@ def vmware_only(subject: checked.CheckedFlavor) -> check_rule.Violations:
 def peak_below_average(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
     for direction in ('inbound', 'outbound'):
-        average, peak = (
-            checked.whole_number(
-                subject.specs.get(f'quota:vif_{direction}_{kind}'))
-            for kind in ('average', 'peak'))
+        average, peak = (subject.number(f'quota:vif_{direction}_{kind}')
+                         for kind in ('average', 'peak'))
         if average and peak and peak < average:
             key = f'quota:vif_{direction}_peak'
             yield subject.violation(
@@ -165,8 +151,8 @@ def peak_below_average(
     advice='set quota:cpu_quota below quota:cpu_period, or leave both out',
     in_catalogue='write a percent below 100, or leave cpu_cap out')
 def cap_above_all(subject: checked.CheckedFlavor) -> check_rule.Violations:
-    period = checked.whole_number(subject.specs.get(_PERIOD)) or 100_000
-    quota = checked.whole_number(subject.specs.get(_QUOTA)) or 0
+    period = subject.number(_PERIOD) or 100_000
+    quota = subject.number(_QUOTA)
     if quota > period > 0:
         yield subject.violation(
             f'{_QUOTA}={quota} of {period} microseconds are '
@@ -181,8 +167,5 @@ def cap_above_all(subject: checked.CheckedFlavor) -> check_rule.Violations:
            'that float',
     in_catalogue='leave cpu_cap out; cpu_priority weighs the vCPUs that float')
 def cap_on_mixed(subject: checked.CheckedFlavor) -> check_rule.Violations:
-    if subject.cpu_policy == 'mixed' and (
-            checked.whole_number(subject.specs.get(_QUOTA)) or 0) > 0:
-        yield subject.violation(
-            f'{checked.shown(_QUOTA, subject.specs[_QUOTA])} caps the '
-            'dedicated vCPUs too', (_QUOTA,))
+    if subject.cpu_policy == 'mixed' and subject.number(_QUOTA) > 0:
+        yield subject.about(_QUOTA, 'caps the dedicated vCPUs too')
