@@ -21,11 +21,10 @@ from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import providers
-from nova_pinning.bridge.offline import standalone
+from nova_pinning.bridge.offline import deferred_claim
 from nova_pinning import fit
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
-from nova_pinning import model
 from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import settings
@@ -256,13 +255,7 @@ def of_fleet(
             packs_cells=configuration.packs_cells,
             enabled_filters=configuration.enabled_filters,
             unknown_host_class=options.unknown_host_class),
-            fit.ClaimBounds(options.nova_claim_max_seconds, ask_nova=(
-                _ask_nova if options.check_nova_claim else None)), assumes))
-
-
-def _ask_nova(attempt: fit.ClaimAttempt, choice: fit.CellChoice,
-              bounds: fit.ClaimBounds) -> fit.Claim | model.Refusal:
-    """What nova-compute's own claim does; nova is only imported now."""
-    standalone.prepare()
-    from nova_pinning.bridge.offline import fleet_claim
-    return fleet_claim.predict_claim(attempt, choice, bounds)
+            fit.ClaimBounds(
+                options.nova_claim_max_seconds,
+                ask_nova=deferred_claim.predict_claim
+                if options.check_nova_claim else None), assumes))
