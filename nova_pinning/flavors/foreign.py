@@ -271,7 +271,8 @@ def _text(document: source.YamlDocument, path: source.Path,
 def _specs(document: source.YamlDocument, path: source.Path,
            value: Any) -> Mapping[str, str]:
     if isinstance(value, dict):
-        return {key: _text(document, (*path, key), text)
+        return {_text(document, (*path, key), key):
+                _text(document, (*path, key), text)
                 for key, text in value.items()}
     # Older clients print text.
     text = _text(document, path, value or '')

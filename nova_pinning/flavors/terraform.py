@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Terraform's own language, as far as files of flavors use it.
 
-python-hcl2 reads it; what is worked out here are the values that a file says
-by itself: literals, local values and variables with a default, ``merge`` and
-text that has these within it.
+Flavors whose values are written out are read, with locals, defaults of
+variables, and merge(). Other values stay the expressions that they are, and
+are no values of a flavor.
 """
 
 from collections.abc import Mapping
-import json
+import re
 from typing import Any
 
 from nova_pinning.document import source
@@ -16,179 +16,124 @@ from nova_pinning import extras
 from nova_pinning.flavors import foreign
 
 _ADVICE = "give what 'terraform show -json' prints of the plan or the state"
-# What stands for the beginning of an interpolation or a directive, in JSON
-# as well.
-_ESCAPES = ('$${', '%%{')
+_NAME = re.compile(r'(?<!\$)\$\{(local|var)\.(\w+)\}')
+_MERGE = re.compile(r'\$\{merge\((.*)\)\}', re.DOTALL)
+_BRACKETS = re.compile(r'\$\{\((.*)\)\}', re.DOTALL)
 
 
 def is_terraform(path: str) -> bool:
-    """Whether a file is of this language, by its name."""
+    """Whether a file is written in the language, by its name."""
     return path.endswith(('.tf', '.tofu'))
 
 
 def parse(text: str, source_name: str) -> source.YamlDocument:
-    """The resources of a file, as JSON says the same.
+    """The flavors of a file, as its JSON form has them.
 
     :param source_name: what errors call it
-    :returns: its value has ``resource`` only, by type and label
-    :raises errors.InputError: if it is not of this language
+    :raises errors.InputError: if it is not in the language, or makes several
+        flavors of one
     """
     extras.need('a Terraform file', 'hcl2', 'lark')
-    import hcl2
+    from hcl2.query import body
     import lark
 
     try:
-        # It takes blocks for whole only if a line ends them.
-        tree = hcl2.parses_to_tree(text.rstrip() + '\n')
+        document = body.DocumentView.parse(text.rstrip() + '\n')
     except lark.exceptions.UnexpectedInput as error:
         raise errors.InputError('is not written in Terraform\'s language',
                                 errors.Location(source_name, max(
                                     0, getattr(error, 'line', 0)))) from None
-    return _Reading(tree, source_name).document()
+    names: dict[tuple[str, str], Any] = {}
+    flavors: dict[str, dict[str, Any]] = {}
+    lines: dict[source.Path, int] = {}
+    for block in document.blocks():
+        attributes = {one.name: one for one in block.attributes()}
+        values = {name: _said(one.value_node)
+                  for name, one in attributes.items()}
+        match block.labels:
+            case ['locals']:
+                names |= {('local', name): value
+                          for name, value in values.items()}
+            case ['variable', name] if 'default' in values:
+                names['var', name] = values['default']
+            case ['resource', foreign.TERRAFORM_TYPE, label]:
+                flavors[label] = values
+                for name, one in attributes.items():
+                    line = one.raw._meta.line
+                    if name in ('count', 'for_each'):
+                        raise errors.InputError(
+                            'has a value that is not known before Terraform '
+                            'runs', errors.Location(source_name, line),
+                            _ADVICE)
+                    path = 'resource', foreign.TERRAFORM_TYPE, label
+                    lines.setdefault(path, line)
+                    lines[*path, name] = line
 
-
-class _Reading:
-    """A file's values, worked out when something asks for them."""
-
-    def __init__(self, tree: Any, source_name: str) -> None:
-        self._source = source_name
-        self._lines: dict[source.Path, int] = {}
-        # What stands where a name does, and the names being worked out.
-        self._names: dict[tuple[str, str], Any] = {}
-        self._open: list[tuple[str, str]] = []
-        self._flavors: dict[str, Mapping[str, Any]] = {}
-        body, = _children(tree, 'body')
-        for block in _children(body, 'block'):
-            labels = [_word(child) for child in block.children
-                      if _kind(child) in ('identifier', 'string')]
-            attributes = {
-                _word(attribute.children[0]): attribute
-                for inner in _children(block, 'body')
-                for attribute in _children(inner, 'attribute')}
-            match labels:
-                case ['locals']:
-                    self._names |= {('local', name): value
-                                    for name, value in attributes.items()}
-                case ['variable', name] if 'default' in attributes:
-                    self._names['var', name] = attributes['default']
-                case ['resource', foreign.TERRAFORM_TYPE, label]:
-                    self._flavors[label] = attributes
-
-    def document(self) -> source.YamlDocument:
-        made = {label: self._flavor(label, attributes)
-                for label, attributes in self._flavors.items()}
-        return source.YamlDocument(
-            {'resource': {foreign.TERRAFORM_TYPE: made}}, self._source,
-            lambda path, key: (self._line(path), 0))
-
-    def _flavor(self, label: str,
-                attributes: Mapping[str, Any]) -> dict[str, Any]:
-        path: source.Path = ('resource', foreign.TERRAFORM_TYPE, label)
-        for name in ('count', 'for_each'):
-            if name in attributes:
-                raise self._unknown(attributes[name])
-        values = {}
-        for name, attribute in attributes.items():
-            self._lines.setdefault(path, attribute.meta.line)
-            self._lines[*path, name] = attribute.meta.line
-            values[name] = self._value(attribute.children[-1])
-        return values
-
-    def _line(self, path: source.Path) -> int:
-        while path and path not in self._lines:
+    def line_of(path: source.Path) -> int:
+        while path and path not in lines:
             path = path[:-1]
-        return self._lines.get(path, 0)
+        return lines.get(path, 0)
 
-    def _unknown(self, node: Any) -> errors.InputError:
-        return errors.InputError(
-            'has a value that is not known before Terraform runs',
-            errors.Location(self._source, node.meta.line), _ADVICE)
-
-    def _value(self, node: Any) -> Any:
-        """What an expression comes to.
-
-        :raises errors.InputError: if the file alone does not say
-        """
-        parts = [part for part in node.children if not _is_blank(part)]
-        match _kind(node):
-            case 'expr_term' if len(parts) == 1:
-                return self._value(parts[0])
-            case 'expr_term' if len(parts) == 3 and parts[0] == '(':
-                return self._value(parts[1])
-            case 'int_lit' | 'float_lit' | 'literal_value':
-                return json.loads(parts[0])
-            case 'unary_op' if parts[0] == '-':
-                return -self._value(parts[1])
-            case 'string':
-                return ''.join(map(self._part, parts[1:-1]))
-            case 'tuple':
-                return [self._value(part) for part in parts
-                        if not isinstance(part, str)]
-            case 'object':
-                return dict(map(self._element, _children(node, 'object_elem')))
-            case 'get_attr_expr_term':
-                return self._named(node, parts)
-            case 'function_call' if _word(parts[0]) == 'merge':
-                merged: dict[str, Any] = {}
-                for arguments in _children(node, 'arguments'):
-                    for part in _children(arguments, 'expr_term'):
-                        value = self._value(part)
-                        if not isinstance(value, dict):
-                            raise self._unknown(part)
-                        merged |= value
-                return merged
-        raise self._unknown(node)
-
-    def _part(self, part: Any) -> str:
-        inner = part.children[0]
-        if not isinstance(inner, str):
-            # Between the brackets of an interpolation.
-            value = self._value(inner.children[1])
-            if isinstance(value, bool) or not isinstance(
-                    value, str | int | float):
-                raise self._unknown(inner)
-            return str(value)
-        if inner[:3] in _ESCAPES:
-            return str(inner)
-        try:
-            return str(json.loads(f'"{inner}"'))
-        except ValueError:
-            raise self._unknown(part) from None
-
-    def _element(self, element: Any) -> tuple[str, Any]:
-        key, value = (part for part in element.children
-                      if not isinstance(part, str) and not _is_blank(part))
-        inner = key.children[0]
-        # A name without brackets is the text itself.
-        if _kind(inner.children[0]) == 'identifier':
-            return _word(inner.children[0]), self._value(value)
-        return str(self._value(inner)), self._value(value)
-
-    def _named(self, node: Any, parts: Any) -> Any:
-        """The value of local.NAME or var.NAME."""
-        whole, attribute = parts
-        name = (_word(whole.children[0]) if _kind(whole.children[0]) ==
-                'identifier' else '', _word(attribute.children[-1]))
-        if name not in self._names or name in self._open:
-            raise self._unknown(node)
-        self._open.append(name)
-        value = self._value(self._names[name].children[-1])
-        self._open.pop()
-        return value
+    return source.YamlDocument(
+        {'resource': {foreign.TERRAFORM_TYPE: {
+            label: _resolved(values, names)
+            for label, values in flavors.items()}}},
+        source_name, lambda path, key: (line_of(path), 0))
 
 
-def _kind(node: Any) -> str:
-    return '' if isinstance(node, str) else str(node.data)
+def _said(node: Any) -> Any:
+    """What stands somewhere, with expressions in ``${}``."""
+    from hcl2 import utils
+
+    return node.to_dict(utils.SerializationOptions(
+        with_comments=False, explicit_blocks=False, preserve_heredocs=False,
+        preserve_scientific_notation=False, strip_string_quotes=True))
 
 
-def _is_blank(node: Any) -> bool:
-    return _kind(node) == 'new_line_or_comment'
+def _resolved(said: Any, names: Mapping[tuple[str, str], Any]) -> Any:
+    """The same with all values in it that are known.
+
+    :param names: what locals and variables say
+    """
+    if isinstance(said, dict):
+        return {_resolved(key, names): _resolved(value, names)
+                for key, value in said.items()}
+    if isinstance(said, list):
+        return [_resolved(value, names) for value in said]
+    if not isinstance(said, str):
+        # Terraform has one kind of numbers.
+        return int(said) if isinstance(said, float) and (
+            said.is_integer()) else said
+
+    def named(match: re.Match[str]) -> Any:
+        # One that leads back to itself is not there on the way.
+        others = dict(names)
+        return (_resolved(others.pop(match.groups()), others)
+                if match.groups() in names else match[0])
+
+    def as_text(match: re.Match[str]) -> str:
+        value = named(match)
+        return str(value) if type(value) in (str, int, float) else match[0]
+
+    if whole := _NAME.fullmatch(said):
+        return named(whole)
+    if whole := _BRACKETS.fullmatch(said):
+        return _resolved(_listed(whole[1])[0], names) or said
+    if whole := _MERGE.fullmatch(said):
+        parts = [_resolved(part, names) for part in _listed(whole[1])]
+        return ({key: value for part in parts for key, value in part.items()}
+                if all(isinstance(part, dict) for part in parts) else said)
+    return _NAME.sub(as_text, said)
 
 
-def _children(node: Any, kind: str) -> list[Any]:
-    return [child for child in node.children if _kind(child) == kind]
+def _listed(text: str) -> list[Any]:
+    """What stands between commas; [None] if that cannot be told."""
+    from hcl2.query import body
+    import lark
 
-
-def _word(node: Any) -> str:
-    """A name, or a text without anything to work out."""
-    return ''.join(map(str, node.scan_values(lambda part: part != '"')))
+    try:
+        listed = body.DocumentView.parse(f'x = [{text}]\n').attribute('x')
+    except lark.exceptions.UnexpectedInput:
+        return [None]
+    elements: list[Any] = _said(listed.value_node)
+    return elements

@@ -179,7 +179,7 @@ class TestTerraform(TestCase):
     @ddt.data(
         '{ "hw:cpu_policy" = "dedicated" }', '{"hw:cpu_policy": "dedicated"}',
         'merge({}, { "hw:cpu_policy" = "shared" }, local.pinned)',
-        'local.again', '({ ("hw:${local.what}") = var.policy })')
+        'local.again', '{ ("hw:${local.what}") = var.policy }')
     def test_extra_specs(self, text):
         found = self.load("""\
             # comment
@@ -198,17 +198,23 @@ class TestTerraform(TestCase):
 
     @ddt.data('var.unset', 'local.a', 'local.turn', 'f({})', 'a ? b : c',
               '[for x in y : x]', 'merge(1)', 'data.x.y.z', '{ x = each.key }',
-              '{ "a:b" = "${module.x}" }')
+              '{ "a:b" = "${module.x}" }', '{ (var.unset) = "b" }')
     def test_what_the_file_does_not_say(self, text):
         self.assert_refused(
-            f'flavors.tf:{3 if "turn" in text else 11}: has a value that is '
-            'not known before Terraform runs',
+            'is not known before the tool runs',
             """\
             locals {
               turn = local.round
               round = local.turn
             }
             """ + self.flavor(extra_specs=text), '.tf')
+
+    def test_values(self):
+        found = self.load('variable "b" { default = true }\n' + self.flavor(
+            extra_specs='{ "a:b" = 1e3, "c:d" = "${var.b}", "e:f" = 1.5 }'),
+            '.tf')
+        self.assertEqual({'a:b': '1000', 'c:d': 'true', 'e:f': '1.5'},
+                         found.flavors[0].extra_specs)
 
     @ddt.data('count', 'for_each')
     def test_many_at_once(self, name):
