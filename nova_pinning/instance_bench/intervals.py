@@ -143,10 +143,6 @@ def ratio_of_ratios(samples: Sequence[Sequence[float]]) -> float:
     return ratio(samples) / ratio(samples[2:])
 
 
-def variation_ratio(samples: Sequence[Sequence[float]]) -> float:
-    return variation(samples) / variation(samples[1:])
-
-
 def interval(samples: Sequence[Sample], statistic: Statistic, *,
              is_positive: bool = False, confidence: float = CONFIDENCE,
              is_paired: bool = False) -> Interval:
@@ -223,6 +219,37 @@ def _reach(samples: Sequence[Sample], statistic: Statistic, is_positive: bool,
     # From the upper end, where nothing is lost to rounding.
     return float(stats.t.isf((1 - confidence) / 2, freedom)
                  ) * math.sqrt(variance)
+
+
+def spread_ratio(sample: Sample, other: Sample) -> Interval:
+    """How much further values are from their median than another sample's.
+
+    Of each round the one mean distance by the other, and Student's t of the
+    logarithms: a round with an outlier counts no more than any. A ratio of
+    standard deviations takes outliers for a difference, of identical samples
+    with 10% of them in 10 to 20%.
+
+    :returns: not known if fewer than two rounds have two values of each; a
+        single one may be the median itself
+    """
+    try:
+        far, near = map(_distances, (sample, other))
+        clusters = tuple((far[number] / near[number],)
+                         for number in far.keys() & near.keys())
+    except ArithmeticError:
+        clusters = ()
+    return interval(
+        [Sample(clusters=clusters)],
+        lambda samples: statistics.geometric_mean(samples[0]),
+        is_positive=True)
+
+
+def _distances(sample: Sample) -> dict[int, float]:
+    """From the median of all, as parts of it, by rounds of several values."""
+    middle = statistics.median(sample.values)
+    return {number: statistics.fmean(
+        abs(value / middle - 1) for value in cluster)
+        for number, cluster in sample.by_number.items() if len(cluster) > 1}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ class IsolationPair:
     :param other: None if none was measured at the same density
     :param level: how much worse off the floating one is; above 1 pinning
         gains
-    :param spread: its coefficient of variation by that of the pinned one
+    :param spread: how much further its values are from their median
     :param has_one_cpu: as :func:`has_one_cpu` of the floating one
     """
 
@@ -256,10 +256,11 @@ def _isolation(summary: statistics.RunSummary, row: statistics.FigureRow,
                other: statistics.FigureRow | None) -> IsolationPair:
     if other is None:
         return IsolationPair(row=row, other=None)
-    spread = statistics.variation_ratio(
-        other.estimate.sample, row.estimate.sample).stretched(summary.stretch)
     return IsolationPair(
-        row=row, other=other, level=ratio(summary, other, row), spread=spread,
+        row=row, other=other, level=ratio(summary, other, row),
+        spread=intervals.spread_ratio(
+            other.estimate.sample, row.estimate.sample,
+        ).stretched(summary.stretch),
         has_one_cpu=has_one_cpu(summary, other))
 
 

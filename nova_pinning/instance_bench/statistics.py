@@ -43,17 +43,6 @@ def ratio(sample: intervals.Sample, baseline: intervals.Sample,
                               confidence=confidence, is_paired=is_paired)
 
 
-def variation_ratio(sample: intervals.Sample,
-                    baseline: intervals.Sample) -> intervals.Interval:
-    """One coefficient of variation by another: above 1 is less stable.
-
-    Both samples are of the same rounds.
-    """
-    return intervals.interval(
-        [sample, baseline], intervals.variation_ratio, is_positive=True,
-        is_paired=True)
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FigureRow:
     """What one figure of one tenant came to in one case.

@@ -228,8 +228,12 @@ def _isolation(summary: statistics.RunSummary) -> Iterator[RunClaim]:
             spread = (
                 'coefficients of variation '
                 f'{words.percent(pair.row.estimate.variation.value)} and '
-                f'{words.percent(pair.other.estimate.variation.value)}; the '
-                f'floating one by the other {words.ratio(pair.spread)}')
+                f'{words.percent(pair.other.estimate.variation.value)}; '
+                'distance from the median, round by round, floating by '
+                f'pinned {words.ratio(pair.spread)}')
+            if pair.spread and not pair.spread.is_known:
+                spread += (': no two rounds have several values of each, as '
+                           'they have without --short')
         for name, ratio, evidence, does in (
                 ('level', pair.level, level, 'gets more'),
                 ('spread', pair.spread, spread, 'varies less')):

@@ -81,11 +81,6 @@ class RatioTest(unit_base.TestCase):
         self.assertAlmostEqual(2, statistics.ratio(
             fast, slow, better=bench_model.Better.HIGHER).value, 6)
 
-    def test_variation_ratio(self):
-        found = statistics.variation_ratio(*map(report_scenes.sample, (
-            [90, 110, 100], [99, 101, 100])))
-        self.assertAlmostEqual(10, found.value)
-
 
 @ddt.ddt
 class SampleTest(unit_base.TestCase):

@@ -233,12 +233,13 @@ class IsolationTest(unit_base.TestCase):
     def test_what_disturbs_both_does_not_hide_the_difference(self, name):
         """Tenants of one case are compared round by round."""
         run = report_scenes.Run('levels', rounds=24)
-        pinned, shared = report_scenes.tenant('pinned'), report_scenes.tenant(
+        pinned = report_scenes.tenant('pinned', count=2)
+        shared = report_scenes.tenant(
             'shared', provisioning=report_scenes.VANILLA,
-            guest_class=report_scenes.SHARED)
+            guest_class=report_scenes.SHARED, count=2)
         run.add(report_scenes.case(pinned, shared, scenario='both'),
                 {'pinned': 990.0, 'shared': 900.0}, spread=0.003,
-                cpus={'pinned': '4-5', 'shared': '12-13'})
+                cpus={'pinned': '4-7', 'shared': '12-15'})
         # All is slow at times, and what is shared a little more so.
         for number, one in enumerate(run.measurements):
             run.measurements[number] = dataclasses.replace(
@@ -246,11 +247,22 @@ class IsolationTest(unit_base.TestCase):
                     reading, figures={
                         figure: value * (1.5 - number % 7 / 7) ** power
                         for figure, value in reading.figures.items()})
-                    for reading, power in zip(one.readings, (1, 1.1))))
+                    for reading, power in zip(one.readings, (1, 1, 1.1, 1.1))))
 
         found, = _claims(run, name)
 
         self.assertIs(HOLDS, found.verdict, found.evidence)
+
+    def test_spread_of_single_values(self):
+        """One of them may be the median itself."""
+        run = report_scenes.levels().keep(
+            lambda factors: '3x' not in factors['scenario'])
+        run.measurements[:] = [dataclasses.replace(one, readings=tuple(
+            {reading.tenant: reading for reading in one.readings}.values()))
+            for one in run.measurements]
+        found, *_others = _claims(run, 'spread')
+        self.assertIs(INCONCLUSIVE, found.verdict)
+        self.assertIn('several values of each', found.evidence)
 
     def test_matrix(self):
         found = _claims(report_scenes.matrix(), 'slowdown')
