@@ -23,7 +23,6 @@ from nova_pinning.flavors import catalogue
 from nova_pinning.flavors import flavor_model
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
-from nova_pinning.host import words
 from nova_pinning.instance_bench.advise import advice_model
 from nova_pinning.instance_bench.advise import advisor
 from nova_pinning.instance_bench.advise import own_results
@@ -118,8 +117,9 @@ class Advise(display.Lister):
         for path, run in own.items():
             if not any(own_results.is_about(run.results, row.tenant, question)
                        for row in run.rows):
-                print(f'{path}: not used: {_not_about(run, question)}',
-                      file=sys.stderr)
+                print(f'{path}: not used: it has nothing of '
+                      f'{question.workload or question.workload_class} on '
+                      f'{question.platform}', file=sys.stderr)
         flavors = catalogue.load(
             parsed_args.catalogue or shipped_catalogue()).flavors
         is_guest = question.platform is not bench_model.PlatformName.CONTAINER
@@ -182,20 +182,6 @@ def refused(flavors: Sequence[flavor_model.Flavor],
 
 def _is_self_test(result: bench_model.Results) -> bool:
     return result.experiment.table == self_test.TABLE
-
-
-def _not_about(run: statistics.RunSummary,
-               question: advice_model.Question) -> str:
-    """What results are of, and what is asked about."""
-    tenants = [row.tenant for row in run.rows if row.is_measured]
-    what = 'nothing'
-    if tenants:
-        what = ' on '.join(words.listed(sorted(names)) for names in (
-            {tenant.workload for tenant in tenants},
-            {str(tenant.platform) for tenant in tenants}))
-    return (f'it has {what}; this advice is for '
-            f'{question.workload or question.workload_class} on '
-            f'{question.platform}')
 
 
 def shipped_catalogue() -> str:

@@ -40,16 +40,19 @@ class ReportBench(base_command.FileCommand):
     With --self-test intervals are as much wider as this machine's own
     comparisons of identical cases need to include 1.0 in 95%.
 
-    With --baseline each figure is compared with that of an earlier run; the
+    With --baseline each figure is compared with that of earlier runs; the
     exit status is 1 if one got worse by more than the noise and the
-    tolerance. With --claims it is 1 if a claim that holds on any machine does
-    not hold here; what is inconclusive is reported, and is not a pass.
+    tolerance. What differs from one boot to the next takes earlier runs of
+    several boots to tell from a change. With --claims it is 1 if a claim that
+    holds on any machine does not hold here; what is inconclusive is reported,
+    and is not a pass.
 
     Examples::
 
       nova-pinning bench report results.jsonl
       nova-pinning bench report *.jsonl -o report.html
-      nova-pinning bench report after.jsonl --baseline before.jsonl
+      nova-pinning bench report after.jsonl --baseline boot-1.jsonl \\
+          --baseline boot-2.jsonl --baseline boot-3.jsonl
       nova-pinning bench report results.jsonl --claims --format json
       nova-pinning bench report results.jsonl --self-test self-test.jsonl
     """
@@ -60,8 +63,10 @@ class ReportBench(base_command.FileCommand):
         parser.add_argument('-o', '--output', metavar='FILE',
                             help='write a page of HTML to this file; - for '
                             'the standard output')
-        parser.add_argument('--baseline', metavar='FILE',
-                            help='results of an earlier run to compare with')
+        parser.add_argument('--baseline', metavar='FILE', action='append',
+                            default=[], help='results of an earlier run to '
+                            'compare with; may be given several times, best '
+                            'of all of runs after different boots')
         parser.add_argument(
             '--self-test', metavar='FILE', help='results of bench run '
             'self-test on this machine, to widen intervals by')
@@ -118,51 +123,39 @@ def _parts(parsed_args: argparse.Namespace) -> list[report_part.Part]:
     """What there is to show of each file.
 
     :raises errors.InputError: if a file cannot be read, the self-test is
-        none, or the baseline is of none of the experiments
+        none, or a baseline has nothing that was measured again
     """
     calibration = None
     if parsed_args.self_test is not None:
         calibration = self_test.calibrate(
             results_file.read(parsed_args.self_test), parsed_args.self_test)
     stretch = calibration.stretch if calibration else 1.0
-    old = None
-    if parsed_args.baseline is not None:
-        old = statistics.summarise(results_file.read(parsed_args.baseline),
-                                   stretch)
+    earlier = {path: statistics.summarise(results_file.read(path), stretch)
+               for path in parsed_args.baseline}
     parts = []
     for path in parsed_args.results:
         summary = statistics.summarise(results_file.read(path), stretch)
-        comparison = None
-        if old and old.experiment.name == summary.experiment.name:
-            comparison = run_comparison.compare(summary, old,
-                                                parsed_args.tolerance)
+        old = [run for run in earlier.values()
+               if run.experiment.name == summary.experiment.name]
+        comparison = run_comparison.compare(
+            summary, old, parsed_args.tolerance) if old else None
         parts.append(report_part.Part(path, summary, comparison, calibration))
-    if old is not None:
-        _check_compared(parts, old, parsed_args.baseline)
+    for path, run in earlier.items():
+        if not any(part.comparison and part.comparison.changes
+                   and run in part.comparison.old for part in parts):
+            raise errors.InputError(
+                f'has no case of experiment {run.experiment.name} that was '
+                'measured alike in a later run', errors.Location(path),
+                'measure again with the options, and on the CPUs, of the '
+                'earlier run')
     return parts
 
 
-def _check_compared(parts: list[report_part.Part], old: statistics.RunSummary,
-                    path: str) -> None:
-    """:raises errors.InputError: if there is nothing to compare with"""
-    comparisons = [part.comparison for part in parts
-                   if part.comparison is not None]
-    if not comparisons:
-        raise errors.InputError(
-            f'has results of experiment {old.experiment.name}, and no other '
-            'file has', errors.Location(path),
-            common_options.known(
-                [part.summary.experiment.name for part in parts]))
-    if not any(comparison.changes for comparison in comparisons):
-        raise errors.InputError(
-            'has no case that was measured alike in the later run',
-            errors.Location(path), 'measure again with the options, and on '
-            'the CPUs, of the earlier run')
-
-
 def _status(parts: list[report_part.Part], has_claims: bool) -> int:
-    is_worse = any(part.comparison is not None and part.comparison.regressions
-                   for part in parts)
+    is_worse = any(
+        change.verdict is run_comparison.ChangeVerdict.REGRESSION
+        for part in parts if part.comparison
+        for change in part.comparison.changes)
     fails = has_claims and any(
         claim.verdict is run_claims.ClaimVerdict.DOES_NOT_HOLD
         for part in parts for claim in part.claims)

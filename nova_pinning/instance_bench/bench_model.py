@@ -416,6 +416,7 @@ class Conditions:
     :param versions: of the programs that matter, by name
     :param emulated: that guests ran without hardware virtualisation
     :param findings: of the host check, in words
+    :param boot_id: of the kernel, '' if it is not known which boot this was
     """
 
     cpu_model: str
@@ -432,6 +433,7 @@ class Conditions:
     virtualised: str = ''
     emulated: bool = False
     findings: tuple[str, ...] = ()
+    boot_id: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

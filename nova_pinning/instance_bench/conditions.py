@@ -49,7 +49,8 @@ def gather(layout: cpu_layout.CpuLayout,
         smt=machine.system.smt, load=load(root),
         mitigations=machine.system.mitigations, layout=layout.as_mapping(),
         versions=_own_versions(), virtualised=_virtualised(tree, info),
-        findings=tuple(_findings(tree, layout, machine)))
+        findings=tuple(_findings(tree, layout, machine)),
+        boot_id=tree.text('/proc/sys/kernel/random/boot_id') or '')
 
 
 def load(root: str = '/') -> float:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import enum
 import itertools
 import math
 import statistics
@@ -33,17 +32,6 @@ _LEAST_FENCED = 4
 _MANY_ROUNDS = 1000
 # Of logarithms; beyond it numbers have no room.
 _MOST_REACH = 700.0
-
-
-class Method(enum.StrEnum):
-    """How an interval was found."""
-
-    #: Student's t with the jackknife's standard error.
-    STUDENT = "Student's t"
-    #: There is no spread in it.
-    EQUAL = 'all equal'
-    #: Too few values.
-    NONE = 'none'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +73,6 @@ class Interval:
     value: float
     low: float
     high: float
-    method: Method
 
     @property
     def is_known(self) -> bool:
@@ -168,17 +155,11 @@ def interval(samples: Sequence[Sample], statistic: Statistic, *,
                  _reach(samples, statistic, is_positive, confidence,
                         is_paired))
     if math.isnan(value) or math.isnan(reach):
-        return Interval(value=value, low=math.nan, high=math.nan,
-                        method=Method.NONE)
-    if reach == 0:
-        return Interval(value=value, low=value, high=value,
-                        method=Method.EQUAL)
+        return Interval(value=value, low=math.nan, high=math.nan)
     if not is_positive:
-        return Interval(value=value, low=value - reach, high=value + reach,
-                        method=Method.STUDENT)
+        return Interval(value=value, low=value - reach, high=value + reach)
     factor = math.exp(min(reach, _MOST_REACH))
-    return Interval(value=value, low=value / factor, high=value * factor,
-                    method=Method.STUDENT)
+    return Interval(value=value, low=value / factor, high=value * factor)
 
 
 def _is_flat(sample: Sample) -> bool:

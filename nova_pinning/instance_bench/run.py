@@ -197,8 +197,11 @@ class _Log:
         versions = dict(self._conditions.versions)
         for platform in self._platforms.values():
             versions |= platform.versions()
+        # Hosts of a cloud are not asked, and may be others than this one.
+        boot_id = ('' if bench_model.PlatformName.NOVA in self._platforms
+                   else self._conditions.boot_id)
         return dataclasses.replace(
-            self._conditions, versions=versions,
+            self._conditions, versions=versions, boot_id=boot_id,
             emulated=versions.get('accelerator') == 'tcg')
 
 

@@ -221,20 +221,14 @@ def _compared(row: FigureRow, rows: Sequence[FigureRow],
               stretch: float) -> FigureRow:
     """The row with what it is next to its baseline and without neighbours."""
     changes: dict[str, Any] = {}
-    better = row.figure.better
-    sample = row.estimate.sample
-    base = baseline_row(row, rows, experiment)
-    if base is not None:
-        changes.update(
-            baseline=base.case.name,
-            overhead=ratio(sample, base.estimate.sample, better,
-                           is_paired=True).stretched(stretch))
-    quiet = _without_neighbours(row, rows, experiment)
-    if quiet is not None:
-        changes.update(
-            quiet=quiet.case.name,
-            slowdown=ratio(sample, quiet.estimate.sample, better,
-                           is_paired=True).stretched(stretch))
+    for other, case, times in (
+            (baseline_row(row, rows, experiment), 'baseline', 'overhead'),
+            (_without_neighbours(row, rows, experiment), 'quiet', 'slowdown')):
+        if other is not None:
+            changes[case] = other.case.name
+            changes[times] = ratio(
+                row.estimate.sample, other.estimate.sample, row.figure.better,
+                is_paired=True).stretched(stretch)
     return dataclasses.replace(row, **changes)
 
 

@@ -10,7 +10,6 @@ import operator
 from typing import Any
 
 from nova_pinning.instance_bench.report import report_part
-from nova_pinning.instance_bench.report import run_caveats
 from nova_pinning.instance_bench.report import run_tables
 from nova_pinning.instance_bench import statistics
 
@@ -21,7 +20,7 @@ _FIGURE = {
     'workload': 'tenant.workload', 'figure': 'figure.name',
     'unit': 'figure.unit', 'better': 'figure.better',
     'mean': 'estimate.mean', 'low': 'estimate.interval.low',
-    'high': 'estimate.interval.high', 'method': 'estimate.interval.method',
+    'high': 'estimate.interval.high',
     **{name: f'estimate.{name}' for name in (
         'count', 'deviation', 'variation', 'minimum', 'maximum', 'outliers',
         'values')},
@@ -32,11 +31,12 @@ _FINISH = {'case': 'case.factors', 'heavy': 'heavy.tenant.name',
            'light': 'light.tenant.name', 'ratio': 'ratio.interval'}
 _CHANGE = {'case': 'new.case.factors', 'tenant': 'new.tenant.name',
            'figure': 'new.figure.name', 'was': 'old.estimate.mean',
-           'is': 'new.estimate.mean', 'ratio': 'ratio', 'verdict': 'verdict'}
+           'is': 'new.estimate.mean', 'ratio': 'ratio', 'verdict': 'verdict',
+           'more_boots': 'more_boots'}
 _SELF_TEST = ('comparisons', 'including_one', 'largest', 'smallest_effect',
               'stretch')
-_COMPARISON = ('tolerance', 'confidence', 'only_old', 'only_new', 'unlike',
-               'differing')
+_COMPARISON = ('boots', 'tolerance', 'confidence', 'only_old', 'only_new',
+               'unlike', 'differing')
 
 
 def report_document(parts: Sequence[report_part.Part]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _part(part: report_part.Part) -> dict[str, Any]:
     comparison = part.comparison
     if comparison is not None:
         entry['comparison'] = {
-            'warnings': run_caveats.caveats(comparison.old),
+            'warnings': part.earlier_caveats,
             'changes': _records(_CHANGE, comparison.changes),
             **{name: getattr(comparison, name) for name in _COMPARISON}}
     return entry

@@ -18,6 +18,7 @@ _TONES = {
     run_claims.ClaimVerdict.INCONCLUSIVE: 'unsure',
     run_comparison.ChangeVerdict.REGRESSION: 'bad',
     run_comparison.ChangeVerdict.IMPROVEMENT: 'good',
+    run_comparison.ChangeVerdict.BOOTS: 'unsure',
     run_comparison.ChangeVerdict.UNKNOWN: 'unsure'}
 # Experiments by how much they say of what pinning buys.
 _TELLING = ('mine', 'levels', 'neighbours', 'overhead', 'latency')

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import dataclasses
 import datetime
 import functools
+import math
 import re
 
 from nova_pinning.instance_bench import bench_model
@@ -141,12 +142,13 @@ class Part:
 
     @property
     def earlier_caveats(self) -> tuple[str, ...]:
-        """Caveats of the earlier run that are not the later one's too."""
+        """Caveats of earlier runs that are not the later one's too."""
         if self.comparison is None:
             return ()
         known = run_caveats.caveats(self.summary)
-        return tuple(text for text in run_caveats.caveats(self.comparison.old)
-                     if text not in known)
+        return tuple(dict.fromkeys(
+            text for run in self.comparison.old
+            for text in run_caveats.caveats(run) if text not in known))
 
     @property
     def changed(self) -> str:
@@ -154,15 +156,26 @@ class Part:
         if self.comparison is None:
             return ''
         verdicts = [change.verdict for change in self.comparison.changes]
-        regressions, improvements, unknown = map(verdicts.count, (
+        regressions, improvements, unknown, boots = map(verdicts.count, (
             run_comparison.ChangeVerdict.REGRESSION,
             run_comparison.ChangeVerdict.IMPROVEMENT,
-            run_comparison.ChangeVerdict.UNKNOWN))
+            run_comparison.ChangeVerdict.UNKNOWN,
+            run_comparison.ChangeVerdict.BOOTS))
         text = (f'{words.count(len(verdicts), "figure")} compared; '
                 f'{words.count(regressions, "regression")}; '
                 f'{words.count(improvements, "improvement")}.')
         if unknown:
             text += f' Of {unknown:,} there are too few values to tell.'
+        if boots:
+            more = max(change.more_boots for change in self.comparison.changes)
+            text += (
+                f' {words.count(boots, "figure")} changed by more than rounds '
+                'differ, but boots may differ by as much: the earlier runs '
+                f'are of {words.count(self.comparison.boots, "boot")}; '
+                + (f'{more:,} more would tell of all' if
+                   math.isfinite(more) else 'more of them need not tell of '
+                   'all') + ', each measured into a file and named with '
+                '--baseline.')
         for what, names in (
                 ('Not compared, for sizes, numbers of instances, parameters '
                  'or commands differ', self.comparison.unlike),
@@ -190,13 +203,10 @@ class Part:
     @property
     def method(self) -> str:
         """How this run's intervals were found."""
-        methods = dict.fromkeys(
-            row.estimate.interval.method for row in self.summary.rows)
         return ' '.join((
-            'Intervals have 95% confidence, by: ' + (
-                ', '.join(methods) or 'none') + '.',
-            'Student’s t is with the jackknife’s standard error, on a '
-            'logarithmic scale for what cannot be negative.',
+            'Intervals have 95% confidence, by Student’s t with the '
+            'jackknife’s standard error, on a logarithmic scale for what '
+            'cannot be negative.',
             'What counts as independent, and is left out in turn, are whole '
             'rounds: all of a round shares instances and the host as it was '
             'then.',

@@ -225,7 +225,7 @@ def changes(comparison: run_comparison.Comparison,
             words.number(row.old.estimate.mean),
             words.number(row.new.estimate.mean), _change(row),
             str(row.verdict)) for row in rows),
-        title='Against the earlier run', note=_chance(comparison))
+        title='Against earlier runs', note=_chance(comparison))
 
 
 def _change(change: run_comparison.FigureChange) -> str:
@@ -241,11 +241,12 @@ def _chance(comparison: run_comparison.Comparison) -> str:
     return (f'Shown are intervals of {100 * comparison.confidence:.4g}% '
             'confidence, which decide: so, of '
             f'{words.count(number, "comparison")}, chance makes any one look '
-            'changed in one of 20 pairs of runs. A regression is a change for '
-            f'the worse of more than {words.percent(comparison.tolerance)} '
-            'whose interval does not reach 0. What differs between one '
-            'start of an instance and the next is noise that only several '
-            'rounds show.')
+            'changed in one of 20 runs. They have in them what boots differ '
+            'by, as far as the earlier runs are of several; of one, '
+            f'{words.percent(run_comparison.BOOTS)} is assumed. A regression '
+            'is a change for the worse of more than '
+            f'{words.percent(comparison.tolerance)} whose interval does not '
+            'reach 0.')
 
 
 def mishaps(summary: statistics.RunSummary) -> ReportTable | None:

@@ -132,4 +132,4 @@ def _small(summary: statistics.RunSummary) -> Iterator[intervals.Interval]:
             # Ends against ends: too wide rather than too narrow.
             yield intervals.Interval(
                 value=small.value / large.value, low=small.low / large.high,
-                high=small.high / large.low, method=small.method)
+                high=small.high / large.low)

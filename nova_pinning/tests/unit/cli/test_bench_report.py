@@ -106,8 +106,8 @@ class ReportBenchTest(cli_case.TestCase):
             'a.jsonl: has results of an-experiment-of-mutex, which is not a '
             'self-test', path, '--self-test', path)
         self.check_refused(
-            'b.jsonl: has results of experiment an-experiment-of-network, '
-            'and no other file has; there is an-experiment-of-mutex', path,
+            'b.jsonl: has no case of experiment an-experiment-of-network '
+            'that was measured alike in a later run', path,
             '--baseline', self.write('b.jsonl',
                                      report_scenes.network(rounds=2)))
         self.check_refused('cannot be read', str(self.dir / 'none.jsonl'))
@@ -170,13 +170,37 @@ class ReportBenchTest(cli_case.TestCase):
         self.assertEqual(0, self.report(
             new, '--baseline', old, '--tolerance', '0.99').status)
 
+    def test_boots_that_may_be_what_changed(self):
+        def run(level, seed):
+            return report_scenes.Run(rounds=5, seed=seed).alone(
+                report_scenes.tenant(), level)
+
+        for number, level in enumerate((100.0, 101.0, 99.0)):
+            report_scenes.write(
+                run(level, number).results(boot_id=f'boot {number}'),
+                str(self.dir / f'{number}.jsonl'))
+        report_scenes.write(run(96.0, 7).results(boot_id='boot 7'),
+                            str(self.dir / 'now.jsonl'))
+        now, *earlier = (str(self.dir / f'{name}.jsonl')
+                         for name in ('now', 0, 1, 2))
+        done = self.report(now, '--baseline', earlier[0])
+        self.assertEqual(0, done.status, done.err)
+        text = ' '.join(done.out.split())
+        self.assertIn('1 figure changed by more than rounds differ', text)
+        self.assertIn('are of 1 boot; 4 more would tell', text)
+        done = self.report(now, *(word for path in earlier for word in (
+            '--baseline', path)), '--format', 'json')
+        comparison = json.loads(done.out)['results'][0]['comparison']
+        self.assertEqual(3, comparison['boots'])
+        self.assertEqual(2, comparison['changes'][0]['more_boots'])
+
     def test_baseline_with_nothing_to_compare(self):
         def run(**changes):
             return report_scenes.Run(rounds=3).alone(
                 report_scenes.tenant(**changes))
 
         self.check_refused(
-            'b.jsonl: has no case that was measured alike',
+            'b.jsonl: has no case of experiment an-experiment-of-network',
             self.write('a.jsonl', run()),
             '--baseline', self.write('b.jsonl', run(weight=50)))
 

@@ -55,7 +55,7 @@ def container(name='enterprise', **changes):
 CONDITIONS = bench_model.Conditions(
     cpu_model='Fake 1', topology='1 socket', cpus=8, memory_mib=65536,
     kernel='6.1', governor='', smt='off', load=0.25, mitigations={},
-    layout={}, versions={'python': '3'})
+    layout={}, versions={'python': '3'}, boot_id='this boot')
 
 
 def cpus(text):

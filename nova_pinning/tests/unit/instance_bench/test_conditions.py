@@ -36,6 +36,7 @@ class ConditionsTestCase(unit_base.TestCase):
     def test_what_there_is(self):
         for path, text in {
                 'proc/sys/kernel/osrelease': '6.1.0-18-amd64',
+                'proc/sys/kernel/random/boot_id': '0b3c',
                 'proc/loadavg': '0.25 0.10 0.05 1/200 4711',
                 f'{CPU}/smt/control': 'on',
                 f'{CPU}/vulnerabilities/meltdown': 'Mitigation: PTI',
@@ -55,6 +56,7 @@ class ConditionsTestCase(unit_base.TestCase):
         self.assertEqual('6.1.0-18-amd64', found.kernel)
         self.assertEqual('performance', found.governor)
         self.assertEqual('on', found.smt)
+        self.assertEqual('0b3c', found.boot_id)
         self.assertEqual(0.25, found.load)
         self.assertEqual({'meltdown': 'Mitigation: PTI'}, found.mitigations)
         self.assertEqual(

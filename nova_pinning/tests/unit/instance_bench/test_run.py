@@ -269,6 +269,8 @@ class TestRun(TestCase):
         self.run_it(trial(case('one')), world, lambda name: platform)
         self.assertEqual([True], [
             condition.emulated for condition in self.results().conditions])
+        self.assertEqual([bench_fakes.CONDITIONS.boot_id], [
+            condition.boot_id for condition in self.results().conditions])
 
     def test_order_of_one_case(self):
         world = bench_fakes.World()
@@ -316,6 +318,9 @@ class TestRun(TestCase):
             [(one.name, str(one.instance_cpus.cpus)) for one in here])
         there, = self.platforms[bench_model.PlatformName.NOVA].checked
         self.assertEqual([None], [one.instance_cpus for one in there])
+        # Of the cloud's hosts nobody knows it.
+        self.assertEqual([''], [
+            condition.boot_id for condition in self.results().conditions])
 
     def test_peers(self):
         world = bench_fakes.World()

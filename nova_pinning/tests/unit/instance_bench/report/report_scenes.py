@@ -33,7 +33,7 @@ CONDITIONS = bench_model.Conditions(
     layout={'dedicated': cpuset.CpuSet.parse('4-11'),
             'shared': cpuset.CpuSet.parse('12-15'),
             'host': cpuset.CpuSet.parse('0-3')},
-    versions={'qemu': '9.1.0', 'sysbench': '1.0.20'})
+    versions={'qemu': '9.1.0', 'sysbench': '1.0.20'}, boot_id='first boot')
 
 
 def sample(values):
@@ -43,8 +43,7 @@ def sample(values):
 
 
 def interval(value, low, high):
-    return intervals.Interval(value=value, low=low, high=high,
-                              method=intervals.Method.STUDENT)
+    return intervals.Interval(value=value, low=low, high=high)
 
 
 def workload(name='sysbench-cpu', *figures):

@@ -210,7 +210,7 @@ class OthersTest(unit_base.TestCase):
     def test_changes_worst_first(self):
         old, new = (report_scenes.levels(slow).summary()
                     for slow in (0.6, 0.4))
-        found = run_tables.changes(run_comparison.compare(new, old))
+        found = run_tables.changes(run_comparison.compare(new, [old]))
         self.assertEqual('regression', found.rows[0][-1])
         self.assertTrue(found.rows[0][0].startswith('shared at'))
         self.assertRegex(found.rows[0][5], r'^\+\d+\.\d% \(\+.* to \+.*\)$')
