@@ -41,11 +41,6 @@ _CATALOGUE = pathlib.Path('etc/nova-pinning/flavors.yaml')
 _ROOTS = (pathlib.Path('/'), pathlib.Path(sys.prefix),
           pathlib.Path(__file__).parents[2])
 
-#: What people ask about that is near to the name of another class.
-_DATABASES = frozenset(('mysql', 'mariadb', 'postgres', 'postgresql'))
-_DATABASE = ('a relational database is of class disk, with --load very-io if '
-             'it does little but IO')
-
 
 class Advise(display.Lister):
     """Say what to run a workload on, why, and how sure that is.
@@ -71,8 +66,8 @@ class Advise(display.Lister):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             _OPTION, required=True, metavar='NAME',
-            help='name of a workload, as nova-pinning bench run --dry-run '
-                 'lists, or a class: '
+            help='what it is, such as redis, kafka or dpdk; or a workload '
+                 'as nova-pinning bench run --dry-run lists; or a class: '
                  f'{", ".join(bench_model.WorkloadClass)}')
         parser.add_argument(
             '--load',
@@ -144,21 +139,26 @@ def ask(parsed_args: argparse.Namespace,
         run.results.workloads.items() for run in runs))
     known |= workload_catalogue.load(parsed_args.workloads)
     name = parsed_args.workload
+    asked = advisor.known_workloads().get(name.lower())
     if name in known:
-        workload_class = known[name].workload_class
+        workload_class, load = known[name].workload_class, None
+    elif asked:
+        name, workload_class, load = (
+            asked.name, asked.workload_class, asked.load)
     elif name in list(bench_model.WorkloadClass):
         workload_class = bench_model.WorkloadClass(name)
-        name = ''
+        name, load = '', None
     else:
         raise errors.InputError(
             f'there is no workload, and no class of them, called {name}',
             errors.Location(_OPTION),
-            _DATABASE if name.lower() in _DATABASES else schema.nearest(
-                name, [*known, *bench_model.WorkloadClass]))
+            schema.nearest(name, [*known, *bench_model.WorkloadClass,
+                                  *advisor.known_workloads()]))
     return advice_model.Question(
-        workload=name, workload_class=workload_class,
+        workload=name, workload_class=workload_class, known=asked,
         load=advice_model.WorkloadBound(
-            parsed_args.load or advice_model.usual_load(workload_class)),
+            parsed_args.load or load
+            or advice_model.usual_load(workload_class)),
         platform=bench_model.PlatformName(parsed_args.platform),
         is_steady=parsed_args.steady,
         host=(host_loader.load(parsed_args.host_file)
@@ -235,6 +235,9 @@ def show(advice: advice_model.Advice, console: rich.console.Console) -> None:
              ' '.join([line.strength, *(
                  f'[{numbers[key]}]' for key in line.sources)]))
             for line in advice.lines]
+    if question.known:
+        rows.insert(0, ('pinning brings', *_brings(question.known), ' '.join(
+            f'[{numbers[key]}]' for key in question.known.sources)))
     if advice.why:
         rows.insert(0, ('flavor', advice.flavors[0] if advice.flavors
                         else 'none', advice.why, ''))
@@ -245,6 +248,13 @@ def show(advice: advice_model.Advice, console: rich.console.Console) -> None:
             printing.say(f'[{number}] {source}', console, '  ')
             # Whole, to be copied.
             console.print(f'      {source.url}', soft_wrap=True)
+
+
+def _brings(known: advice_model.KnownWorkload) -> tuple[str, str]:
+    """The figure, and what there is to be said of it."""
+    return known.figure or 'no published figure', '; '.join(filter(None, (
+        known.says, '' if known.figure else
+        'measure it with nova-pinning bench run mine')))
 
 
 def _because(line: advice_model.AdviceLine) -> str:

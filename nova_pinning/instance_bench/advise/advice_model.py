@@ -50,10 +50,31 @@ def usual_load(workload_class: bench_model.WorkloadClass) -> WorkloadBound:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class KnownWorkload:
+    """What people ask about, and what is published of pinning it.
+
+    :param also: other names of it
+    :param figure: what pinning or isolation brought, '' if nobody has
+        published that
+    :param says: what its vendor or a measurement says, '' if nothing is known
+    :param sources: keys of publications
+    """
+
+    name: str = ''
+    also: tuple[str, ...] = ()
+    workload_class: bench_model.WorkloadClass
+    load: WorkloadBound
+    figure: str = ''
+    says: str = ''
+    sources: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What is to be run.
 
     :param workload: its name, '' for any of workload_class
+    :param known: what is published of it, None if it is not in the table
     :param is_steady: that its level has to be the same whatever neighbours do
     :param host: that it is to run on, taken to be empty; None for any
     """
@@ -61,6 +82,7 @@ class Question:
     workload: str = ''
     workload_class: bench_model.WorkloadClass
     load: WorkloadBound
+    known: KnownWorkload | None = None
     platform: bench_model.PlatformName = bench_model.PlatformName.NOVA
     is_steady: bool = False
     host: host_model.HostDescription | None = None
@@ -142,5 +164,7 @@ class Advice:
     @property
     def sources(self) -> dict[str, published.Publication]:
         """Each once, in the order in which they are first named."""
+        known = self.question.known
         return {key: published.sources()[key]
-                for line in self.lines for key in line.sources}
+                for line in (*([known] if known else ()), *self.lines)
+                for key in line.sources}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Advice: rules, what one's own results make of them, and the flavor.
 
+workloads.yaml has what people ask about, and what is published of it;
 rules.yaml has the rules of each topic with their sources, conditions and
 strengths. The first counts whose conditions are met, unless own results
 decide; what follows from an answer follows from that one then.
@@ -26,7 +27,6 @@ from nova_pinning.instance_bench.advise import own_results
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import statistics
 
-_FILE = 'rules.yaml'
 # Above rounding: 0.14 of 50 CPUs is 7, not a bit more.
 _ROUNDING = 1e-9
 
@@ -34,12 +34,23 @@ _ROUNDING = 1e-9
 @functools.cache
 def rules() -> Mapping[str, Sequence[advice_model.AdviceLine]]:
     """By topic, each with its conditions."""
-    text = resources.files(__package__).joinpath(_FILE).read_text('utf-8')
-    found = typed_document.read(
-        Mapping[str, tuple[advice_model.AdviceLine, ...]],
-        source.parse(text, _FILE))
     return {topic: [dataclasses.replace(line, topic=topic) for line in lines]
-            for topic, lines in found.items()}
+            for topic, lines in _read('rules.yaml', Mapping[
+                str, tuple[advice_model.AdviceLine, ...]]).items()}
+
+
+@functools.cache
+def known_workloads() -> Mapping[str, advice_model.KnownWorkload]:
+    """What people ask about, by each of its names."""
+    return {word: dataclasses.replace(one, name=name)
+            for name, one in _read('workloads.yaml', Mapping[
+                str, advice_model.KnownWorkload]).items()
+            for word in (name, *one.also)}
+
+
+def _read(file: str, kind: Any) -> Any:
+    text = resources.files(__package__).joinpath(file).read_text('utf-8')
+    return typed_document.read(kind, source.parse(text, file))
 
 
 def advise(

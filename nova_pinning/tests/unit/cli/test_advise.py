@@ -185,6 +185,37 @@ workloads:
             # Which is for results alone.
             self.assertEqual(0, self.advise('--workload', 'cpu').status)
 
+    @ddt.data(('Kafka', 'kafka', 'network', 'io'),
+              ('mysql', 'postgresql', 'disk', 'disk'),
+              ('5g-upf', 'dpdk', 'network', 'latency'),
+              ('ffmpeg', 'ffmpeg', 'cpu', 'cpu'))
+    @ddt.unpack
+    def test_what_people_ask_about(self, word, *expected):
+        found = self.as_json('--workload', word)
+        self.assertEqual(expected, tuple(
+            found[key] for key in ('workload', 'workload_class', 'load')))
+
+    def test_data_plane(self):
+        found = self.as_json('--workload', 'vnf')
+        lines = {line['topic']: line for line in found['advice']}
+        self.assertEqual(
+            [['dedicated'], ['share', 'isolate'], ['huge']],
+            [lines[topic]['answers'] for topic in (
+                'class', 'emulator', 'pages')])
+        # Which would be the CPUs of its vCPUs.
+        self.assertEqual([], lines['emulator']['otherwise'])
+        self.assertIn('SR-IOV', lines['multiqueue']['why'])
+
+    def test_what_pinning_brings(self):
+        for word, texts in (
+                ('etl', ['3%, after 9%', '[1]']),
+                ('vdi', ['no published', 'bench run'])):
+            text = self.advise('--workload', word).out
+            for wanted in texts:
+                self.assertIn(wanted, text)
+        self.assertEqual('Diagnosing latency issues', self.as_json(
+            '--workload', 'valkey')['sources']['redis-latency']['title'])
+
     def test_redis_is_no_cassandra(self):
         for workload, expected in (('redis', (2, 4)),
                                    ('nosql', (None, None))):
@@ -192,8 +223,7 @@ workloads:
             self.assertEqual(expected, (size['low'], size['high']))
 
     @ddt.data(
-        ('mysql', (), 'a relational database is of class disk'),
-        ('PostgreSQL', (), 'a relational database is of class disk'),
+        ('postgre', (), 'did you mean postgres'),
         ('sysbench-cpus', (), 'there is no workload, and no class of them, '
          'called sysbench-cpus; did you mean sysbench-cpu'),
         *(('cpu', argv, argv[1]) for argv in (

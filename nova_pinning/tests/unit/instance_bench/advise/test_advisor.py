@@ -9,6 +9,7 @@ from nova_pinning import cpuset
 from nova_pinning.instance_bench.advise import advice_model
 from nova_pinning.instance_bench.advise import advisor
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import published
 from nova_pinning.tests.unit.instance_bench.advise import advise_scenes
 from nova_pinning.tests.unit import unit_base
 
@@ -36,7 +37,7 @@ class RulesTest(unit_base.TestCase):
         for load, platform, steady, host, workload in itertools.product(
                 advice_model.WorkloadBound, ('cn', *advise_scenes.GUESTS),
                 (False, True), (None, _of_cores(40), *advise_scenes.HOSTS),
-                ('', 'redis')):
+                ('', 'redis', 'etcd', 'dpdk')):
             found = advisor.advise(advise_scenes.ask(
                 load, platform, steady, host, workload))
             reached |= {(one.topic, one.why.partition('; 0.')[0])
@@ -89,6 +90,20 @@ class RulesTest(unit_base.TestCase):
         self.assertEqual(
             'xeon-80-shared has 0 dedicated CPUs, fewer than that',
             _size('cpu', 'cn', host='xeon-80-shared').remark)
+
+    def test_no_two_have_a_name(self):
+        known = advisor.known_workloads()
+        every = {one.name: one for one in known.values()}.values()
+        self.assertEqual(
+            sorted(known), sorted(name for one in every
+                                  for name in (one.name, *one.also)))
+        self.assertGreaterEqual(len(every), 18)
+
+    def test_what_is_known_has_a_source(self):
+        for one in advisor.known_workloads().values():
+            self.assertEqual(bool(one.says), bool(one.sources), one.name)
+            self.assertTrue(one.says or not one.figure, one.name)
+            self.assertLessEqual({*one.sources}, {*published.sources()})
 
     @ddt.data('cn', *advise_scenes.GUESTS)
     def test_redis_is_small_wherever(self, platform):
