@@ -68,7 +68,8 @@ class Proof:
 PAIRS = ('scenario=guest of 2 CPUs', 'workload=handover', 'workload=lock')
 IDLE = ('scenario=one enterprise, idle host',
         'scenario=one shared, idle host',
-        'scenario=one of each among bursty guests')
+        'scenario=enterprise among bursty ones',
+        'scenario=shared among bursty ones, 1 vCPU for each CPU')
 NEIGHBOURS = ('workload=sysbench-cpu', 'scenario=none', 'scenario=cpu',
               'scenario=memory')
 

@@ -118,8 +118,8 @@ def _tenant(spec: TenantSpec,
 def _vcpus(value: Any, cpus: int) -> int:
     """:param cpus: that the class has on the host"""
     if isinstance(value, dict):
-        return max(1, min(value['most'], cpus) if 'most' in value
-                   else int(round(value['share'] * cpus, 6)))
+        share = int(round(value.get('share', 1) * cpus, 6))
+        return max(1, min(int(value.get('most', cpus)), share))
     return int(value)
 
 
@@ -137,20 +137,21 @@ def _count(spec: TenantSpec, tenants: Sequence[bench_model.Tenant], index: int,
     tenant = tenants[index]
     cpus = layout.of(tenant.guest_class)
     if 'oversubscription' in spec:
-        return max(1, round(spec['oversubscription'] * len(cpus)
-                            / tenant.size.vcpus)) if cpus else 0
+        return max(1, int(spec['oversubscription'] * len(cpus)
+                          / tenant.size.vcpus + 0.5)) if cpus else 0
     count = spec.get('count', 1)
     if count != 'fill':
         return int(count)
-    if tenant.provisioning is bench_model.Provisioning.VANILLA:
-        # Two vCPUs on one CPU are slow, but they run.
-        return max(len(cpus) // tenant.size.vcpus, min(len(cpus), 1))
     # Those whose number is not worked out yet count as one instance.
     taken = sum(
         other.size.vcpus * other.count for other in tenants
         if other is not tenant
-        and other.provisioning is bench_model.Provisioning.PINNED
+        and other.provisioning is tenant.provisioning
         and not layout.of(other.guest_class).isdisjoint(cpus))
+    if tenant.provisioning is bench_model.Provisioning.VANILLA:
+        # Two vCPUs on one CPU are slow, but they run.
+        return max((len(cpus) - taken) // tenant.size.vcpus,
+                   min(len(cpus), 1))
     isolate = tenant.emulator_threads is bench_model.EmulatorThreads.ISOLATE
     return (len(cpus) - taken) // (tenant.size.vcpus + isolate)
 

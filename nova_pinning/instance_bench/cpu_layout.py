@@ -86,6 +86,17 @@ class CpuLayout:
             self, host=self.cpus, shared=self.cpus, dedicated=self.cpus,
             note='all CPUs of the host are for both classes')
 
+    def in_turn(self) -> 'CpuLayout':
+        """The same host with all CPUs but its own for guests of either class.
+
+        For what has guests of one class on it at a time, as if it was a host
+        of that class.
+        """
+        guests = self.shared | self.dedicated
+        return dataclasses.replace(
+            self, shared=guests, dedicated=guests,
+            note='each class has all CPUs for guests, in turn')
+
     def of_one_cpu(self) -> 'CpuLayout':
         """The same host with its last CPU for guests of either class.
 

@@ -104,7 +104,8 @@ def read(name: str | os.PathLike[str], layout: cpu_layout.CpuLayout,
     schema.validate(document, schema.shipped(_PACKAGE, 'experiment-1.json'))
     # A plan says what CPUs are for, and other guests may rely on it.
     if layout.planned is None:
-        layout = {'all': layout.undivided, 'one': layout.of_one_cpu}.get(
+        layout = {'all': layout.undivided, 'one': layout.of_one_cpu,
+                  'in-turn': layout.in_turn}.get(
             document.value.get('cpus', ''), lambda: layout)()
     reader = _ExperimentReader(document, layout, workloads, options)
     experiment = reader.experiment()

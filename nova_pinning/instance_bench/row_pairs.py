@@ -228,9 +228,12 @@ def _is_alike(summary: statistics.RunSummary, row: statistics.FigureRow,
               other: statistics.FigureRow) -> bool:
     """Whether only pinning tells two rows apart.
 
-    That is the density, and in a matrix of neighbours the factors as well.
+    That is the density, and what all instances do; in a matrix of neighbours
+    the factors as well.
     """
-    return is_as_dense(summary, row, other) and (
+    work, others_work = ({tenant.workload for tenant in one.case.tenants}
+                         for one in (row, other))
+    return is_as_dense(summary, row, other) and work == others_work and (
         summary.experiment.table != 'neighbours'
         or _without(row.case, 'provisioning')
         == _without(other.case, 'provisioning'))

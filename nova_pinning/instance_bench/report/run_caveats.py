@@ -28,7 +28,9 @@ def caveats(summary: statistics.RunSummary) -> tuple[str, ...]:
     sentences = [*_of_sessions(summary.results.conditions)]
     for conditions in summary.results.conditions:
         sentences.extend(_of_host(conditions))
-        if summary.experiment.table == 'levels':
+        if any(len({tenant.guest_class for tenant in case.tenants}) > 1
+               for case in summary.experiment.cases
+               if summary.experiment.table == 'levels'):
             sentences.extend(_of_layout(conditions))
     sentences.extend(_of_run(summary))
     return tuple(dict.fromkeys(sentences))

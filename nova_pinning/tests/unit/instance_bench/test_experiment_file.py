@@ -440,7 +440,7 @@ class TestShipped(unit_base.TestCase):
     @ddt.idata(experiment_file.shipped())
     def test_on_a_large_host(self, name):
         """Nothing is skipped but what is the same."""
-        layout = host(80, threads=2)
+        layout = host(80, threads=2, memory_mib=2 << 20)
         found = self._read(name, dataclasses.replace(
             layout, nodes=(layout.shared, layout.dedicated))).experiment
         self.assertEqual(name, found.name)
@@ -513,20 +513,62 @@ class TestShipped(unit_base.TestCase):
                             case.name)
             taken |= request.instance_cpus.cpus
 
+    def _kinds(self, layout):
+        """Of each scenario its tenants, and the CPUs that they have."""
+        found = self._read('enterprise-vs-shared', layout)
+        kinds = {}
+        for case in found.experiment.cases:
+            self.assertEqual('', case.skipped)
+            places = cpu_layout.instance_cpus(found.layout, case.tenants)
+            kinds[case.factors['scenario']] = [(
+                tenant.name, tenant.count, tenant.size.vcpus, str(
+                    cpuset.union(one.cpus for one in places[tenant.name])))
+                for tenant in case.tenants]
+        return kinds
+
+    def test_enterprise_vs_shared_as_the_study_has_it(self):
+        """76 of 80 CPUs, over both sockets, for one kind after the other."""
+        parse = cpuset.CpuSet.parse
+        nodes = parse('0-19,40-59'), parse('20-39,60-79')
+        both = '2-39,42-79'
+        layout = dataclasses.replace(
+            host(80), host=parse('0-1,40-41'), shared=parse('2-39'),
+            dedicated=parse('42-79'), nodes=nodes, l3_domains=nodes,
+            cores=tuple(cpuset.CpuSet([cpu, cpu + 40]) for cpu in range(40)),
+            memory_mib=768 * 1024)
+        nine = '2-17,20-39,42-57,60-79'
+        self.assertEqual({
+            'bare metal': [('host', 1, 8, both)],
+            'bare metal, pinned': [('host', 1, 8, '2-5,42-45')],
+            'one enterprise, idle host': [('enterprise', 1, 8, '2-5,42-45')],
+            'one shared, idle host': [('shared', 1, 8, both)],
+            'enterprise alone, 1 vCPU for each CPU':
+                [('enterprise', 9, 8, nine)],
+            'shared alone, 1 vCPU for each CPU': [('shared', 9, 8, both)],
+            'shared alone, 3 vCPUs for each CPU': [('shared', 29, 8, both)],
+            'enterprise among bursty ones': [
+                ('enterprise', 1, 8, '2-5,42-45'),
+                ('neighbours', 8, 8, '6-17,20-39,46-57,60-79')],
+            'shared among bursty ones, 1 vCPU for each CPU': [
+                ('shared', 1, 8, both), ('neighbours', 8, 8, both)],
+            'shared among many bursty ones': [
+                ('shared', 1, 8, both), ('neighbours', 29, 8, both)],
+        }, self._kinds(layout))
+
     def test_enterprise_vs_shared_on_two_cpus(self):
-        found = self._read('enterprise-vs-shared', host(2)).experiment
-        self.assertEqual([], [case for case in found.cases if case.skipped])
-        crowded = [case for case in found.cases
-                   if '3x' in case.factors['scenario']]
-        self.assertEqual([[('enterprise', 1, 1), ('shared', 3, 1)]] * 4,
-                         [[(tenant.name, tenant.count, tenant.size.vcpus)
-                           for tenant in case.tenants]
-                          for case in crowded])
-        bursty = [case.tenants[-1] for case in found.cases
-                  if 'bursty' in case.factors['scenario']]
         self.assertEqual(
-            [('bursts', bench_model.Role.NEIGHBOUR, 2)] * 4,
-            [(one.workload, one.role, one.count) for one in bursty])
+            [('enterprise', 2, 1, '0-1'), ('shared', 2, 1, '0-1'),
+             ('shared', 6, 1, '0-1')],
+            [tenants[0] for name, tenants in self._kinds(host(2)).items()
+             if 'alone' in name])
+
+    def test_neighbours_are_as_dense(self):
+        """What floats is one of as many as there are CPUs."""
+        for case in self._read('neighbours', host(8)).experiment.cases:
+            if not case.skipped and len(case.tenants) > 1:
+                victim, others = case.tenants
+                self.assertEqual(
+                    4 - (victim.provisioning == 'vanilla'), others.count)
 
     def test_established_tools_beside_the_mutex(self):
         """On the host, where they say whether ours is of their order."""
