@@ -2,8 +2,10 @@
 """What a run says of what it was made for: one sentence, and its ratios."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
+import functools
 import math
 
 from nova_pinning.instance_bench import intervals
@@ -21,7 +23,8 @@ _MOST_OPEN = 16
 #: The factor that says which neighbour a row has.
 NEIGHBOUR = 'scenario'
 
-_Pair = tuple[statistics.FigureRow, intervals.Interval]
+#: A row, and how much worse it is than another, by the confidence.
+_Compared = tuple[statistics.FigureRow, Callable[[float], intervals.Interval]]
 _Ratios = list[tuple[str, intervals.Interval]]
 
 
@@ -161,28 +164,42 @@ def slowdown(row: statistics.FigureRow) -> intervals.Interval | None:
 
 
 def _of_pairs(summary: statistics.RunSummary, what: str, axis: str,
-              pairs: Sequence[_Pair]) -> ExperimentAnswer | None:
-    """Of each platform the least and the most; None if there are no pairs."""
-    by_platform: dict[str, _Ratios] = {}
-    for row, ratio in sorted(pairs, key=lambda pair: pair[1].value):
-        by_platform.setdefault(run_tables.platform(
-            summary, row.tenant), []).append((_label(summary, row), ratio))
+              pairs: Sequence[_Compared]) -> ExperimentAnswer | None:
+    """Of each platform the least and the most; None if there are no pairs.
+
+    By intervals for the least and the most of so many.
+    """
+    by_platform: dict[str, list[_Compared]] = {}
+    for row, ratio in pairs:
+        by_platform.setdefault(run_tables.platform(summary, row.tenant),
+                               []).append((row, ratio))
+    texts = []
+    for platform, own in by_platform.items():
+        confidence = intervals.of_many(len(own))
+        ordered = sorted(((ratio(confidence), _label(summary, row))
+                          for row, ratio in own),
+                         key=lambda pair: pair[0].value)
+        ends = [f'{words.ratio(ratio)} ({label})'
+                for ratio, label in ordered[:1] + ordered[1:][-1:]]
+        texts.append(f'{platform} ' + (ends[0] if len(own) == 1 else (
+            f'at the least of {len(own)} {ends[0]}, at the most {ends[1]}')))
     return ExperimentAnswer(
-        sentence=f'{what}: ' + '; '.join(
-            f'{platform} ' + ' to '.join(
-                f'{words.ratio(ratio)} ({label})'
-                for label, ratio in own[:1] + own[1:][-1:])
-            for platform, own in by_platform.items()) + '.',
-        axis=axis, ratios=[(_label(summary, row), ratio)
-                           for row, ratio in pairs]) if pairs else None
+        sentence=f'{what}: {"; ".join(texts)}.', axis=axis, ratios=[
+            (_label(summary, row), ratio(intervals.CONFIDENCE))
+            for row, ratio in pairs]) if pairs else None
+
+
+def _against(summary: statistics.RunSummary,
+             pairs: Iterable[row_pairs.Pair]) -> list[_Compared]:
+    return [(row, functools.partial(row_pairs.ratio, summary, row, other))
+            for row, other in pairs]
 
 
 def _mutex(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     return _of_pairs(
         summary, 'Two threads need, on two CPUs by on one',
-        'two CPUs by one; above 1: one is faster', [
-            (row, row_pairs.ratio(summary, row, other))
-            for row, other in row_pairs.processor_pairs(summary)]
+        'two CPUs by one; above 1: one is faster',
+        _against(summary, row_pairs.processor_pairs(summary))
     ) or _overheads(summary)
 
 
@@ -211,20 +228,24 @@ def _priority(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     return _of_pairs(
         summary, f'With weights {weights} the heavier is done in this part of '
         'the time of the lighter', 'finish time, heavier by lighter', [
-            (finish.heavy, finish.ratio.interval) for finish in finishes])
+            (finish.heavy, functools.partial(
+                _finish, summary, finish.ratio.sample))
+            for finish in finishes])
+
+
+def _finish(summary: statistics.RunSummary, sample: intervals.Sample,
+            confidence: float) -> intervals.Interval:
+    return intervals.interval(
+        [sample], intervals.mean, is_positive=True, confidence=confidence,
+    ).stretched(summary.stretch)
 
 
 def _by_pinning(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     return _of_pairs(
         summary, 'Floating instances are, by pinned ones of the same size, '
         'this many times worse off', 'floating by pinned; above 1: pinning '
-        'gains', floating_by_pinned(summary)) or _overheads(summary)
-
-
-def floating_by_pinned(summary: statistics.RunSummary) -> list[_Pair]:
-    """What floats, by the same pinned; above 1 pinning gains."""
-    return [(row, row_pairs.ratio(summary, row, other))
-            for row, other in row_pairs.pinning_pairs(summary)]
+        'gains', _against(summary, row_pairs.pinning_pairs(summary))
+    ) or _overheads(summary)
 
 
 def _latency(summary: statistics.RunSummary) -> ExperimentAnswer | None:
@@ -245,9 +266,10 @@ def _overheads(summary: statistics.RunSummary) -> ExperimentAnswer | None:
     base = ', '.join(summary.experiment.baseline.values())
     return _of_pairs(
         summary, f'Against the baseline ({base}), above 1 being worse',
-        'by the baseline; above 1: worse', [
-            (row, row.overhead) for row in row_pairs.first_figures(summary)
-            if row.overhead is not None])
+        'by the baseline; above 1: worse', _against(summary, [
+            (row, other) for row in row_pairs.first_figures(summary)
+            if (other := statistics.baseline_row(
+                row, summary.rows, summary.experiment)) is not None]))
 
 
 def _self_test(summary: statistics.RunSummary) -> ExperimentAnswer | None:

@@ -247,18 +247,16 @@ def _isolation(summary: statistics.RunSummary) -> Iterator[RunClaim]:
 
 def _neighbours(summary: statistics.RunSummary) -> Iterator[RunClaim]:
     """Of each victim its aggressors together, since there are many."""
-    found = list(row_pairs.slowdown_pairs(summary))
-    densities = {row.tenant.workload: f'; floating ones have {most:.2g} vCPUs '
-                 f'for each CPU, pinned ones {least:.2g}'
-                 for row, floating, _ratio in found
-                 for most, least in [[row_pairs.density(summary, one)
-                                      for one in (floating, row)]]}
+    pairs = list(row_pairs.slowdown_pairs(summary))
+    alike = [pair for pair in pairs
+             if row_pairs.is_as_dense(summary, *pair[:2])]
     for claim in _together(
-            'slowdown', [(row, ratio) for row, _floating, ratio in found], 1,
+            'slowdown', [(row, ratio) for row, _floating, ratio
+                         in alike or pairs], 1,
             'Whatever its neighbour, it slows a pinned instance less than a '
-            'floating one, each by itself alone'):
-        yield dataclasses.replace(
-            claim, evidence=claim.evidence + densities[claim.subject])
+            'floating one of as many vCPUs for each CPU, each by itself '
+            'alone'):
+        yield _doubted(claim, '' if alike else _NO_EQUAL)
 
 
 def _against(summary: statistics.RunSummary, row: statistics.FigureRow,

@@ -82,9 +82,9 @@ def _pivots(summary: statistics.RunSummary) -> _Tables:
 
 def _practices(summary: statistics.RunSummary) -> _Tables:
     """Published best practices, and whether they would be right here."""
-    pairs = [(row, ratio, _BOUND.get(summary.results.workloads[
-        row.tenant.workload].workload_class)) for row, ratio
-        in answer.floating_by_pinned(summary)]
+    pairs = [(row, row_pairs.ratio(summary, row, other), _BOUND.get(
+        summary.results.workloads[row.tenant.workload].workload_class))
+        for row, other in row_pairs.pinning_pairs(summary)]
     containers = bench_model.PlatformName.CONTAINER
     checks = (
         ('avoid small vanilla containers', list(_small(summary)), 1.0),

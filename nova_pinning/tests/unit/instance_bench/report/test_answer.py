@@ -2,6 +2,7 @@
 """What runs answer, and what of it is density."""
 
 import dataclasses
+import functools
 
 import ddt
 
@@ -69,6 +70,23 @@ class AnswerTest(unit_base.TestCase):
         self.assertRegex(
             sentence, '^Of 4 cases the worst neighbour of pinned .*; of 4 '
             'cases the worst neighbour of floating ')
+
+    def test_least_and_most_of_many(self):
+        """Their intervals are for the ends of so many."""
+        summary = _summary(report_scenes.mutex())
+        row, asked = summary.rows[0], []
+
+        def ratio(confidence, value):
+            asked.append(confidence)
+            return report_scenes.interval(value, 1.0, 2.0)
+
+        found = answer._of_pairs(summary, 'It is', 'x', [
+            (row, functools.partial(ratio, value=value))
+            for value in (1.2, 1.1, 1.3, 1.15, 1.25)])
+        self.assertRegex(
+            found.sentence, r'at the least of 5 1\.10 .*, at the most 1\.30 ')
+        self.assertEqual([0.99] * 5 + [0.95] * 5,
+                         [round(one, 9) for one in asked])
 
     def test_table(self):
         ratios = [(f'case {number}', report_scenes.interval(
