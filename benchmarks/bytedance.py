@@ -115,7 +115,8 @@ class _Cluster:
             for part in guest['numa']:
                 both = used[guest['host_id'], part['node']]
                 both[0] += part['cpu']
-                both[1] += _whole(part['mem_mb'])
+                # Amounts are written as 16384.0.
+                both[1] += int(part['mem_mb'])
         for value in self._value['host_info']:
             cells = tuple(self._cells(value, used))
             self._engines[value['node_id']] = model.Host(cells)
@@ -139,8 +140,8 @@ class _Cluster:
                     f'node {node["node"]} of {value["node_id"]} has '
                     f'{node["free_cpu"]:g} CPUs free, where guests leave '
                     f'{total - cpus} of {total}')
-            total_mib = _whole(node['memory_huge_total_mb'])
-            free_mib = _whole(node['memory_huge_free_mb'])
+            total_mib = int(node['memory_huge_total_mb'])
+            free_mib = int(node['memory_huge_free_mb'])
             reserved_mib = total_mib - memory_mib - free_mib
             self.more_mib += max(0, -reserved_mib)
             ids = range(first, first + total)
@@ -178,7 +179,7 @@ class _Cluster:
         for part in value['numa']:
             guest_cells.append(model.GuestCell(
                 tuple(range(vcpus, vcpus + part['cpu'])), (),
-                _whole(part['mem_mb']), _PAGE_KIB))
+                int(part['mem_mb']), _PAGE_KIB))
             vcpus += part['cpu']
         topology = model.Guest(tuple(guest_cells), model.CpuPolicy.DEDICATED)
         # That there are CPUs enough was found when they were counted.
@@ -192,16 +193,11 @@ class _Cluster:
         return topology, placed_fit
 
 
-def _whole(number: int | float) -> int:
-    """An amount, which the data writes as 16384.0."""
-    return int(number)
-
-
 def _flavor(value: _Json) -> flavor_model.Flavor:
     cells = value['numa']
     return flavor_model.Flavor(
         name=value['vm_type'], vcpus=value['request_cpu'],
-        memory_mib=_whole(value['request_mem_mb']), extra_specs={
+        memory_mib=int(value['request_mem_mb']), extra_specs={
             'hw:cpu_policy': 'dedicated',
             'hw:numa_nodes': str(cells),
             'hw:mem_page_size': str(_PAGE_KIB),

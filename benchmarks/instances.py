@@ -14,14 +14,11 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
-from minicloud import files
 from minicloud import hosts
 from minicloud import settings
 from nova_pinning.cli import bench_image
@@ -104,43 +101,19 @@ LONGER = (
 )
 
 
-class Cloud:
-    """A minicloud, whose hosts guests run on.
+def way_in(directory):
+    """Return the words that run a command where guests are.
 
-    :param state: pathlib.Path, where it keeps everything
-    :param release: of OpenStack, such as '2025.1'
-    :param scratch: pathlib.Path, a directory for files
+    ``minicloud exec`` does so too, but each time starts a Python, which would
+    run beside what is measured.
+
+    :param directory: pathlib.Path, of the minicloud
     """
-
-    def __init__(self, state, release, scratch):
-        self.minicloud = run_tempest.Cloud(state, release)
-        self.on_host = scratch / 'on-host'
-        self._state = settings.State(state)
-
-    def up(self, base_port):
-        """If it fails, it has cleaned up; or it is somebody else's cloud."""
-        nova_conf = self.on_host.with_name('nova-compute.conf')
-        files.write(nova_conf, files.ini(run_tempest.COMPUTE))
-        self.minicloud.up(HOSTS, '', base_port, nova_conf)
-
-    def connect(self):
-        """Find the way into it, once it is up."""
-        bind(self._state.root, {int(CONTROLLER_CPUS)})
-        self._write_on_host()
-
-    def _write_on_host(self):
-        """Write a program that runs others on a compute host.
-
-        ``minicloud exec`` does so too, but each time starts a Python, which
-        would run beside what is measured.
-        """
-        settings = self._state.load()
-        lines = ['#!/bin/sh', 'host=$1', 'shift', 'case $host in']
-        for host in settings.hosts:
-            command = hosts.of(self._state, settings, host).enter([])
-            lines.append(f'{host.name}) exec {shlex.join(command)} "$@";;')
-        files.write(self.on_host, '\n'.join([*lines, 'esac', 'exit 2', '']))
-        self.on_host.chmod(0o700)
+    bind(directory, {int(CONTROLLER_CPUS)})
+    state = settings.State(directory)
+    cloud = state.load()
+    host, = (host for host in cloud.hosts if host.name == GUEST_HOST)
+    return hosts.of(state, cloud, host).enter([])
 
 
 def bind(directory, cpus):
@@ -167,17 +140,17 @@ class Runner:
     """Runs proofs, by the command that people use.
 
     :param scratch: pathlib.Path, where results are written
-    :param cloud: a Cloud that is up
     :param image: pathlib.Path, the image of the benchmarks
     :param limit: by time.monotonic(), when all has to be done; None if
         there is no hurry
     """
 
-    def __init__(self, scratch, cloud, image, limit):
+    def __init__(self, scratch, image, limit):
         self.scratch = scratch
-        self.cloud = cloud
         self.image = image
         self.limit = limit
+        #: What way_in() says, once there is a cloud.
+        self.enter = ()
 
     def results(self, proof):
         return self.scratch / f'{proof.name}.jsonl'
@@ -196,9 +169,9 @@ class Runner:
         # The commands that reach into guests would run on the CPU of the one
         # that has its own CPU. What enters the host must not end before what
         # it has started.
-        return ['env', '--ignore-signal=INT', str(self.cloud.on_host),
-                GUEST_HOST, 'env', '--default-signal=INT', 'taskset', '-c',
-                CONTROLLER_CPUS, *command, '--image', str(self.image)]
+        return ['env', '--ignore-signal=INT', *self.enter, 'env',
+                '--default-signal=INT', 'taskset', '-c', CONTROLLER_CPUS,
+                *command, '--image', str(self.image)]
 
     def run(self, proof):
         """Run a proof.
@@ -287,43 +260,27 @@ def main():
     options.output.mkdir(parents=True, exist_ok=True)
     for path in options.output.glob('*.jsonl'):
         path.unlink()
-    try:
-        shipped = workload_catalogue.shipped()
-        bench_image.build_missing(
-            options.image, [shipped[name] for name in WORKLOADS])
-        failures = in_cloud(proofs, options)
-    except subprocess.CalledProcessError as error:
-        print(f'{shlex.join(map(str, error.cmd))} ended with status '
-              f'{error.returncode}', file=sys.stderr)
-        return 2
-    print('', *failures, f'the report is {options.output}/report.html',
-          sep='\n')
-    return 1 if failures else 0
-
-
-def in_cloud(proofs, options):
-    """Bring the cloud up, run proofs, and take it down.
-
-    :returns: as :func:`prove`
-    """
+    shipped = workload_catalogue.shipped()
+    bench_image.build_missing(
+        options.image, [shipped[name] for name in WORKLOADS])
     seconds = options.seconds
     if seconds is None and not options.name:
         seconds = SECONDS
-    limit = None if seconds is None else time.monotonic() + seconds
+    runner = Runner(
+        options.output.resolve(), options.image.resolve(),
+        None if seconds is None else time.monotonic() + seconds)
     with contextlib.ExitStack() as stack:
-        scratch = pathlib.Path(stack.enter_context(
-            tempfile.TemporaryDirectory(prefix='bench-experiments-')))
-        cloud = Cloud(options.state.resolve(), options.release, scratch)
 
         def bring_up():
-            cloud.up(options.base_port)
-            if not options.keep:
-                stack.callback(cloud.minicloud.down)
-            cloud.connect()
+            cloud, _scratch = stack.enter_context(
+                run_tempest.running_cloud(options, HOSTS, ''))
+            runner.enter = way_in(cloud.state)
 
-        return prove(proofs, Runner(
-            options.output.resolve(), cloud, options.image.resolve(), limit),
-            options.output / 'report.html', bring_up)
+        failures = prove(proofs, runner, options.output / 'report.html',
+                         bring_up)
+    print('', *failures, f'the report is {options.output}/report.html',
+          sep='\n')
+    return 1 if failures else 0
 
 
 if __name__ == '__main__':

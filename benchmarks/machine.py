@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import importlib.metadata
 import os
 import platform
-import textwrap
 from typing import Any
 
 from nova_pinning.host.discover import system
@@ -15,12 +14,6 @@ from nova_pinning.host import machine_files
 def facts() -> dict[str, Any]:
     """Describe where the figures come from, without naming the machine."""
     model = system.cpu_info(machine_files.Tree()).get('model name')
-    versions = {}
-    for name in ('nova', 'nova-pinning', 'oslo.versionedobjects'):
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = 'not installed'
     return {
         'cpu_model': model or platform.machine(),
         'cpus': len(os.sched_getaffinity(0)),
@@ -28,7 +21,8 @@ def facts() -> dict[str, Any]:
         'python': f'{platform.python_implementation()} '
                   f'{platform.python_version()}',
         'load_average': list(os.getloadavg()),
-        'versions': versions}
+        'versions': {name: importlib.metadata.version(name) for name in (
+            'nova', 'nova-pinning', 'oslo.versionedobjects')}}
 
 
 def words(facts: Mapping[str, Any]) -> str:
@@ -36,8 +30,3 @@ def words(facts: Mapping[str, Any]) -> str:
     return (f'{facts["cpu_model"]} ({facts["cpus"]} CPUs), '
             f'{facts["system"]}, {facts["python"]}, nova '
             f'{facts["versions"]["nova"]}')
-
-
-def as_rst(facts: Mapping[str, Any]) -> list[str]:
-    """Return what the documentation says about the machine."""
-    return [*textwrap.wrap(f'Measured on {words(facts)}.', 79), '']

@@ -68,11 +68,6 @@ class Outcome:
             return judging.Verdict.WRONG
         return judging.worst(bar.verdict for bar in self.bars)
 
-    @property
-    def bar(self) -> str:
-        """All bars in words."""
-        return ' '.join(bar.bar for bar in self.bars) or '-'
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
@@ -116,23 +111,20 @@ class Group:
         return tables.FigureTable(
             [(*self.headings, 'verdict'),
              *((*outcome.cells,
-                *([outcome.bar] if self.headings[-1] == 'bar' else ()),
+                *([' '.join(bar.bar for bar in outcome.bars) or '-']
+                  if self.headings[-1] == 'bar' else ()),
                 outcome.verdict) for outcome in outcomes)],
             ' '.join(sentences).strip(), self.numbers)
 
 
-def parser(prog: str, description: str) -> argparse.ArgumentParser:
-    """A parser for a benchmark's own options."""
-    return argparse.ArgumentParser(
-        prog=prog, description=f'{description} Exit status 1: a bar was '
-        'missed, its whole 95% interval beyond it, or an answer is wrong.')
-
-
-def parse(own: argparse.ArgumentParser, groups: Sequence[Group],
-          argv: Sequence[str] | None) -> argparse.Namespace:
-    """Read a command line, with the options of all benchmarks."""
+def parser(prog: str, description: str,
+           groups: Sequence[Group]) -> argparse.ArgumentParser:
+    """A parser with the options of all benchmarks."""
     names = [case.name for group in groups for case in group.cases]
-    own.epilog = 'Cases: ' + ', '.join(names)
+    own = argparse.ArgumentParser(
+        prog=prog, epilog='Cases: ' + ', '.join(names),
+        description=f'{description} Exit status 1: a bar was missed, its '
+        'whole 95% interval beyond it, or an answer is wrong.')
     own.add_argument('--quick', action='store_true',
                      help='the short form, with rough figures')
     own.add_argument('--case', nargs='+', action='extend', choices=names,
@@ -142,7 +134,7 @@ def parse(own: argparse.ArgumentParser, groups: Sequence[Group],
                      help='write everything measured to a file')
     own.add_argument('--rst', type=pathlib.Path, metavar='FILE',
                      help='write the tables for the documentation')
-    return own.parse_args(argv)
+    return own
 
 
 def run(options: argparse.Namespace, groups: Sequence[Group],
@@ -158,7 +150,7 @@ def run(options: argparse.Namespace, groups: Sequence[Group],
                 with _progress(len(cases) * group.steps(options)) as step:
                     outcomes[group.key] = group.measure(cases, options, step)
                 shown.append(group.table(outcomes[group.key], options))
-                print('\n'.join(shown[-1].as_text()), flush=True)
+                print('\n'.join(shown[-1].lines), flush=True)
     except (BenchmarkError, errors.InputError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
@@ -179,8 +171,8 @@ def run(options: argparse.Namespace, groups: Sequence[Group],
         options.rst.write_text('\n'.join([
             f'.. Made by "{prog} --rst", not by hand.', '',
             *itertools.chain.from_iterable(
-                table.as_rst() for table in shown),
-            *machine.as_rst(facts)]))
+                table.lines for table in shown),
+            *textwrap.wrap(f'Measured on {machine.words(facts)}.', 79), '']))
     return int(judging.worst(
         outcome.verdict for outcome in every).is_failure)
 

@@ -21,21 +21,15 @@ class FigureTable:
     text: str = ''
     numbers: Container[int] = ()
 
-    def as_text(self) -> list[str]:
-        """Lines for a terminal."""
-        return [*self._ruled('-'), *textwrap.wrap(self.text, _WIDTH)]
-
-    def as_rst(self) -> list[str]:
-        """Lines for the documentation."""
-        text = textwrap.wrap(self.text, _WIDTH)
-        return [*self._ruled('='), '', *text, *[''][:len(text)]]
-
-    def _ruled(self, line: str) -> list[str]:
-        """A rule, the headings, a rule, the rows, a rule."""
+    @property
+    def lines(self) -> list[str]:
+        """For a terminal, and for the documentation."""
         widths = [max(map(len, column)) for column in zip(*self.grid)]
-        rule = '  '.join(line * width for width in widths)
+        rule = '  '.join('=' * width for width in widths)
         rows = ['  '.join(
             cell.rjust(width) if column in self.numbers else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths))).rstrip()
             for row in self.grid]
-        return [rule, rows[0], rule, *rows[1:], rule]
+        text = textwrap.wrap(self.text, _WIDTH)
+        return [rule, rows[0], rule, *rows[1:], rule, '', *text,
+                *[''][:len(text)]]

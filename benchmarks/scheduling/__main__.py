@@ -13,10 +13,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the study, and return the exit status."""
     parser = runner.parser(
         'python -m benchmarks.scheduling',
-        'Which weighers sell more: a study with the simulator as the judge.')
-    fleets.add_options(parser, 10)
-    return runner.run(runner.parse(parser, study.GROUPS, argv), study.GROUPS,
-                      parser.prog)
+        'Which weighers sell more: a study with the simulator as the judge.',
+        study.GROUPS)
+    fleets.add_options(parser)
+    return runner.run(parser.parse_args(argv), study.GROUPS, parser.prog)
 
 
 if __name__ == '__main__':

@@ -199,14 +199,12 @@ _MAKERS: Mapping[str, tuple[Callable[[int], Scenario], int, int]] = {
 NAMES = tuple(_MAKERS)
 
 
-def add_options(parser: argparse.ArgumentParser, seeds: int) -> None:
-    """Add the options that studies of such fleets have in common."""
-    parser.add_argument(
-        '--seeds', type=int, default=seeds,
-        help='how many (default: %(default)s; of the quick form two at most)')
-    parser.add_argument(
-        '--processes', type=int, default=os.cpu_count() or 1,
-        help='how many (default: one for each CPU)')
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add how much there is to do at once, and in all."""
+    parser.add_argument('--seeds', type=int, default=10, help='how many '
+                        '(default: %(default)s; of the quick form 2 at most)')
+    parser.add_argument('--processes', type=int, default=os.cpu_count() or 1,
+                        help='how many (default: one for each CPU)')
 
 
 def seeds(options: argparse.Namespace) -> int:

@@ -2,7 +2,6 @@
 """The runs of the study, and what they say."""
 
 import argparse
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -11,7 +10,6 @@ import functools
 import multiprocessing
 import types
 from typing import NamedTuple
-from typing import TypeVar
 
 from benchmarks import judging
 from benchmarks import runner
@@ -52,9 +50,6 @@ CONFIGURATIONS: Mapping[
 #: bound, and how many guests in the fewest L3 domains: by column.
 BARS = {'over default': 0.10, 'over packing': 0.03, 'of bound': 0.98,
         'L3': 0.95}
-
-_Job = TypeVar('_Job')
-_Outcome = TypeVar('_Outcome')
 
 
 class StudyJob(NamedTuple):
@@ -109,15 +104,15 @@ def perform(job: StudyJob) -> StudyRun:
                     result.l3_met or 0)
 
 
-def perform_all(perform_one: Callable[[_Job], _Outcome], todo: Sequence[_Job],
-                processes: int) -> Iterator[_Outcome]:
+def perform_all(todo: Sequence[StudyJob],
+                processes: int) -> Iterator[StudyRun]:
     """Do jobs, in order."""
     if processes < 2:
-        yield from map(perform_one, todo)
+        yield from map(perform, todo)
         return
     with concurrent.futures.ProcessPoolExecutor(
             processes, multiprocessing.get_context('spawn')) as pool:
-        yield from pool.map(perform_one, todo)
+        yield from pool.map(perform, todo)
 
 
 def measure(cases: Sequence[types.SimpleNamespace],
@@ -128,7 +123,7 @@ def measure(cases: Sequence[types.SimpleNamespace],
     # If there are no data for it, that is told now.
     scenario = _scenario(case.name, options.quick)
     runs = []
-    for run in perform_all(perform, [
+    for run in perform_all([
             StudyJob(case.name, seed, name, options.quick)
             for seed in range(fleets.seeds(options))
             for name in (*CONFIGURATIONS, BOUND)], options.processes):

@@ -17,11 +17,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = runner.parser(
         'python -m benchmarks.speed',
         "Time our filters and weighers against nova's NUMATopologyFilter, "
-        'side by side, and the commands.')
+        'side by side, and the commands.', GROUPS)
     parser.add_argument('--rigorous', action='store_true',
                         help='a quarter of an hour or more, for a quiet '
                              'machine')
-    options = runner.parse(parser, GROUPS, argv)
+    options = parser.parse_args(argv)
     if options.quick and options.rigorous:
         parser.error('--quick and --rigorous exclude each other')
     # Where a launcher fixed the hash seed for all processes, as tox does,

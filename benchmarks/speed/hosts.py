@@ -77,11 +77,6 @@ class Record:
     def uuid(self) -> str:
         return str(uuid.uuid5(_NAMESPACE, self.name))
 
-    @property
-    def used(self) -> float:
-        """Share of what the host sells that guests hold."""
-        return 1 - sum(self.free) / self.sold
-
 
 def layout_of(cells: int, cores: int, gib: int, huge_pages: bool = False,
               **more: ty.Any) -> Layout:

@@ -135,7 +135,6 @@ class Samples:
     """
 
     hosts: int
-    used: list[float]
     nova_ns: list[list[int]] = dataclasses.field(default_factory=list)
     ours_ns: list[list[int]] = dataclasses.field(default_factory=list)
     ours_passed: int = 0
@@ -204,8 +203,7 @@ def measure(case: bars.Case, process: int, plan: Plan) -> Samples:
     scene = scenes.build(case, process)
     nova, ours = scene.sides()
     sides = {'ours': ours} if case.endless else {'ours': ours, 'nova': nova}
-    samples = Samples(len(scene.records),
-                      [round(record.used, 3) for record in scene.records])
+    samples = Samples(len(scene.records))
     warm_up = plan.warm_up_steps(case)
     differ: set[str] = set()
     for number in range(warm_up + plan.steps(case)):

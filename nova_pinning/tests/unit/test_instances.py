@@ -121,8 +121,6 @@ class TestRunner(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'subprocess.Popen', self.popen))
         self.useFixture(fixtures.MonkeyPatch('os.killpg', self.kill))
-        self.cloud = types.SimpleNamespace(
-            on_host=pathlib.Path('/a b/on-host'))
 
     def popen(self, command, **options):
         self.children.append(Child(command, self.status))
@@ -135,8 +133,10 @@ class TestRunner(testtools.TestCase):
     def runner(self, limit=1100.0):
         self.useFixture(fixtures.MonkeyPatch(
             'time.monotonic', lambda: 1000.0))
-        return instances.Runner(
-            pathlib.Path('/out'), self.cloud, pathlib.Path('/image'), limit)
+        runner = instances.Runner(
+            pathlib.Path('/out'), pathlib.Path('/image'), limit)
+        runner.enter = ['nsenter', '--net']
+        return runner
 
     def run_proof(self, proof=PROOF, **options):
         return self.runner(**options).run(proof)
@@ -159,7 +159,7 @@ class TestRunner(testtools.TestCase):
     def test_guest(self):
         self.run_proof(instances.Proof('smp-mutex', 'vm'))
         command = self.children[0].command
-        self.assertEqual(['/a b/on-host', instances.GUEST_HOST], command[2:4])
+        self.assertEqual(['nsenter', '--net', 'env'], command[2:5])
         self.assertIn('/image', command)
         first = command.index('taskset')
         self.assertEqual(instances.CONTROLLER_CPUS, command[first + 2])
