@@ -156,10 +156,6 @@ def _count(spec: TenantSpec, tenants: Sequence[bench_model.Tenant], index: int,
     return (len(cpus) - taken) // (tenant.size.vcpus + isolate)
 
 
-def _is_run(scheme: bench_model.AgentScheme | None) -> bool:
-    return scheme not in (None, bench_model.AgentScheme.NONE)
-
-
 def _too_few(tenant: bench_model.Tenant, layout: cpu_layout.CpuLayout) -> str:
     """Why a class has not the CPUs for an instance, '' if it has."""
     cpus = len(layout.of(tenant.guest_class))
@@ -197,7 +193,8 @@ def _refusal(tenants: Sequence[bench_model.Tenant],
         agents = {tenant.agent for tenant in here}
         if len(agents) > 1:
             return 'a host has one agent, and tenants of the case set several'
-        if layout.planned is None and any(map(_is_run, agents)):
+        if layout.planned is None and agents - {
+                None, bench_model.AgentScheme.NONE}:
             return ('nova-pinning agent goes by the plan of the host; give '
                     '--plan')
         placed = cpu_layout.instance_cpus(layout, here)

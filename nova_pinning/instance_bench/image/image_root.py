@@ -2,7 +2,6 @@
 """How the Debian in an image is put together: what mmdebstrap is told."""
 
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from importlib import resources
@@ -19,11 +18,6 @@ PACKAGES = (
 #: Where our own files are inside.
 HOME = 'usr/local/lib/nova-pinning-bench'
 _EXECUTABLE = ('boot', 'agent', 'initrd-init', 'make-initrd')
-#: Where a root gets what it is made from, which it is not to show.
-_LEFT = ('etc/apt/apt.conf.d/99mmdebstrap', 'etc/apt/sources.list',
-         'etc/apt/sources.list.d', 'var/lib/apt/lists', 'var/cache/apt',
-         'etc/hostname', 'etc/resolv.conf', 'initrd.img', 'initrd.img.old',
-         'vmlinuz', 'vmlinuz.old')
 _UNWANTED = ('/usr/share/man/*', '/usr/share/locale/*', '/usr/share/info/*',
              '/usr/share/doc/*')
 # What a host sets of these it sets for good reason.
@@ -91,19 +85,6 @@ def place_own(root: pathlib.Path) -> None:
     init = root / 'sbin/init'
     init.unlink(missing_ok=True)
     init.symlink_to('/bin/busybox')
-
-
-def left_overs(root: pathlib.Path) -> Iterator[pathlib.Path]:
-    """What has no place in an image: of this host, or not needed."""
-    for path in _LEFT:
-        left = root / path
-        if left.is_dir() and not left.is_symlink():
-            yield from left.iterdir()
-        else:
-            yield left
-    yield from (root / 'boot').glob('initrd.img-*')
-    yield from (path for path in (root / 'var/log').rglob('*')
-                if path.is_file())
 
 
 def _write(path: pathlib.Path, text: str, mode: int = 0o644) -> None:

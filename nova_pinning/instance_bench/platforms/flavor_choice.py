@@ -2,9 +2,9 @@
 """Which of a cloud's flavors makes the servers that a tenant wants."""
 
 from collections.abc import Sequence
-import shlex
 
 from nova_pinning import errors
+from nova_pinning.flavors import commands
 from nova_pinning.flavors import flavor_model
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.model import hostclass
@@ -100,9 +100,10 @@ def _advice(tenant: bench_model.Tenant, weights_differ: bool) -> str:
         specs[flavor_model.CLASS_KEY] = 'dedicated'
     elif specs[POLICY_KEY] and not is_dedicated:
         return 'nova pins servers of the dedicated class only'
-    name = tenant.flavor or f'bench-{tenant.guest_class}-{tenant.size.vcpus}'
-    return ' '.join((
-        'create it: openstack flavor create --vcpus',
-        f'{tenant.size.vcpus} --ram {tenant.size.memory_mib} --disk 4',
-        *(f'--property {key}={value}' for key, value in specs.items()
-          if value is not None), shlex.quote(name)))
+    create, = commands.create_commands(flavor_model.Flavor(
+        name=tenant.flavor
+        or f'bench-{tenant.guest_class}-{tenant.size.vcpus}',
+        vcpus=tenant.size.vcpus, memory_mib=tenant.size.memory_mib,
+        disk_gib=4, extra_specs={key: value for key, value in specs.items()
+                                 if value is not None}))
+    return 'create it: ' + create.replace(' \\\n  ', ' ')

@@ -71,10 +71,9 @@ class ComputeHypervisor:
 
         :raises bench_errors.InstanceError: if libvirt cannot be reached
         """
-        for line in self.call('version').splitlines():
-            if line.startswith('Running hypervisor:'):
-                return line.split()[-1]
-        return ''
+        return next((line.split()[-1]
+                     for line in self.call('version').splitlines()
+                     if line.startswith('Running hypervisor:')), '')
 
     def definition(self, name: str) -> domain_xml.DomainXml:
         """What libvirt says of a domain that runs.

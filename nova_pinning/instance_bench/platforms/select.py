@@ -5,25 +5,24 @@ Each is imported where it is used only, for some need what is not installed
 everywhere.
 """
 
-import importlib
+import pkgutil
 
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import settings
 
 _PLATFORMS = {
-    bench_model.PlatformName.BARE_METAL: ('host', 'HostPlatform'),
-    bench_model.PlatformName.CONTAINER: ('container', 'ContainerPlatform'),
-    bench_model.PlatformName.GUEST: ('guest', 'GuestPlatform'),
-    bench_model.PlatformName.CONTAINER_IN_GUEST: ('nested', 'NestedPlatform'),
-    bench_model.PlatformName.NOVA: ('server', 'ServerPlatform'),
+    bench_model.PlatformName.BARE_METAL: 'host:HostPlatform',
+    bench_model.PlatformName.CONTAINER: 'container:ContainerPlatform',
+    bench_model.PlatformName.GUEST: 'guest:GuestPlatform',
+    bench_model.PlatformName.CONTAINER_IN_GUEST: 'nested:NestedPlatform',
+    bench_model.PlatformName.NOVA: 'server:ServerPlatform',
 }
 
 
 def make(name: bench_model.PlatformName,
          how: settings.PlatformSettings) -> platform_interface.Platform:
     """A platform; nothing is started, nor looked for."""
-    module_name, kind = _PLATFORMS[name]
-    module = importlib.import_module(f'{__package__}.{module_name}')
-    platform: platform_interface.Platform = getattr(module, kind)(how)
+    platform: platform_interface.Platform = pkgutil.resolve_name(
+        f'{__package__}.{_PLATFORMS[name]}')(how)
     return platform

@@ -89,7 +89,8 @@ def _isolation(summary: statistics.RunSummary) -> ExperimentAnswer | None:
         more.append(f'There pinning {gains}.')
     if spreads:
         more.append('Floating instances vary by this many times as much: '
-                    f'{_listed(spreads)}.')
+                    + '; '.join(f'{name} {words.ratio(spread)}'
+                                for name, spread in spreads) + '.')
     if costs:
         more.append('What density costs is apart from that: ' + '; '.join(
             f'{workload} is {words.ratio(cost.cost)} times worse off at '
@@ -104,11 +105,6 @@ def _isolation(summary: statistics.RunSummary) -> ExperimentAnswer | None:
               for name, spread in spreads),
             *((f'{workload}: density, many by few', cost.cost)
               for cost, workload in costs)])
-
-
-def _listed(ratios: _Ratios) -> str:
-    return '; '.join(f'{label} {words.ratio(ratio)}'
-                     for label, ratio in ratios)
 
 
 def _name(row: statistics.FigureRow,

@@ -89,20 +89,6 @@ class RootTestCase(testtools.TestCase):
                                    'Acquire::Check-Valid-Until "false";\n'
                                    'Acquire::Languages "none";\n'))
 
-    def test_left_overs(self):
-        home = self.home
-        for name in ('etc/apt/sources.list.d/a.sources',
-                     'var/log/apt/term.log', 'boot/initrd.img-6.1',
-                     'boot/vmlinuz'):
-            (home / name).parent.mkdir(parents=True, exist_ok=True)
-            (home / name).touch()
-        for path in image_root.left_overs(home):
-            path.unlink(missing_ok=True)
-        self.assertEqual(
-            ['boot/vmlinuz'],
-            sorted(str(path.relative_to(home))
-                   for path in home.rglob('*') if path.is_file()))
-
     def test_place_own(self):
         home = self.home
         image_root.place_own(home)
@@ -147,7 +133,7 @@ class BuildTestCase(testtools.TestCase):
     def run_command(self, *arguments):
         pass
 
-    def make(self, source, target, size_gib, work):
+    def make(self, source, target, work):
         if self.fault:
             raise self.fault
         target.write_text('disk')
@@ -207,31 +193,6 @@ class BuildTestCase(testtools.TestCase):
         self.check()
         (self.output / 'mine').touch()
         self.assertRaises(errors.InputError, self.check)
-
-
-@ddt.ddt
-class LibrariesTestCase(testtools.TestCase):
-
-    def check(self, said):
-        done = subprocess.CompletedProcess([], 0, said, '')
-        with mock.patch('subprocess.run', return_value=done) as run:
-            build._check_libraries(
-                pathlib.Path('/r'), pathlib.Path('/r/usr/primes'))
-        self.assertEqual(['chroot', '/r', 'ldd', '/usr/primes'],
-                         run.call_args.args[0])
-
-    @ddt.data('\tlibc.so.6 => /lib/libc.so.6 (0x1)\n',
-              '\tnot a dynamic executable\n')
-    def test_all_there(self, said):
-        self.check(said)
-
-    @ddt.data(
-        '\tlibmpi.so.40 => not found\n',
-        "/usr/primes: /lib/libc.so.6: version `GLIBC_2.38' not found\n")
-    def test_other_libraries(self, said):
-        error = self.assertRaises(errors.InputError, self.check, said)
-        self.assertIn('primes needs libraries', str(error))
-        self.assertIn(said.strip(), str(error))
 
 
 class RunTestCase(testtools.TestCase):

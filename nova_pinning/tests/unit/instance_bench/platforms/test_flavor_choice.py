@@ -89,7 +89,7 @@ class TestChoose(testtools.TestCase):
         error = self.assertRaises(
             errors.InputError, choose, wanted, flavor('a'),
             weights_differ=True)
-        self.assertIn('--property quota:cpu_shares=100', str(error))
+        self.assertIn('--property=quota:cpu_shares=100', str(error))
 
     def test_none(self):
         error = self.assertRaises(
@@ -98,16 +98,17 @@ class TestChoose(testtools.TestCase):
                 emulator_threads=bench_model.EmulatorThreads.SHARE), flavor())
         self.assertEqual(
             "the cloud has no flavor for tenant 'enterprise'; create it: "
-            'openstack flavor create --vcpus 1 --ram 512 --disk 4 --property '
-            'hw:cpu_policy=dedicated --property '
-            'hw:emulator_threads_policy=share bench-dedicated-1', str(error))
+            'openstack flavor create --vcpus 1 --ram 512 --disk 4 '
+            '--property=hw:cpu_policy=dedicated '
+            '--property=hw:emulator_threads_policy=share bench-dedicated-1',
+            str(error))
 
     def test_none_of_dedicated_class_that_floats(self):
         error = self.assertRaises(
             errors.InputError, choose,
             shared(guest_class=hostclass.HostClass.DEDICATED, weight=50))
-        self.assertIn('--property quota:cpu_shares=50 --property '
-                      'pinning:class=dedicated', error.advice)
+        self.assertIn('--property=quota:cpu_shares=50 '
+                      '--property=pinning:class=dedicated', error.advice)
 
     def test_pinned_and_shared(self):
         error = self.assertRaises(
@@ -162,7 +163,9 @@ class TestChoose(testtools.TestCase):
         words = error.advice.split()
         if words[0] == 'nova':
             return
-        specs = dict(word.split('=', 1) for word in words if '=' in word)
+        specs = dict(
+            word.removeprefix('--property=').split('=', 1)
+            for word in words if '=' in word)
         made = flavor_model.Flavor(
             name=words[-1], extra_specs=specs,
             vcpus=int(words[words.index('--vcpus') + 1]),
