@@ -19,8 +19,8 @@ from nova_pinning.instance_bench import statistics
 
 #: Change that nobody minds, if nothing else is said.
 TOLERANCE = 0.02
-#: What boots may differ by where a single earlier one cannot tell: we assume
-#: so much, since no figure is published.
+#: What boots differ by at the most, unless the earlier ones differ by more: we
+#: assume so much, since no figure is published, and few boots tell little.
 BOOTS = 0.10
 # Earlier boots that tell of a change of some three times their deviation.
 _LEAST_BOOTS = 5
@@ -189,7 +189,7 @@ def _over_boots(
 
     By how much one more boot may be beside the mean of those that were, all
     being alike: Student's t with as many degrees of freedom as there are
-    boots but one. Never less than rounds tell.
+    boots but one. Never less than rounds tell, nor more than is assumed.
     """
     from scipy import stats
 
@@ -200,9 +200,10 @@ def _over_boots(
         return math.sqrt(1 + of_mean) * figures.stdev(logs) * float(
             stats.t.isf((1 - confidence) / 2, number - 1))
 
+    most = math.log(1 + BOOTS)
     if len(logs) < 2:
         more: float = _LEAST_BOOTS - 1
-        beyond = math.log(1 + BOOTS)
+        beyond = most
     else:
         away = abs(math.log(rounds.value))
         more = next((number - len(logs)
@@ -212,6 +213,8 @@ def _over_boots(
         of_mean = sum(count ** 2 for count in counts) / sum(counts) ** 2
         beyond = max(0.0, reach(len(logs), of_mean)
                      - math.log(rounds.high / rounds.value))
+        if max(logs) - min(logs) <= most:
+            beyond = min(beyond, most)
     return dataclasses.replace(
         rounds, low=rounds.low / math.exp(beyond),
         high=rounds.high * math.exp(beyond)), more

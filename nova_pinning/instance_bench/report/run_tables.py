@@ -242,7 +242,7 @@ def _chance(comparison: run_comparison.Comparison) -> str:
             'confidence, which decide: so, of '
             f'{words.count(number, "comparison")}, chance makes any one look '
             'changed in one of 20 runs. They have in them what boots differ '
-            'by, as far as the earlier runs are of several; of one, '
+            'by, as far as the earlier runs are of several; no more than '
             f'{words.percent(run_comparison.BOOTS)} is assumed. A regression '
             'is a change for the worse of more than '
             f'{words.percent(comparison.tolerance)} whose interval does not '

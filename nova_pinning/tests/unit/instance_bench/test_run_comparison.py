@@ -163,12 +163,30 @@ class BootsTest(unit_base.TestCase):
         self.assertGreater([one.verdict for one in found].count(
             'inconclusive: boots'), 50)
 
-    @ddt.data((1, 0.2), (3, 0.1), (5, 0.06))
+    @ddt.data((1, 0.2), (2, 0.2), (3, 0.1), (5, 0.06))
     @ddt.unpack
     def test_a_change_is_found(self, earlier, change):
         found = self._verdicts(earlier, change, times=40)
         self.assertGreaterEqual(
             [one.verdict for one in found].count('regression'), 38)
+
+    def test_few_boots_of_many_figures(self):
+        """Where chance has much to choose from, two boots tell next to none.
+        """
+        names = [f'case {number}' for number in range(40)]
+        found = run_comparison.compare(
+            _summary(80.0, names=names, conditions={'boot_id': 'now'}),
+            [_summary(level, names=names, seed=seed,
+                      conditions={'boot_id': f'boot {seed}'})
+             for seed, level in ((2, 100.0), (3, 101.0))])
+        self.assertEqual({'regression'}, {
+            str(change.verdict) for change in found.changes})
+        # But these do differ by more than that.
+        found = run_comparison.compare(
+            _summary(80.0, conditions={'boot_id': 'now'}),
+            [_summary(level, seed=seed, conditions={'boot_id': f'boot {seed}'})
+             for seed, level in ((2, 100.0), (3, 120.0))])
+        self.assertEqual('inconclusive: boots', found.changes[0].verdict)
 
     def test_how_many_more(self):
         def more(earlier, change):
