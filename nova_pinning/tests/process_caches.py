@@ -12,11 +12,18 @@ that of a PCI alias with each flavor. It also makes the columns of its tables
 anew under the same other names with each query.
 
 Nova's objects list all their fields each time that one of them is asked for.
+
+openstacksdk looks through all classes of a resource for its attributes nine
+times with each that it reads, and copies a table of all services with each
+request, before which keystoneauth parses six times when the token expires.
 """
 
 import functools
 
 import jsonschema
+from keystoneauth1 import _utils
+from openstack import resource
+import os_service_types
 from oslo_policy import policy
 from oslo_versionedobjects import base
 from sqlalchemy.dialects.sqlite import pysqlite
@@ -38,6 +45,11 @@ def install():
     _check_schemas_once(jsonschema.Draft202012Validator)
     _name_tables_once(selectable.Alias)
     _list_fields_once(base.VersionedObject)
+    _list_attributes_once(resource.Resource)
+    _utils.parse_isotime = functools.cache(_utils.parse_isotime)
+    # It is only read.
+    os_service_types.ServiceTypes.all_types_by_service_type = property(
+        lambda self: self._service_types_data['all_types_by_service_type'])
 
 
 def _share_statements():
@@ -92,3 +104,14 @@ def _list_fields_once(kind):
         return hasattr(self, attribute)
 
     kind.obj_attr_is_set = obj_attr_is_set
+
+
+def _list_attributes_once(kind):
+    attributes = kind._attributes_iterator.__func__
+
+    @functools.cache
+    def listed(of, *components):
+        return tuple(attributes(of, *components))
+
+    kind._attributes_iterator = classmethod(
+        lambda of, *components: iter(listed(of, *components)))
