@@ -345,13 +345,14 @@ class TestAgainstBruteForce(_Case):
 @ddt.ddt
 class TestFleets(_Case):
 
-    @ddt.data(('two-socket-80', 16), ('two-socket-88', 16), ('epyc-nps4', 8),
-              ('two-socket-96-pci', 8))
+    # Of the third, six moves take ten times as long to be proved the best.
+    @ddt.data(('two-socket-80', 16, 6), ('two-socket-88', 16, 6),
+              ('epyc-nps4', 6, 4), ('two-socket-96-pci', 8, 6))
     @ddt.unpack
-    def test_generated(self, shape, hosts):
+    def test_generated(self, shape, hosts, moves):
         fleet = generate.generate_fleet(hosts, shape, seed=3, filled=0.85)
         size = slot_size.dedicated_slot(16, guests=fleet.guests)
-        plan = plan_of(fleet, size, moves=6)
+        plan = plan_of(fleet, size, moves=moves)
         self.assertGreater(plan.gains[0].after, plan.gains[0].before)
         after = self.assert_carried_out(fleet, plan)
         self.assertEqual((plan.gains[0].after,), slots(after, size))
