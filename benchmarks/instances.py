@@ -260,9 +260,10 @@ def main():
     options.output.mkdir(parents=True, exist_ok=True)
     for path in options.output.glob('*.jsonl'):
         path.unlink()
-    shipped = workload_catalogue.shipped()
-    bench_image.build_missing(
-        options.image, [shipped[name] for name in WORKLOADS])
+    if any(map(is_in_guests, proofs)):
+        shipped = workload_catalogue.shipped()
+        bench_image.build_missing(
+            options.image, [shipped[name] for name in WORKLOADS])
     seconds = options.seconds
     if seconds is None and not options.name:
         seconds = SECONDS
