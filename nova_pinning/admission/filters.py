@@ -97,14 +97,6 @@ RULES: Mapping[str, FilterRule] = {
 }
 #: They look at what changes by the minute.
 TRANSIENT = frozenset({'IoOpsFilter', 'AggregateIoOpsFilter', 'MetricsFilter'})
-
-
-def transient(rules: scheduler_rules.SchedulerRules) -> tuple[str, ...]:
-    """The enabled filters that may refuse any host for a while."""
-    return tuple(name for name in rules.enabled_filters or ()
-                 if name in TRANSIENT)
-
-
 #: Nova's request filters, by what Placement then excludes a host for.
 _REQUEST_FILTERS: Mapping[str, _OfHost] = {
     'availability-zone': filter_rules.by_zone,

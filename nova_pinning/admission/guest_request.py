@@ -159,10 +159,6 @@ class GuestRequest:
         """Whether its place hangs on which candidate Placement gives."""
         return any(device.groups for device in self.devices)
 
-    def extra_spec(self, key: str) -> str | None:
-        """The value of an extra spec, None if the flavor has none such."""
-        return dict(self.extra_specs).get(key)
-
 
 def of_shape(
     name: str, vcpus: int, memory_mib: int,

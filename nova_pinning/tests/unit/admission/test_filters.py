@@ -148,9 +148,6 @@ class TestFilters(unit_base.TestCase):
         found = _verdict(enabled_filters=('RackFilter', 'IoOpsFilter'))
         self.assertEqual(['RackFilter'],
                          [doubt.about for doubt in found.doubts])
-        self.assertEqual(('IoOpsFilter',), filters.transient(
-            scheduler_rules.SchedulerRules(
-                enabled_filters=('RackFilter', 'IoOpsFilter'))))
 
     @ddt.data((None, 1), (False, 0), (True, 1))
     @ddt.unpack
