@@ -174,7 +174,7 @@ ANY_FLEET = strategies.builds(
     pci_aliases=strategies.dictionaries(_WORDS, strategies.builds(
         snapshot.PciAlias, _tuples(_KINDS | strategies.dictionaries(
             _WORDS, strategies.none() | _WORDS, max_size=2).map(
-                lambda spec: tuple(sorted(spec.items(), key=str)))),
+                lambda spec: tuple(sorted(spec.items())))),
         _POLICIES), max_size=2),
     packs_cells=strategies.booleans(), rules=strategies.builds(
         scheduler_rules.SchedulerRules, default_zone=_WORDS,
