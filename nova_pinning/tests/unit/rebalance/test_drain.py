@@ -113,7 +113,7 @@ class TestDrain(test_defragment._Case):
                              plan.stuck[0].reason)
             self.assertIn('no way was found', plan.stopped)
 
-    @unit_base.settings(20)
+    @unit_base.settings(20, in_ci=2)
     @hypothesis.given(strategies.integers(0, 10**6), strategies.booleans(),
                       strategies.sampled_from(['host1', 'host2']))
     def test_doubts_against_brute_force(self, seed, asks, name):
@@ -203,7 +203,8 @@ class TestDrain(test_defragment._Case):
                                   **limits)
         self.assertIn(message, str(error))
 
-    @unit_base.settings(60)
+    # As for defragmentation.
+    @unit_base.settings(60, in_ci=5)
     @hypothesis.given(strategies.integers(0, 10**6), strategies.booleans())
     def test_against_brute_force(self, seed, asks):
         make = small_fleets.random_fleet
