@@ -19,7 +19,6 @@ _EXTRAS = {
     'hcl2': 'terraform',
     'jinja2': 'bench',
     'lark': 'terraform',
-    'matplotlib': 'plots',
     'prometheus_client': 'metrics',
     'tornado': 'exporter',
     'watcher': 'watcher',

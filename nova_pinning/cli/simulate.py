@@ -15,9 +15,7 @@ from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
 from nova_pinning.cli import nova_options
-from nova_pinning.document import atomic_file
 from nova_pinning import errors
-from nova_pinning.presentation import simulation_plot
 from nova_pinning.presentation import simulation_report
 from nova_pinning.simulation import compare
 from nova_pinning.simulation import rebalance_policy
@@ -52,8 +50,7 @@ class Simulate(base_command.FileCommand):
       nova-pinning simulate fleet.json.zst --trace arrivals.csv
       nova-pinning simulate fleet.json.zst --empty --fast --seeds 10 \\
           --arrivals 'mix=8:70,16:30 load=0.5-1.2 lifetime=24h' \\
-          --configuration nova-default --configuration pinning \\
-          --svg sold.svg
+          --configuration nova-default --configuration pinning
       nova-pinning simulate fleet.json.zst --fast \\
           --arrivals 'mix=small:3,large rate=20 lifetime=7d' \\
           --configuration /etc/nova/nova.conf
@@ -123,17 +120,11 @@ class Simulate(base_command.FileCommand):
         common_options.add_assume(parser, [
             kind for kind in outcome.DoubtKind
             if kind not in _OF_HARDWARE])
-        parser.add_argument('--svg', metavar='FILE',
-                            type=common_options.file_path,
-                            help='draw CPUs sold over time in this file')
         common_options.add_image_properties(parser)
         common_options.add_format(parser, 'table', 'json', 'csv',
                                   note='; csv has the fleet over time')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        atomic_file.check_all(parsed_args.svg)
-        if parsed_args.svg is not None:
-            simulation_plot.check()
         study = _study(parsed_args)
         total, done = study.source.count * len(study.cases), 0
         with fleets.progress('simulating') as tell:
@@ -143,9 +134,8 @@ class Simulate(base_command.FileCommand):
                 tell(min(1.0, done / total))
 
             try:
-                results = compare.perform(
-                    study, processes=_cpus(),
-                    tell=arrived)
+                results = compare.perform(study, processes=_cpus(),
+                                          tell=arrived)
             except KeyboardInterrupt:
                 print('interrupted', file=sys.stderr)
                 return _INTERRUPTED
@@ -153,9 +143,6 @@ class Simulate(base_command.FileCommand):
         if not doubts:
             _check_possible(results)
         names = [configuration.name for configuration in study.configurations]
-        if parsed_args.svg is not None:
-            common_options.write_file(
-                parsed_args.svg, simulation_plot.svg(results, names))
         if parsed_args.format == 'json':
             print(json.dumps({
                 **simulation_report.study_document(results, names),

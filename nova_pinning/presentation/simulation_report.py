@@ -169,33 +169,6 @@ def table(results: Sequence[simulation_run.Result]) -> str:
     return text.getvalue()
 
 
-class CurvePoint(NamedTuple):
-    """Shares of the dedicated CPUs, over the seeds, after some arrivals."""
-
-    arrivals: int
-    sold: statistic.SeedEstimate
-    stranded: statistic.SeedEstimate
-
-
-def curve(results: Sequence[simulation_run.Result],
-          name: str) -> Iterator[CurvePoint]:
-    """A configuration over time, where all of its runs have a sample."""
-    of_it = [result for result in results
-             if result.configuration == name and result.dedicated_cpus]
-    by_arrivals: dict[int, list[tuple[float, float]]] = {}
-    for result in of_it:
-        for sample in result.samples:
-            by_arrivals.setdefault(sample.arrivals, []).append(
-                (sample.dedicated_vcpus / result.dedicated_cpus,
-                 sample.stranded_cpus / result.dedicated_cpus))
-    for arrivals, shares in sorted(by_arrivals.items()):
-        if len(shares) == len(of_it):
-            sold = statistic.estimate([share for share, _other in shares])
-            stranded = statistic.estimate([share for _other, share in shares])
-            assert sold is not None and stranded is not None
-            yield CurvePoint(arrivals, sold, stranded)
-
-
 def show(results: Sequence[simulation_run.Result], names: Sequence[str],
          study: compare.Study, console: rich.console.Console) -> None:
     """Print what was found."""

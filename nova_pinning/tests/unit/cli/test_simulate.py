@@ -5,9 +5,7 @@ import csv
 import dataclasses
 import io
 import json
-import pathlib
 from unittest import mock
-from xml.etree import ElementTree
 
 import ddt
 import fixtures
@@ -139,27 +137,6 @@ class TestSimulate(_TestCase):
         self.assertEqual([str(number) for number in range(1, 61)],
                          [row['arrivals'] for row in rows])
 
-    def test_svg(self):
-        path = str(self.dir / 'sold.svg')
-        done = self.simulate(
-            '--fast', '--arrivals', ARRIVALS, '--svg', path,
-            '--configuration', 'nova-default', '--configuration', 'pinning')
-        self.assertEqual((0, ''), (done.status, done.err))
-        text = pathlib.Path(path).read_text()
-        self.assertTrue(ElementTree.fromstring(text).tag.endswith('svg'))
-        again = self.simulate(
-            '--fast', '--arrivals', ARRIVALS, '--svg', path,
-            '--configuration', 'nova-default', '--configuration', 'pinning')
-        self.assertEqual(0, again.status)
-        self.assertEqual(text, pathlib.Path(path).read_text())
-
-    def test_no_matplotlib(self):
-        with mock.patch('importlib.util.find_spec', return_value=None):
-            done = self.simulate('--fast', '--arrivals', ARRIVALS,
-                                 '--svg', str(self.dir / 'sold.svg'))
-        self.assertEqual(2, done.status)
-        self.assertIn('nova-pinning[plots]', done.err)
-
     def test_flavors(self):
         flavor = flavor_model.Flavor(
             name='big', vcpus=12, memory_mib=1024,
@@ -281,8 +258,6 @@ class TestBadInput(_TestCase):
          "'none' is neither a configuration"),
         (('--arrivals', ARRIVALS, '--configuration', 'pinning',
           '--configuration', 'pinning'), 'pinning appears twice'),
-        (('--arrivals', ARRIVALS, '--svg', '/nowhere/x.svg'),
-         'cannot be written'),
         (('--trace', '/nowhere/trace.csv'), 'cannot be read'),
         (('--trace', ''), '--trace: names no file'),
         (('--arrivals', ''), '--arrivals: mix is missing'),
@@ -292,7 +267,6 @@ class TestBadInput(_TestCase):
          "--rebalance: moves '0' is neither"),
         (('--arrivals', 'mix=16 rate=1 count=9'),
          'no host of the fleet could hold any of the guests'),
-        (('--arrivals', ARRIVALS, '--svg', ''), 'error: '),
     )
     @ddt.unpack
     def test_said(self, argv, message):

@@ -110,12 +110,3 @@ class TestReport(testtools.TestCase):
             'dedicated_vcpus,shared_vcpus,stranded_cpus,refused', header)
         self.assertEqual(sum(len(result.samples) for result in self.results),
                          len(lines))
-
-    def test_curve(self):
-        points = list(simulation_report.curve(self.results, self.names[0]))
-        self.assertEqual(
-            [sample.arrivals for sample in self.results[0].samples],
-            [point.arrivals for point in points])
-        last = [result.samples[-1].dedicated_vcpus / result.dedicated_cpus
-                for result in self.results[::2]]
-        self.assertAlmostEqual(sum(last) / 3, points[-1].sold.mean)
