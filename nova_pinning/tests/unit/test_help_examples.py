@@ -79,7 +79,8 @@ class TestExamples(cli_case.TestCase):
         pathlib.Path('known.json').write_text(self._run(
             'nova-pinning flavor check flavors.yaml -f json').out)
         mutex = report_scenes.mutex(rounds=3).results()
-        for name in ('results', 'before', 'after', 'platform-overhead'):
+        for name in ('results', 'after', 'platform-overhead',
+                     'boot-1', 'boot-2', 'boot-3'):
             report_scenes.write(mutex, f'{name}.jsonl')
         report_scenes.write(report_scenes.copies().results(),
                             'self-test.jsonl')
