@@ -89,8 +89,6 @@ COMMANDS = (
             (sys.executable, '-c', 'import nova.virt.libvirt.driver')),
     Command('flavor-show', 'flavor show', 0.4,
             (*_PROGRAM, 'flavor', 'show', _CATALOGUE)),
-    Command('flavor-diff', 'flavor show --diff', 0.4,
-            (*_PROGRAM, 'flavor', 'show', _CATALOGUE, '--diff', _CATALOGUE)),
     Command('help', 'flavor show --help', 0.4,
             (*_PROGRAM, 'flavor', 'show', '--help')),
     Command('guest-show', 'guest show', 4,

@@ -26,6 +26,7 @@ from benchmarks.speed import scenes
 from benchmarks.speed import tiers
 from nova_pinning.fit import _cells
 from nova_pinning.flavors import catalogue
+from nova_pinning.tests import command_lines
 from nova_pinning.tests import forms
 
 PLAN = measure.Plan(processes=1, rounds=1, passes=2, few_rounds=1,
@@ -464,6 +465,17 @@ class TestCommands(base.BaseTestCase):
     def test_big_catalogue(self):
         sold = catalogue.parse(commands.big_catalogue(), 'big.yaml')
         self.assertEqual(1000, len(sold.flavors))
+
+    def test_options(self):
+        """Each command line is one that our programs take."""
+        parsers = dict(command_lines.parsers())
+        ours = len(commands._PROGRAM)
+        for command in commands.COMMANDS:
+            words = ['nova-pinning', *command.arguments[ours:]]
+            if (command.arguments[:ours] == commands._PROGRAM
+                    and '--help' not in words):
+                name = command_lines.name_of(words, parsers)
+                parsers[name].parse_args(words[len(name.split()):])
 
     def _runs(self, *seconds):
         return [commands.ProcessRun(one, 100.0) for one in seconds]
