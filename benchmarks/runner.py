@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the cases of a benchmark: its command line, tables, JSON and status.
+"""Runs the cases of a benchmark: its command line, tables and exit status.
 
 A benchmark is groups of cases. What a group measures is its own matter; how
 cases are chosen, judged and shown is the same for all.
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import contextlib
 import dataclasses
 import itertools
-import json
+import os
 import pathlib
 import sys
 import textwrap
@@ -52,7 +52,7 @@ class Outcome:
     :param cells: of its row in the table, all but bars and the verdict
     :param bars: each with its verdict
     :param problems: what is wrong with the answers
-    :param details: whatever else there is to know, for JSON
+    :param details: whatever else the text below the table is made of
     """
 
     name: str
@@ -73,7 +73,6 @@ class Outcome:
 class Group:
     """Cases that are measured alike, and stand in one table.
 
-    :param key: of its outcomes in JSON
     :param headings: of the columns, all but the verdict; one that is ``bar``
         comes last
     :param cases: each with its ``name``
@@ -84,7 +83,6 @@ class Group:
     :param numbers: the columns that are flush right
     """
 
-    key: str
     headings: Sequence[str]
     cases: Sequence[Any]
     measure: Callable[[Sequence[Any], argparse.Namespace, Step],
@@ -130,8 +128,6 @@ def parser(prog: str, description: str,
     own.add_argument('--case', nargs='+', action='extend', choices=names,
                      metavar='NAME',
                      help='only these cases; may be given several times')
-    own.add_argument('--json', type=pathlib.Path, metavar='FILE',
-                     help='write everything measured to a file')
     own.add_argument('--rst', type=pathlib.Path, metavar='FILE',
                      help='write the tables for the documentation')
     return own
@@ -140,16 +136,17 @@ def parser(prog: str, description: str,
 def run(options: argparse.Namespace, groups: Sequence[Group],
         prog: str) -> int:
     """Measure what was chosen, show it, and return the exit status."""
-    facts = machine.facts()
+    load = os.getloadavg()[0]
     start = time.monotonic()
-    outcomes: dict[str, Sequence[Outcome]] = {}
+    outcomes: list[Outcome] = []
     shown: list[tables.FigureTable] = []
     try:
         for group in groups:
             if cases := group.chosen(options):
                 with _progress(len(cases) * group.steps(options)) as step:
-                    outcomes[group.key] = group.measure(cases, options, step)
-                shown.append(group.table(outcomes[group.key], options))
+                    own = group.measure(cases, options, step)
+                outcomes += own
+                shown.append(group.table(own, options))
                 print('\n'.join(shown[-1].lines), flush=True)
     except (BenchmarkError, errors.InputError) as error:
         print(f'error: {error}', file=sys.stderr)
@@ -158,38 +155,19 @@ def run(options: argparse.Namespace, groups: Sequence[Group],
         print('stopped', file=sys.stderr)
         return 130
     print(textwrap.fill(
-        f'{machine.words(facts)}; load {facts["load_average"][0]:.1f} at the '
-        f'start; took {time.monotonic() - start:.0f} s', 79))
-    every = list(itertools.chain.from_iterable(outcomes.values()))
-    for outcome in every:
+        f'{machine.words()}; load {load:.1f} at the start; took '
+        f'{time.monotonic() - start:.0f} s', 79))
+    for outcome in outcomes:
         for problem in outcome.problems:
             print(f'{outcome.name}: {problem}')
-    if options.json:
-        options.json.write_text(json.dumps(
-            as_json(outcomes, options, facts), indent=1) + '\n')
     if options.rst:
         options.rst.write_text('\n'.join([
             f'.. Made by "{prog} --rst", not by hand.', '',
             *itertools.chain.from_iterable(
                 table.lines for table in shown),
-            *textwrap.wrap(f'Measured on {machine.words(facts)}.', 79), '']))
+            *textwrap.wrap(f'Measured on {machine.words()}.', 79), '']))
     return int(judging.worst(
-        outcome.verdict for outcome in every).is_failure)
-
-
-def as_json(outcomes: Mapping[str, Sequence[Outcome]],
-            options: argparse.Namespace,
-            facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all there is to know about a run."""
-    return {
-        'version': 4, 'machine': facts,
-        'options': {name: value for name, value in vars(options).items()
-                    if not isinstance(value, pathlib.Path)},
-        **{key: [{
-            'name': outcome.name, 'verdict': outcome.verdict,
-            'bars': [bar._asdict() for bar in outcome.bars],
-            'problems': list(outcome.problems), **outcome.details,
-        } for outcome in of_group] for key, of_group in outcomes.items()}}
+        outcome.verdict for outcome in outcomes).is_failure)
 
 
 @contextlib.contextmanager

@@ -165,9 +165,7 @@ def summarise(scenario: fleets.Scenario,
             bars=[_judged(what, figure) for what, figure in figures.items()
                   if name == OURS],
             details={'title': scenario.title, 'shares': shares,
-                     'seeds': len(seeds)} | {
-                         what: figure.mean
-                         for what, figure in figures.items()})
+                     'seeds': len(seeds)})
 
 
 def _judged(what: str, figure: statistic.SeedEstimate) -> judging.JudgedBar:
@@ -208,7 +206,7 @@ def explain(outcomes: Sequence[runner.Outcome],
 
 
 GROUPS = [runner.Group(
-    key=name, cases=(types.SimpleNamespace(name=name),), measure=measure,
+    cases=(types.SimpleNamespace(name=name),), measure=measure,
     is_quick=lambda case: case.name != fleets.SNAPSHOT,
     steps=lambda options: fleets.seeds(options) * (len(CONFIGURATIONS) + 1),
     headings=('Weighers', 'sold', *BARS), numbers=range(1, 6),

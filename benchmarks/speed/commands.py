@@ -232,10 +232,7 @@ def summarise(command: Command,
                 ((peak_mib,) * 2, command.limit_mib, '{:,.0f} MiB'))
             if limit is not None],
         cells=(command.title, f'{median:.2f} s', f'{max(seconds):.2f} s',
-               f'{peak_mib:,.0f} MiB'),
-        details=dataclasses.asdict(command) | {
-            'seconds': seconds, 'median_s': median, 'median_s_95': interval,
-            'peak_mib': peak_mib})
+               f'{peak_mib:,.0f} MiB'))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -281,7 +278,7 @@ def explain(_outcomes: Sequence[runner.Outcome],
 
 
 GROUP = runner.Group(
-    key='commands', cases=COMMANDS, measure=measure,
+    cases=COMMANDS, measure=measure,
     is_quick=lambda command: not command.is_long,
     steps=lambda options: rounds(options) + 1,
     headings=('command', 'time', 'slowest', 'memory', 'bar'),

@@ -5,7 +5,6 @@ import argparse
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
-import dataclasses
 import math
 import random
 import statistics
@@ -109,20 +108,8 @@ def summarise(case: bars.Case,
         cells=(case.name, more + _time(nova_us), _time(ours_us),
                more + _ratio(ratio, '') if ratio else '-',
                _ratio(first_ratio, '') if first_ratio else '-'),
-        details={
-            'unit': 'request' if case.whole_request else 'host',
-            'fits': '{}/{}'.format(*(sum(
-                getattr(part, name) for part in parts)
-                for name in ('ours_passed', 'hosts'))),
-            'nova_us': nova_us, 'nova_is_lower_bound': is_bound,
-            'ours_us': ours_us, 'ours_us_95': ours_interval, 'ratio': ratio,
-            # JSON knows no infinity: null is an end that is not known.
-            'ratio_95': ratio_interval and [
-                end if math.isfinite(end) else None
-                for end in ratio_interval],
-            'nova_first_us': nova_first_us, 'ours_first_us': ours_first_us,
-            'first_ratio': first_ratio,
-            'processes': list(map(dataclasses.asdict, parts))})
+        details={'ratio': ratio, 'ratio_95': ratio_interval,
+                 'nova_is_lower_bound': is_bound})
 
 
 def _time(microseconds: float | None) -> str:
@@ -172,7 +159,7 @@ def run(cases: Sequence[bars.Case], options: argparse.Namespace,
 
 
 GROUP = runner.Group(
-    key='cases', cases=bars.CASES, measure=run,
+    cases=bars.CASES, measure=run,
     steps=lambda options: measure.plan_of(options).processes,
     headings=('case', 'nova', 'ours', 'ratio', 'first', 'bar'),
     numbers=range(1, 5), explain=explain)
