@@ -20,6 +20,7 @@ from nova_pinning.host import machine_files
 from nova_pinning.host import words
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import cpu_layout
+from nova_pinning.presentation import host_structure
 
 _DMI = '/sys/class/dmi/id'
 _CLOCKS = '/sys/devices/system/clocksource/clocksource0/available_clocksource'
@@ -43,7 +44,9 @@ def gather(layout: cpu_layout.CpuLayout,
     machine = discover.discover_host(tree)
     info = system.cpu_info(tree)
     return bench_model.Conditions(
-        cpu_model=_cpu_model(info, machine), topology=_topology(machine),
+        cpu_model=_cpu_model(info, machine),
+        topology=f'{host_structure.summary(machine)}, '
+        + words.count(len(layout.l3_domains), 'L3 domain'),
         cpus=len(machine.cpus), memory_mib=layout.memory_mib,
         kernel=machine.system.kernel, governor=_governor(machine),
         smt=machine.system.smt, load=load(root),
@@ -94,19 +97,6 @@ def _cpu_model(info: Mapping[str, str],
                machine: host_model.HostDescription) -> str:
     return next(filter(None, map(info.get, _MODEL_KEYS)),
                 machine.cpu_model.model or machine.cpu_model.arch)
-
-
-def _topology(machine: host_model.HostDescription) -> str:
-    layout = cpu_layout.of_host(machine)
-    sockets = {node.socket for node in machine.nodes if node.cpus}
-    if machine.dies:
-        sockets |= {die.socket for die in machine.dies}
-    return ', '.join((
-        words.count(len(sockets), 'socket'),
-        words.count(len(layout.nodes), 'NUMA node'),
-        words.count(len(layout.cores), 'core'),
-        words.count(len(layout.cpus), 'CPU'),
-        words.count(len(layout.l3_domains), 'L3 domain')))
 
 
 def _governor(machine: host_model.HostDescription) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import statistics as figures
 
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import intervals
@@ -52,7 +53,7 @@ def table(summary: statistics.RunSummary) -> run_tables.ReportTable | None:
                     f'{row.figure.name}',
                     f'{run.measurement.round}, {run.measurement.repetition}',
                     f'{words.number(run.value)} {row.figure.unit}',
-                    words.number(_median([
+                    words.number(figures.median([
                         one.value for one in usual])), _why(run, usual)))
     return run_tables.ReportTable(
         ('case', 'round, repetition', typed_table.count('value'),
@@ -106,18 +107,18 @@ def _why(run: _Run, usual: Sequence[_Run]) -> str:
             unit = ' s' if name.endswith('_seconds') else ''
             reasons.append(
                 f'{_label(name)} {words.number(value, 2)}{unit} in place of '
-                f'{words.number(_median(others), 2)}{unit}')
+                f'{words.number(figures.median(others), 2)}{unit}')
     return '; '.join(reasons) or 'no counter explains it'
 
 
 def _is_unusual(name: str, value: float, others: Sequence[float]) -> bool:
-    median = _median(others)
+    median = figures.median(others)
     distance = abs(value - median)
     if (name.endswith('_seconds') and distance < _LEAST_SECONDS
             or name.endswith(('migrations', 'switches'))
             and distance < _LEAST_TIMES):
         return False
-    usual = _median([abs(other - median) for other in others])
+    usual = figures.median([abs(other - median) for other in others])
     return distance > max(_USUAL * usual, _PART * abs(median))
 
 
@@ -127,10 +128,4 @@ def _label(name: str) -> str:
 
 def _counted(name: str, runs: Sequence[_Run]) -> str:
     values = [run.counters[name] for run in runs if name in run.counters]
-    return words.number(_median(values), 3) if values else words.NONE
-
-
-def _median(values: Sequence[float]) -> float:
-    import numpy
-
-    return float(numpy.median(values))
+    return words.number(figures.median(values), 3) if values else words.NONE

@@ -120,16 +120,13 @@ def _practices(summary: statistics.RunSummary) -> _Tables:
 
 
 def _small(summary: statistics.RunSummary) -> Iterator[intervals.Interval]:
-    by_workload: dict[str, list[statistics.FigureRow]] = {}
+    by_workload: dict[str, list[row_pairs.Pair]] = {}
     for row in row_pairs.first_figures(summary):
+        base = statistics.baseline_row(row, summary.rows, summary.experiment)
         if (row.tenant.platform is bench_model.PlatformName.CONTAINER
-                and not row.is_pinned and row.overhead is not None):
-            by_workload.setdefault(row.tenant.workload, []).append(row)
-    for rows in by_workload.values():
-        rows.sort(key=lambda row: row.tenant.size.vcpus)
-        small, large = rows[0].overhead, rows[-1].overhead
-        if len(rows) > 1 and small is not None and large is not None:
-            # Ends against ends: too wide rather than too narrow.
-            yield intervals.Interval(
-                value=small.value / large.value, low=small.low / large.high,
-                high=small.high / large.low)
+                and not row.is_pinned and base is not None):
+            by_workload.setdefault(row.tenant.workload, []).append((row, base))
+    for pairs in by_workload.values():
+        pairs.sort(key=lambda pair: pair[0].tenant.size.vcpus)
+        if len(pairs) > 1:
+            yield row_pairs.against_own(summary, pairs[0], pairs[-1])
