@@ -38,7 +38,7 @@ class RenderPlan(base_command.FileCommand):
 
       nova-pinning host render plan.yaml -o rendered
       nova-pinning host render plan.yaml -o rendered \\
-          --isolation tickless --confine both --service ceph-osd@1
+          --isolation tickless --confine affinity --service ceph-osd@1
       nova-pinning host render plan.yaml -o kolla \\
           --format kolla --host compute-1 --host compute-2
       nova-pinning host render plan.yaml -o ansible \\
@@ -60,9 +60,8 @@ class RenderPlan(base_command.FileCommand):
             help="how host services are kept on their CPUs: by tuned's "
                  'profile cpu-partitioning, which also switches timer ticks '
                  'off (tuned, the default of hosts with dedicated or polling '
-                 'CPUs), by CPUAffinity= of systemd (affinity, the default '
-                 'of others), by AllowedCPUs= of its slices, which takes '
-                 'cgroups v2 (cgroup), or by both of these')
+                 'CPUs), or by CPUAffinity= of systemd (affinity, the default '
+                 'of others)')
         parser.add_argument(
             '--service', action='append', default=[], metavar='UNIT',
             type=_unit,

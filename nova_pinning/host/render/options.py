@@ -22,8 +22,6 @@ class Confinement(enum.StrEnum):
 
     TUNED = 'tuned'  # its profile cpu-partitioning
     AFFINITY = 'affinity'  # systemd starts them with CPUAffinity=
-    CGROUP = 'cgroup'  # AllowedCPUs= of the slices that they are in
-    BOTH = 'both'
 
 
 class Isolation(enum.StrEnum):

@@ -16,12 +16,7 @@ _CONFINED = {
     options.Confinement.TUNED:
         "by tuned's profile cpu-partitioning, which sees to systemd, "
         'workqueues and the kernel command line (nohz_full) as well.',
-    options.Confinement.AFFINITY: 'by CPUAffinity= of systemd.',
-    options.Confinement.CGROUP:
-        'by AllowedCPUs= of the slices that they are in (cgroups v2).',
-    options.Confinement.BOTH:
-        'by CPUAffinity= of systemd, and by AllowedCPUs= of the slices that '
-        'they are in (cgroups v2).'}
+    options.Confinement.AFFINITY: 'by CPUAffinity= of systemd.'}
 
 
 def file(

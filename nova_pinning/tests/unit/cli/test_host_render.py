@@ -45,11 +45,11 @@ class TestRender(cli_case.TestCase):
 
     def test_options(self):
         done = self._render(
-            '--confine', 'both', '--isolation', 'full', '--service', 'own',
+            '--confine', 'affinity', '--isolation', 'full', '--service', 'own',
             '--service', 'a@1.service', '--device-type', 'gpu=type-PF')
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertEqual(self._expected(
-            confinement=options.Confinement.BOTH,
+            confinement=options.Confinement.AFFINITY,
             isolation=options.Isolation.FULL,
             services=('own.service', 'a@1.service'),
             device_types={'gpu': 'type-PF'}), self._written())

@@ -13,7 +13,6 @@ import fixtures
 from nova_pinning.host import hardware
 from nova_pinning.host import render
 from nova_pinning.host.render import options
-from nova_pinning.host.render import planned_host
 from nova_pinning.host.render import systemd
 from nova_pinning.host.render import tuned
 from nova_pinning.tests.unit.host.render import render_samples
@@ -75,15 +74,6 @@ class TestVerify(unit_base.TestCase):
             if name.endswith('.service') and not (self.root / name).exists():
                 (self.root / name).write_text(
                     '[Service]\nExecStart=/bin/true\n')
-        if 'init.scope' in names:
-            # Only a running systemd has it: look at it as a slice.
-            names.remove('init.scope')
-            text = next((self.root / 'init.scope.d').iterdir()).read_text()
-            self.assertIn('[Scope]', text)
-            place = self.root / 'as.slice.d' / 'scope.conf'
-            place.parent.mkdir()
-            place.write_text(text.replace('[Scope]', '[Slice]'))
-            names.add('as.slice')
         self.assertLess(1, len(names))
         self.assertEqual((0, ''), self._verify(names))
 
@@ -119,19 +109,7 @@ class TestServices(unit_base.TestCase):
     def test_confinement(self, confinement):
         files = render.files(render_samples.polling(),
                              options.RenderOptions(confinement=confinement))
-        slices = {path for path in files for unit in systemd.SLICES
-                  if f'/{unit}.d/' in path}
-        by_affinity = confinement in ('affinity', 'both')
-        self.assertEqual(3 if confinement in ('cgroup', 'both') else 0,
-                         len(slices))
         self.assertNotIn('.service.d/', ' '.join(files))
-        self.assertEqual(by_affinity, systemd.MANAGER_PATH in files)
+        self.assertEqual(confinement == 'affinity',
+                         systemd.MANAGER_PATH in files)
         self.assertEqual(confinement == 'tuned', tuned.PATH in files)
-        self.assertNotIn('machine.slice.d', ' '.join(files))
-
-    def test_slices_let_polling_threads_run(self):
-        found = {unit: str(systemd.allowed_cpus(
-            planned_host.planned_host_of(render_samples.polling()), unit))
-            for unit in systemd.SLICES}
-        self.assertEqual({'init.scope': '0,4', 'system.slice': '0-1,4-5',
-                          'user.slice': '0,4'}, found)
