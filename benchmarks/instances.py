@@ -17,7 +17,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 from minicloud import hosts
 from minicloud import settings
@@ -32,7 +31,6 @@ import run_tempest  # noqa: E402
 PROGRAM = pathlib.Path(sys.executable).parent / 'nova-pinning'
 WORKLOADS = ('sysbench-cpu', 'sysbench-cpu-fixed', 'handover', 'lock',
              'bursts', 'iperf3', 'iperf3-reverse', 'sockperf')
-SECONDS = 15 * 60
 OUTPUT = ROOT / 'bench-output'
 
 #: The compute host whose libvirt runs guests, and its CPUs; no server is on
@@ -141,14 +139,11 @@ class Runner:
 
     :param scratch: pathlib.Path, where results are written
     :param image: pathlib.Path, the image of the benchmarks
-    :param limit: by time.monotonic(), when all has to be done; None if
-        there is no hurry
     """
 
-    def __init__(self, scratch, image, limit):
+    def __init__(self, scratch, image):
         self.scratch = scratch
         self.image = image
-        self.limit = limit
         #: What way_in() says, once there is a cloud.
         self.enter = ()
 
@@ -174,26 +169,16 @@ class Runner:
                 *command, '--image', str(self.image)]
 
     def run(self, proof):
-        """Run a proof.
-
-        :returns: the command's exit status, None if time was up
-        """
-        seconds = None
-        if self.limit is not None:
-            seconds = self.limit - time.monotonic()
-            if seconds <= 0:
-                return None
+        """Run a proof, and return the command's exit status."""
         child = subprocess.Popen(
             self.command(proof), stdin=subprocess.DEVNULL,
             start_new_session=True)
         try:
-            return child.wait(seconds)
-        except BaseException as error:
+            return child.wait()
+        except BaseException:
             # It ends what it has started.
             os.killpg(child.pid, signal.SIGINT)
             child.wait()
-            if isinstance(error, subprocess.TimeoutExpired):
-                return None
             raise
 
 
@@ -218,9 +203,7 @@ def prove(proofs, runner, output, bring_up):
             bring_up()
             is_up = True
         status = runner.run(proof)
-        if status is None:
-            failures.append(f'{proof.name}: there was no time left for it')
-        elif status:
+        if status:
             failures.append(f'{proof.name}: bench run ended with {status}')
         if runner.results(proof).exists():
             written.append(runner.results(proof))
@@ -247,9 +230,6 @@ def main():
                         default=OUTPUT / 'image',
                         help='directory of the image of guests; made if it '
                              'is not there, which takes minutes')
-    parser.add_argument('--seconds', type=float,
-                        help='time for everything but to build the image '
-                             f'(default: {SECONDS}; none for what is named)')
     run_tempest.add_cloud_options(parser)
     options = parser.parse_args()
     known = {proof.name: proof for proof in (*PROOFS, *LONGER)}
@@ -264,12 +244,7 @@ def main():
         shipped = workload_catalogue.shipped()
         bench_image.build_missing(
             options.image, [shipped[name] for name in WORKLOADS])
-    seconds = options.seconds
-    if seconds is None and not options.name:
-        seconds = SECONDS
-    runner = Runner(
-        options.output.resolve(), options.image.resolve(),
-        None if seconds is None else time.monotonic() + seconds)
+    runner = Runner(options.output.resolve(), options.image.resolve())
     with contextlib.ExitStack() as stack:
 
         def bring_up():
