@@ -27,7 +27,6 @@ from collections.abc import Sequence
 import dataclasses
 import heapq
 import math
-import random
 from typing import Any
 from typing import NamedTuple
 from typing import TypeAlias
@@ -344,17 +343,6 @@ class _Course:
         came: Counts = numpy.bincount(
             self._kind[start:end][is_alive], minlength=self._count)
         return came.astype(float)
-
-
-def stays(fleet: snapshot.Fleet, seed: int, hours: float) -> dict[str, float]:
-    """When the fleet's own guests leave in the run of a seed.
-
-    As ``run`` draws it; the tests compare.
-    """
-    draws = random.Random(f'own-{seed}')
-    return {
-        uuid: round(-math.log(1.0 - draws.random()) * hours * 3600, 3)
-        for uuid in sorted(guest.uuid for guest in fleet.guests)}
 
 
 def _item(kind: Kind) -> _Item:

@@ -91,8 +91,9 @@ def perform(job: StudyJob) -> StudyRun:
     if job.configuration == BOUND:
         return StudyRun(job, bound.bound(
             scenario.fleet, list(scenario.arrivals(job.seed)),
-            stays_seconds=bound.stays(
-                scenario.fleet, job.seed, fleets.LIFETIME_HOURS),
+            stays_seconds=simulation_run.own_stays(
+                (guest.uuid for guest in scenario.fleet.guests), job.seed,
+                fleets.LIFETIME_HOURS),
             refused_share=REFUSED_SHARE, window=WINDOW) / scenario.cpus)
     result = simulation_run.run(
         scenario.fleet, scenario.arrivals(job.seed),

@@ -84,6 +84,17 @@ def run(
         return simulation.run(arrivals, tell)
 
 
+def own_stays(uuids: Iterable[str], seed: int,
+              hours: float) -> dict[str, float]:
+    """When the fleet's own guests leave in the run of a seed, in seconds.
+
+    :param hours: their mean lifetime
+    """
+    draws = random.Random(f'own-{seed}')
+    return {uuid: round(-math.log(1.0 - draws.random()) * hours * 3600, 3)
+            for uuid in sorted(uuids)}
+
+
 class _Simulation:
 
     def __init__(
@@ -92,7 +103,6 @@ class _Simulation:
         seed: int, plan: RunPlan, factory: Factory | None,
         planner: rebalancing.Planner | None,
     ) -> None:
-        self._seed = seed
         self._plan = plan
         if not configuration.keeps_reserve:
             fleet = occupied.without_reserve(fleet)
@@ -124,15 +134,10 @@ class _Simulation:
         # Departures by time; the number tells equal times apart.
         self._leaving: list[tuple[float, int, str]] = []
         self._number = 0
-        self._draw_stays()
-
-    def _draw_stays(self) -> None:
-        if self._plan.stay_hours is None:
-            return
-        draws = random.Random(f'own-{self._seed}')
-        for uuid in sorted(self._ledger.placed_guests):
-            stay = -math.log(1.0 - draws.random())
-            self._leaves(round(stay * self._plan.stay_hours * 3600, 3), uuid)
+        if plan.stay_hours is not None:
+            for uuid, end in own_stays(
+                    self._ledger.placed_guests, seed, plan.stay_hours).items():
+                self._leaves(end, uuid)
 
     def _leaves(self, time_seconds: float, uuid: str) -> None:
         self._number += 1

@@ -262,7 +262,8 @@ class TestBound(oslotest.BaseTestCase):
 
     def test_own_guests_leave_as_in_the_run(self):
         fleet = generate.generate_fleet(3, 'two-socket-80', 1)
-        stays = bound.stays(fleet, 5, 2.0)
+        stays = simulation_run.own_stays(
+            (guest.uuid for guest in fleet.guests), 5, 2.0)
         self.assertEqual(len(fleet.guests), len(stays))
         ends = sorted(stays.values())
         between = (ends[9] + ends[10]) / 2
