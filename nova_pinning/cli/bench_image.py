@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The image that guests of benchmarks are booted from, built if missing."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from collections.abc import Iterator
 import contextlib
 import pathlib
@@ -18,7 +18,7 @@ from nova_pinning.instance_bench import image_manifest
 
 
 def build_missing(directory: str,
-                  workloads: Iterable[bench_model.Workload]) -> None:
+                  workloads: Collection[bench_model.Workload]) -> None:
     """Build the image, if there is none in a directory.
 
     :raises errors.InputError: if it cannot be built, or is none
@@ -26,11 +26,10 @@ def build_missing(directory: str,
     output = pathlib.Path(directory).absolute()
     if (output / image_manifest.MANIFEST).is_file():
         return
-    wish = build.ImageSpec(workloads=tuple(workloads))
-    build.check(wish, output)
+    build.check(output)
     try:
         with _steps() as tell:
-            made = build.build_image(wish, output, tell)
+            made = build.build_image(workloads, output, tell)
     except bench_errors.BenchError as error:
         raise errors.InputError(str(error), advice=error.advice) from None
     except OSError as error:

@@ -2,11 +2,11 @@
 """Makes an image: a directory that is there as a whole, or not at all."""
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import dataclasses
 import os
 import pathlib
 import platform
@@ -49,15 +49,7 @@ def _suite() -> str:
     return _SUITE
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ImageSpec:
-    """What kind of image is wanted."""
-
-    workloads: tuple[bench_model.Workload, ...]
-    suite: str = dataclasses.field(default_factory=_suite)
-
-
-def check(spec: ImageSpec, output: pathlib.Path) -> None:
+def check(output: pathlib.Path) -> None:
     """See that the image can be made, as far as can be told before.
 
     :raises errors.InputError: what is missing, and how to get it
@@ -77,19 +69,21 @@ def check(spec: ImageSpec, output: pathlib.Path) -> None:
             'there is no such directory', errors.Location(str(output.parent)))
 
 
-def build_image(spec: ImageSpec, output: pathlib.Path,
-                tell: Tell) -> image_manifest.Manifest:
+def build_image(workloads: Collection[bench_model.Workload],
+                output: pathlib.Path, tell: Tell) -> image_manifest.Manifest:
     """Make an image.
 
+    :param workloads: that it has to be able to run
     :param output: the directory it is to be, checked before
     :raises errors.InputError: if a step fails, with what it said
     """
     with workspace.temporary(parent=output.parent) as work:
         root, made = work / 'root', work / 'image'
         made.mkdir(mode=0o755)
-        _debian(spec, root, work, tell)
+        suite = _suite()
+        _debian(suite, workloads, root, work, tell)
         tell('adding programs')
-        manifest = _fill(spec, root)
+        manifest = _fill(suite, workloads, root)
         tell('making the initial file system')
         run(['chroot', str(root), f'/{image_root.HOME}/make-initrd'])
         for name in (image_manifest.KERNEL, image_manifest.INITRD):
@@ -141,18 +135,18 @@ def _ended(process: subprocess.Popen[str]) -> Iterator[None]:
                     process.wait(_END_SECONDS)
 
 
-def _debian(spec: ImageSpec, root: pathlib.Path, work: pathlib.Path,
-            tell: Tell) -> None:
+def _debian(suite: str, workloads: Collection[bench_model.Workload],
+            root: pathlib.Path, work: pathlib.Path, tell: Tell) -> None:
     """Unpack and configure the packages."""
     conf = work / 'apt.conf'
     dump = subprocess.run(['apt-config', 'dump'], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, check=False)
     conf.write_text(image_root.apt_options(dump.stdout))
-    tell(f'getting Debian {spec.suite}')
+    tell(f'getting Debian {suite}')
     # The initial file system is made here.
     run(image_root.command(
-        suite=spec.suite, sources=_sources(spec.suite), target=root,
-        packages=image_root.packages(spec.workloads), apt_conf=conf),
+        suite=suite, sources=_sources(suite), target=root,
+        packages=image_root.packages(workloads), apt_conf=conf),
         tell, {'INITRD': 'No', 'LC_ALL': 'C'})
 
 
@@ -167,17 +161,18 @@ def _sources(suite: str) -> list[str]:
          if path.is_file()}, suite)
 
 
-def _fill(spec: ImageSpec, root: pathlib.Path) -> image_manifest.Manifest:
+def _fill(suite: str, workloads: Collection[bench_model.Workload],
+          root: pathlib.Path) -> image_manifest.Manifest:
     """Put in what is ours."""
     home = root / image_root.HOME
     home.mkdir(parents=True, exist_ok=True)
-    for workload in spec.workloads:
+    for workload in workloads:
         programs.build(workload, home)
     image_root.place_own(root)
     kernel, = (path.name for path in (root / 'lib/modules').iterdir())
     return image_manifest.Manifest(
-        suite=spec.suite, kernel=kernel,
-        workloads=tuple(sorted(workload.name for workload in spec.workloads)),
+        suite=suite, kernel=kernel,
+        workloads=tuple(sorted(workload.name for workload in workloads)),
         packages=programs.versions(None, root))
 
 

@@ -351,10 +351,10 @@ class TestRun(TestCase):
     def test_image_is_built_where_there_is_none(self):
         built = []
         self.useFixture(fixtures.MockPatchObject(
-            bench_image.build, 'check', lambda wish, output: None))
+            bench_image.build, 'check', lambda output: None))
 
-        def build(wish, output, tell):
-            built.append((output.name, {one.name for one in wish.workloads}))
+        def build(workloads, output, tell):
+            built.append((output.name, {one.name for one in workloads}))
             output.mkdir()
             (output / 'manifest.json').write_text('{}')
             raise errors.InputError('no room')

@@ -115,19 +115,18 @@ class BuildTestCase(testtools.TestCase):
         super().setUp()
         self.home = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.output = self.home / 'image'
-        self.wish = build.ImageSpec(workloads=())
         for name, fake in (('_debian', self.debian), ('_fill', self.fill),
                            ('_make_disk', self.make),
                            ('run', self.run_command)):
             self.useFixture(fixtures.MockPatchObject(build, name, fake))
         self.fault = None
 
-    def debian(self, wish, target, work, tell):
+    def debian(self, suite, workloads, target, work, tell):
         (target / 'boot').mkdir(parents=True)
         for name in ('vmlinuz', 'initrd'):
             (target / 'boot' / name).write_text(name)
 
-    def fill(self, wish, target):
+    def fill(self, suite, workloads, target):
         return MADE
 
     def run_command(self, *arguments):
@@ -139,7 +138,7 @@ class BuildTestCase(testtools.TestCase):
         target.write_text('disk')
 
     def build(self):
-        return build.build_image(self.wish, self.output, lambda text: None)
+        return build.build_image((), self.output, lambda text: None)
 
     def names(self, path):
         return sorted(one.name for one in path.iterdir())
@@ -181,7 +180,7 @@ class BuildTestCase(testtools.TestCase):
                 lambda tool, path: None if tool in absent else tool))
             stack.enter_context(mock.patch.object(
                 build.os, 'geteuid', lambda: 0))
-            build.check(self.wish, self.output)
+            build.check(self.output)
 
     def test_check(self):
         self.check()
