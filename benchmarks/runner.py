@@ -7,10 +7,8 @@ cases are chosen, judged and shown is the same for all.
 
 import argparse
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import contextlib
 import dataclasses
 import itertools
 import os
@@ -19,9 +17,6 @@ import sys
 import textwrap
 import time
 from typing import Any
-
-import rich.console
-import rich.progress
 
 from benchmarks import judging
 from benchmarks import machine
@@ -78,7 +73,6 @@ class Group:
     :param cases: each with its ``name``
     :param is_quick: whether a case is part of the quick form
     :param measure: measures cases as the options of the command line say
-    :param steps: how many there are for a case
     :param explain: says what the figures of the table are
     :param numbers: the columns that are flush right
     """
@@ -88,7 +82,6 @@ class Group:
     measure: Callable[[Sequence[Any], argparse.Namespace, Step],
                       Sequence[Outcome]]
     is_quick: Callable[[Any], bool] = lambda _case: True
-    steps: Callable[[argparse.Namespace], int] = lambda _options: 1
     explain: Callable[[Sequence[Outcome], argparse.Namespace],
                       str] = lambda _outcomes, _options: ''
     numbers: range = range(0)
@@ -143,8 +136,7 @@ def run(options: argparse.Namespace, groups: Sequence[Group],
     try:
         for group in groups:
             if cases := group.chosen(options):
-                with _progress(len(cases) * group.steps(options)) as step:
-                    own = group.measure(cases, options, step)
+                own = group.measure(cases, options, _tell)
                 outcomes += own
                 shown.append(group.table(own, options))
                 print('\n'.join(shown[-1].lines), flush=True)
@@ -170,17 +162,7 @@ def run(options: argparse.Namespace, groups: Sequence[Group],
         outcome.verdict for outcome in outcomes).is_failure)
 
 
-@contextlib.contextmanager
-def _progress(total: int) -> Iterator[Step]:
-    """A line on the terminal's error output; nothing where there is none.
-
-    It is drawn when something is done, and by no thread of its own.
-    """
-    with rich.progress.Progress(
-            rich.progress.BarColumn(), rich.progress.TaskProgressColumn(),
-            rich.progress.TextColumn('{task.description}'),
-            console=rich.console.Console(stderr=True), transient=True,
-            auto_refresh=False, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task('starting', total=total)
-        yield lambda name: bar.update(
-            task, advance=1, description=name, refresh=True)
+def _tell(case: str) -> None:
+    """Name the case that work is done on, where people would see it."""
+    if sys.stderr.isatty():
+        print(f'\r{case:<40}', end='\r', file=sys.stderr, flush=True)

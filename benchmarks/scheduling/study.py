@@ -209,6 +209,5 @@ def explain(outcomes: Sequence[runner.Outcome],
 GROUPS = [runner.Group(
     cases=(types.SimpleNamespace(name=name),), measure=measure,
     is_quick=lambda case: case.name != fleets.SNAPSHOT,
-    steps=lambda options: fleets.seeds(options) * (len(CONFIGURATIONS) + 1),
     headings=('Weighers', 'sold', *BARS), numbers=range(1, 6),
     explain=explain) for name in fleets.NAMES]

@@ -280,6 +280,5 @@ def explain(_outcomes: Sequence[runner.Outcome],
 GROUP = runner.Group(
     cases=COMMANDS, measure=measure,
     is_quick=lambda command: not command.is_long,
-    steps=lambda options: rounds(options) + 1,
     headings=('command', 'time', 'slowest', 'memory', 'bar'),
     explain=explain)

@@ -160,6 +160,5 @@ def run(cases: Sequence[bars.Case], options: argparse.Namespace,
 
 GROUP = runner.Group(
     cases=bars.CASES, measure=run,
-    steps=lambda options: measure.plan_of(options).processes,
     headings=('case', 'nova', 'ours', 'ratio', 'first', 'bar'),
     numbers=range(1, 5), explain=explain)
