@@ -39,8 +39,8 @@ from nova_pinning.instance_bench.platforms import select
 from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench import results_file
 from nova_pinning.instance_bench import run
+from nova_pinning.instance_bench import run_edges
 from nova_pinning.instance_bench import schedule
-from nova_pinning.instance_bench import session
 from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
@@ -299,9 +299,9 @@ def _run(prepared: experiment_file.Prepared, units: tuple[schedule.CaseRound,
         return runner.run(prepared, units, writer)
 
 
-def _edges() -> session.Edges:
+def _edges() -> run_edges.Edges:
     tree = machine_files.Tree()
-    return session.Edges(
+    return run_edges.Edges(
         monotonic=time.monotonic, now=time.time, sleep=time.sleep,
         load=conditions.load, peer=peer.running, bind=own_threads.bound,
         steal=lambda cpus: kernel_counters.steal(

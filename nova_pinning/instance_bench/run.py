@@ -23,6 +23,7 @@ from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench import results_file
+from nova_pinning.instance_bench import run_edges
 from nova_pinning.instance_bench import schedule
 from nova_pinning.instance_bench import session
 from nova_pinning.instance_bench.workloads import programs
@@ -65,7 +66,7 @@ class ExperimentRunner:
 
     make: Callable[[bench_model.PlatformName], platform_interface.Platform]
     conditions: Callable[[], bench_model.Conditions]
-    edges: session.Edges
+    edges: run_edges.Edges
     watcher: RunWatcher
     deadline_seconds: float
 

@@ -15,10 +15,12 @@ from nova_pinning import cpuset
 from nova_pinning.host import words
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import case_watch
 from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench import run_edges
 from nova_pinning.instance_bench import schedule
 from nova_pinning.instance_bench import timed_runs
 from nova_pinning.instance_bench.workloads import command
@@ -32,12 +34,6 @@ _MOST_LOOK_SECONDS = 0.5
 #: time of a CPU, which others have to do without.
 _LOOK_REST = 4
 _MOST_REST_SECONDS = 2.0
-#: When affinities are looked at first; each further look is twice as late.
-_FIRST_AFFINITY_SECONDS = 0.1
-_UTILISATION_SECONDS = 0.5
-#: How much longer than it takes threads are not looked at: with many
-#: instances it takes a tenth of a second and more.
-_COUNT_REST = 50
 # What starting a command takes beside what the way there and back does.
 _LEAD_SECONDS = 0.02
 _MOST_SAID = 500
@@ -48,37 +44,6 @@ _LOOP = """while (
 ) >/dev/null 2>{said}; do :; done
 tail -c {most} {said} >&2
 exit 1"""
-
-#: Sees that what runs beside a command still does; raises WorkloadError.
-Check = Callable[[], None]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Edges:
-    """What a run needs of the world.
-
-    :param monotonic: a clock in seconds, as ``time.monotonic``
-    :param now: seconds since the epoch
-    :param load: of the host, one minute's
-    :param peer: runs a command of the shell on CPUs of the host
-    :param bind: has the controller, which looks at instances, run on CPUs of
-        the host and on no others; on any if there are none
-    :param steal: what CPUs of the host have counted, by the names of
-        :data:`bench_model.HOST_COUNTERS`
-    :param mhz: the mean frequency of CPUs of the host, None if nobody tells
-    :param busy: for how many seconds each CPU has been busy, by its number
-    """
-
-    monotonic: Callable[[], float]
-    now: Callable[[], float]
-    sleep: Callable[[float], None]
-    load: Callable[[], float]
-    peer: Callable[[str, cpuset.CpuSet],
-                   contextlib.AbstractContextManager[Check]]
-    bind: Callable[[cpuset.CpuSet], contextlib.AbstractContextManager[None]]
-    steal: Callable[[cpuset.CpuSet], Mapping[str, float]]
-    mhz: Callable[[cpuset.CpuSet], float | None]
-    busy: Callable[[], Mapping[int, float]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -124,7 +89,7 @@ class CaseSession:
     layout: cpu_layout.CpuLayout
     requests: Sequence[platform_interface.InstanceRequest]
     platforms: Mapping[bench_model.PlatformName, platform_interface.Platform]
-    edges: Edges
+    edges: run_edges.Edges
     deadline_seconds: float
     step: Callable[[str], None]
 
@@ -202,7 +167,7 @@ class CaseSession:
                            in zip(members, commands) if text])
 
     def _peers(self, members: Sequence[_Member],
-               stack: contextlib.ExitStack) -> list[Check]:
+               stack: contextlib.ExitStack) -> list[run_edges.Check]:
         """One for each command; several instances may share one."""
         commands = dict.fromkeys(
             member.fill(member.workload.peer) for member in members
@@ -210,9 +175,10 @@ class CaseSession:
         return [stack.enter_context(self.edges.peer(
             text, self._spare or self.layout.cpus)) for text in commands]
 
-    def _start_neighbours(self, members: Sequence[_Member]) -> list[Check]:
+    def _start_neighbours(
+            self, members: Sequence[_Member]) -> list[run_edges.Check]:
         """Start the load of those that are not measured."""
-        checks: list[Check] = []
+        checks: list[run_edges.Check] = []
         for member in members:
             if member.tenant.role is bench_model.Role.NEIGHBOUR:
                 self.step('starting the load of neighbours')
@@ -321,7 +287,7 @@ class CaseSession:
 
     def _run_all(
         self, commands: Sequence[_Command], watched: Sequence[_Member] = (),
-    ) -> tuple[list[platform_interface.CommandOutcome], '_Watch']:
+    ) -> tuple[list[platform_interface.CommandOutcome], case_watch.CaseWatch]:
         """Run commands at the same time, until all have ended.
 
         :param watched: what is looked at meanwhile
@@ -330,12 +296,15 @@ class CaseSession:
                 for one in commands]
         # What it has started by now is as it was without this.
         with self.edges.bind(self._spare):
-            watch = _Watch(self.edges, watched, self._cpus)
+            watch = case_watch.CaseWatch(
+                self.edges, [member.instance for member in watched],
+                [one.member.instance for one in commands], self._cpus)
             return self._wait(commands, jobs, watch), watch
 
     def _wait(
         self, commands: Sequence[_Command],
-        jobs: Sequence[platform_interface.RunningJob], watch: '_Watch',
+        jobs: Sequence[platform_interface.RunningJob],
+        watch: case_watch.CaseWatch,
     ) -> list[platform_interface.CommandOutcome]:
         edges = self.edges
         begun = edges.monotonic()
@@ -367,97 +336,6 @@ class CaseSession:
                                        _MOST_REST_SECONDS)))
 
 
-class _Watch:
-    """What is seen of instances, and of the host's CPUs, while commands run.
-
-    :param members: the instances; without any nothing is looked at
-    :param cpus: those that they run on
-    :ivar utilisation: what part of the time each CPU was busy
-    """
-
-    def __init__(self, edges: Edges, members: Sequence[_Member],
-                 cpus: cpuset.CpuSet) -> None:
-        self.utilisation: list[bench_model.UtilisationSample] = []
-        self._edges = edges
-        self._members = members
-        self._cpus = cpus
-        self._frequencies: list[float] = []
-        self._affinities: dict[str, bench_model.Affinity] = {}
-        self._next_seconds = _FIRST_AFFINITY_SECONDS
-        self._begun = self._then = self._next_count = edges.monotonic()
-        self._busy = edges.busy() if members else {}
-
-    @property
-    def affinities(self) -> tuple[bench_model.Affinity, ...]:
-        """As several looks have found them: the widest of each."""
-        return tuple(self._affinities.values())
-
-    def flags(self) -> Iterator[str]:
-        """What makes a measurement doubtful."""
-        for affinity in self.affinities:
-            if not affinity.is_in_force:
-                yield (f'{affinity.thread} might run on CPUs {affinity.seen} '
-                       f'and not on {affinity.asked} only')
-        known = {name.partition(': ')[0] for name in self._affinities}
-        for member in self._members:
-            if member.instance.name not in known:
-                yield (f'{member.instance.name}: where it ran could not be '
-                       'seen')
-
-    @property
-    def counters(self) -> dict[str, float]:
-        """By bench_model.HOST_COUNTERS, those that are not counted.
-
-        Before and after the run CPUs may be idle, and slow.
-        """
-        return {'mhz': sum(self._frequencies) / len(self._frequencies)
-                } if self._frequencies else {}
-
-    def look(self) -> None:
-        """Look at whatever it is time for."""
-        if not self._members:
-            return
-        now = self._edges.monotonic()
-        if now - self._then >= _UTILISATION_SECONDS:
-            self._sample(now)
-            self._count()
-        if now - self._begun >= self._next_seconds:
-            self._next_seconds = 2 * (now - self._begun)
-            for instance in (member.instance for member in self._members):
-                for affinity in instance.affinities():
-                    self._add(f'{instance.name}: {affinity.thread}', affinity)
-
-    def _sample(self, now: float) -> None:
-        seconds, after = now - self._then, self._edges.busy()
-        self.utilisation.append(bench_model.UtilisationSample(
-            seconds=now - self._begun, busy={
-                str(cpu): round(min(max(
-                    (spent - self._busy.get(cpu, spent)) / seconds, 0.0),
-                    1.0), 3) for cpu, spent in after.items()}))
-        self._then, self._busy = now, after
-        mhz = self._edges.mhz(self._cpus)
-        if mhz is not None:
-            self._frequencies.append(mhz)
-
-    def _count(self) -> None:
-        begun = self._edges.monotonic()
-        if begun < self._next_count:
-            return
-        for member in self._members:
-            if member.tenant.role is bench_model.Role.MEASURED:
-                member.instance.look()
-        now = self._edges.monotonic()
-        self._next_count = now + _COUNT_REST * (now - begun)
-
-    def _add(self, name: str, affinity: bench_model.Affinity) -> None:
-        # What has ended meanwhile is nowhere.
-        if affinity.seen:
-            before = self._affinities.get(name)
-            self._affinities[name] = dataclasses.replace(
-                affinity, thread=name,
-                seen=affinity.seen | before.seen if before else affinity.seen)
-
-
 def _clocks(members: Sequence[_Member]) -> list[instance_clock.ClockReading]:
     return [member.instance.clock() for member in members]
 
@@ -472,7 +350,7 @@ def _naming(member: _Member) -> Iterator[None]:
             f'{member.instance.name}: {error}', error.advice) from None
 
 
-def _check_all(checks: Sequence[Check]) -> None:
+def _check_all(checks: Sequence[run_edges.Check]) -> None:
     for check in checks:
         check()
 

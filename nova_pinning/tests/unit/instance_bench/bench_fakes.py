@@ -15,7 +15,7 @@ from nova_pinning.instance_bench import cpu_layout
 from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import instance_clock
 from nova_pinning.instance_bench import platform_interface
-from nova_pinning.instance_bench import session
+from nova_pinning.instance_bench import run_edges
 from nova_pinning.model import hostclass
 
 _NANOSECONDS = re.compile(r'end=.* \+ (\d+)\)\)')
@@ -153,7 +153,7 @@ class World:
 
     @property
     def edges(self):
-        return session.Edges(
+        return run_edges.Edges(
             monotonic=lambda: self.time, now=self.now, sleep=self.sleep,
             load=self.load, peer=self.peer, bind=self.bind,
             steal=self.steal, mhz=self.mhz,

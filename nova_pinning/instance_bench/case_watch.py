@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is seen of a case, and of the host, while commands run in it."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import dataclasses
+
+from nova_pinning import cpuset
+from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench import platform_interface
+from nova_pinning.instance_bench import run_edges
+
+#: When affinities are looked at first; each further look is twice as late.
+_FIRST_AFFINITY_SECONDS = 0.1
+_UTILISATION_SECONDS = 0.5
+#: How much longer than it takes threads are not looked at: with many
+#: instances it takes a tenth of a second and more.
+_COUNT_REST = 50
+
+
+class CaseWatch:
+    """What is seen of instances, and of the host's CPUs, while commands run.
+
+    :param instances: without any nothing is looked at
+    :param measured: those of them whose threads are counted
+    :param cpus: those that they run on
+    :ivar utilisation: what part of the time each CPU was busy
+    """
+
+    def __init__(self, edges: run_edges.Edges,
+                 instances: Sequence[platform_interface.Instance],
+                 measured: Sequence[platform_interface.Instance],
+                 cpus: cpuset.CpuSet) -> None:
+        self.utilisation: list[bench_model.UtilisationSample] = []
+        self._edges = edges
+        self._instances = instances
+        self._measured = measured
+        self._cpus = cpus
+        self._frequencies: list[float] = []
+        self._affinities: dict[str, bench_model.Affinity] = {}
+        self._next_seconds = _FIRST_AFFINITY_SECONDS
+        self._begun = self._then = self._next_count = edges.monotonic()
+        self._busy = edges.busy() if instances else {}
+
+    @property
+    def affinities(self) -> tuple[bench_model.Affinity, ...]:
+        """As several looks have found them: the widest of each."""
+        return tuple(self._affinities.values())
+
+    def flags(self) -> Iterator[str]:
+        """What makes a measurement doubtful."""
+        for affinity in self.affinities:
+            if not affinity.is_in_force:
+                yield (f'{affinity.thread} might run on CPUs {affinity.seen} '
+                       f'and not on {affinity.asked} only')
+        known = {name.partition(': ')[0] for name in self._affinities}
+        for instance in self._instances:
+            if instance.name not in known:
+                yield f'{instance.name}: where it ran could not be seen'
+
+    @property
+    def counters(self) -> dict[str, float]:
+        """By bench_model.HOST_COUNTERS, those that are not counted.
+
+        Before and after the run CPUs may be idle, and slow.
+        """
+        return {'mhz': sum(self._frequencies) / len(self._frequencies)
+                } if self._frequencies else {}
+
+    def look(self) -> None:
+        """Look at whatever it is time for."""
+        if not self._instances:
+            return
+        now = self._edges.monotonic()
+        if now - self._then >= _UTILISATION_SECONDS:
+            self._sample(now)
+            self._count()
+        if now - self._begun >= self._next_seconds:
+            self._next_seconds = 2 * (now - self._begun)
+            for instance in self._instances:
+                for affinity in instance.affinities():
+                    self._add(f'{instance.name}: {affinity.thread}', affinity)
+
+    def _sample(self, now: float) -> None:
+        seconds, after = now - self._then, self._edges.busy()
+        self.utilisation.append(bench_model.UtilisationSample(
+            seconds=now - self._begun, busy={
+                str(cpu): round(min(max(
+                    (spent - self._busy.get(cpu, spent)) / seconds, 0.0),
+                    1.0), 3) for cpu, spent in after.items()}))
+        self._then, self._busy = now, after
+        mhz = self._edges.mhz(self._cpus)
+        if mhz is not None:
+            self._frequencies.append(mhz)
+
+    def _count(self) -> None:
+        begun = self._edges.monotonic()
+        if begun < self._next_count:
+            return
+        for instance in self._measured:
+            instance.look()
+        now = self._edges.monotonic()
+        self._next_count = now + _COUNT_REST * (now - begun)
+
+    def _add(self, name: str, affinity: bench_model.Affinity) -> None:
+        # What has ended meanwhile is nowhere.
+        if affinity.seen:
+            before = self._affinities.get(name)
+            self._affinities[name] = dataclasses.replace(
+                affinity, thread=name,
+                seen=affinity.seen | before.seen if before else affinity.seen)
