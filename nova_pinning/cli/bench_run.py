@@ -307,7 +307,8 @@ def _edges() -> run_edges.Edges:
         steal=lambda cpus: kernel_counters.steal(
             tree.text('/proc/stat') or '', cpus),
         mhz=functools.partial(kernel_counters.mhz, tree),
-        busy=lambda: kernel_counters.busy(tree.text('/proc/stat') or ''))
+        idle=lambda or_interrupted: kernel_counters.idle(
+            tree.text('/proc/stat') or '', or_interrupted))
 
 
 @contextlib.contextmanager

@@ -25,11 +25,13 @@ CaseKey = tuple[tuple[str, str], ...]
 #: time that runnable threads waited for a CPU; moves of a thread to another;
 #: context switches since it had nothing to do, and since another got its CPU;
 #: time that its cgroup was held at a quota; time that some thread waited for
-#: a CPU, for memory, for a device.
+#: a CPU, for memory, for a device. And of processes CPU time, and the mean
+#: over the CPUs that they may use of the time that no instance had of one.
 COUNTERS = (
     'run_delay_seconds', 'migrations', 'voluntary_switches',
     'involuntary_switches', 'throttled_seconds', 'cpu_pressure_seconds',
-    'memory_pressure_seconds', 'io_pressure_seconds', 'steal_seconds')
+    'memory_pressure_seconds', 'io_pressure_seconds', 'steal_seconds',
+    'cpu_seconds', 'foreign_seconds')
 #: What the kernel counts of the host's CPUs that were measured: their time
 #: that another guest of the same machine had, and their mean frequency.
 HOST_COUNTERS = ('steal_seconds', 'mhz')

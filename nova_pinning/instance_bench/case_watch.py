@@ -2,6 +2,7 @@
 """What is seen of a case, and of the host, while commands run in it."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
@@ -24,23 +25,26 @@ class CaseWatch:
     :param instances: without any nothing is looked at
     :param measured: those of them whose threads are counted
     :param cpus: those that they run on
+    :param are_interrupted: that their work has interrupts of its own
     :ivar utilisation: what part of the time each CPU was busy
     """
 
     def __init__(self, edges: run_edges.Edges,
                  instances: Sequence[platform_interface.Instance],
                  measured: Sequence[platform_interface.Instance],
-                 cpus: cpuset.CpuSet) -> None:
+                 cpus: cpuset.CpuSet, are_interrupted: bool) -> None:
         self.utilisation: list[bench_model.UtilisationSample] = []
         self._edges = edges
         self._instances = instances
         self._measured = measured
         self._cpus = cpus
+        self._are_interrupted = are_interrupted
         self._frequencies: list[float] = []
         self._affinities: dict[str, bench_model.Affinity] = {}
         self._next_seconds = _FIRST_AFFINITY_SECONDS
         self._begun = self._then = self._next_count = edges.monotonic()
-        self._busy = edges.busy() if instances else {}
+        self._idle = edges.idle(False) if instances else {}
+        self._idle_first = edges.idle(are_interrupted) if instances else {}
 
     @property
     def affinities(self) -> tuple[bench_model.Affinity, ...]:
@@ -67,6 +71,14 @@ class CaseWatch:
         return {'mhz': sum(self._frequencies) / len(self._frequencies)
                 } if self._frequencies else {}
 
+    def busy_seconds(self) -> Mapping[int, float]:
+        """For how long each CPU has been busy since commands were started.
+
+        With interrupts, but not if those may be of the instances themselves.
+        """
+        return _busy(self._edges.monotonic() - self._begun, self._idle_first,
+                     self._edges.idle(self._are_interrupted))
+
     def look(self) -> None:
         """Look at whatever it is time for."""
         if not self._instances:
@@ -82,13 +94,12 @@ class CaseWatch:
                     self._add(f'{instance.name}: {affinity.thread}', affinity)
 
     def _sample(self, now: float) -> None:
-        seconds, after = now - self._then, self._edges.busy()
+        seconds, after = now - self._then, self._edges.idle(False)
         self.utilisation.append(bench_model.UtilisationSample(
             seconds=now - self._begun, busy={
-                str(cpu): round(min(max(
-                    (spent - self._busy.get(cpu, spent)) / seconds, 0.0),
-                    1.0), 3) for cpu, spent in after.items()}))
-        self._then, self._busy = now, after
+                str(cpu): round(spent / seconds, 3) for cpu, spent
+                in _busy(seconds, self._idle, after).items()}))
+        self._then, self._idle = now, after
         mhz = self._edges.mhz(self._cpus)
         if mhz is not None:
             self._frequencies.append(mhz)
@@ -109,3 +120,10 @@ class CaseWatch:
             self._affinities[name] = dataclasses.replace(
                 affinity, thread=name,
                 seen=affinity.seen | before.seen if before else affinity.seen)
+
+
+def _busy(seconds: float, before: Mapping[int, float],
+          after: Mapping[int, float]) -> dict[int, float]:
+    """For how long each CPU was not idle, of some seconds."""
+    return {cpu: min(max(seconds - (idle - before[cpu]), 0.0), seconds)
+            for cpu, idle in after.items() if cpu in before}

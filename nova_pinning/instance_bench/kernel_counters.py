@@ -29,6 +29,9 @@ _TICKS_PER_SECOND = 100
 # Fields of a line of /proc/stat behind its name.
 _STEAL = 7
 _IDLE = 3
+# The first of four fields of /proc/PID/stat behind the name: utime, stime,
+# and these of children.
+_UTIME = 11
 _SWITCHES = re.compile(
     r'^(voluntary|nonvoluntary)_ctxt_switches:\s*(\d+)', re.MULTILINE)
 _SWITCH_NAMES = {'voluntary': 'voluntary_switches',
@@ -175,17 +178,60 @@ def mhz(tree: machine_files.Tree, cpus: cpuset.CpuSet) -> float | None:
     return sum(frequencies) / len(frequencies) / 1000
 
 
-def busy(stat: str) -> dict[int, float]:
-    """For how many seconds each CPU has not been idle, by its number.
+def idle(stat: str, or_interrupted: bool = False) -> dict[int, float]:
+    """For how many seconds each CPU has been idle, by its number.
+
+    Where idle CPUs have no ticks this is measured (get_idle_time in the
+    kernel's fs/proc/stat.c), while what they did is mostly a sample.
 
     :param stat: the text of /proc/stat
+    :param or_interrupted: or has handled interrupts and softirqs
     """
-    seconds = {}
-    for name, *ticks in map(str.split, stat.splitlines()):
-        if name.startswith('cpu') and name != 'cpu':
-            # Guests' time is in that of the processes that run them.
-            spent = sum(map(int, ticks[:_STEAL + 1]))
-            idle = sum(map(int, ticks[_IDLE:_IDLE + 2]))
-            seconds[int(name.removeprefix('cpu'))] = (
-                (spent - idle) / _TICKS_PER_SECOND)
-    return seconds
+    end = _IDLE + (4 if or_interrupted else 2)
+    return {int(name.removeprefix('cpu')):
+            sum(map(int, ticks[_IDLE:end])) / _TICKS_PER_SECOND
+            for name, *ticks in map(str.split, stat.splitlines())
+            if name.startswith('cpu') and name != 'cpu'}
+
+
+def cpu_seconds(tree: machine_files.Tree, pids: Iterable[int]) -> float:
+    """CPU time of processes, and of their children that they waited for.
+
+    Of all their threads, ended or not; what ignores SIGCHLD waits for none.
+    See proc_pid_stat(5).
+
+    :param pids: those that have ended are left out
+    """
+    return sum(
+        sum(map(int, stat.rpartition(')')[2].split()[_UTIME:_UTIME + 4]))
+        for pid in pids if (stat := tree.text(f'/proc/{pid}/stat'))
+    ) / _TICKS_PER_SECOND
+
+
+def foreign_seconds(
+    busy: Mapping[int, float],
+    instances: Mapping[str, tuple[cpuset.CpuSet, float]],
+) -> dict[str, float]:
+    """How long CPUs worked for nobody that they were given to.
+
+    Instances that share CPUs may use them unevenly, so that their CPUs are
+    looked at together, and those of others that share these.
+
+    :param busy: seconds, by CPU
+    :param instances: all there are: CPUs, and seconds of CPU time meanwhile
+    :returns: seconds of each CPU that an instance may use, the mean; none of
+        instances one of whose CPUs is not in ``busy``
+    """
+    found = {}
+    for name, (group, _seconds) in instances.items():
+        while True:
+            own = [one for one in instances.values()
+                   if not one[0].isdisjoint(group)]
+            wider = cpuset.union(cpus for cpus, _seconds in own)
+            if wider == group:
+                break
+            group = wider
+        if group and all(cpu in busy for cpu in group):
+            found[name] = max(0.0, sum(busy[cpu] for cpu in group) - sum(
+                seconds for _cpus, seconds in own)) / len(group)
+    return found

@@ -25,7 +25,8 @@ class Edges:
     :param steal: what CPUs of the host have counted, by the names of
         :data:`bench_model.HOST_COUNTERS`
     :param mhz: the mean frequency of CPUs of the host, None if nobody tells
-    :param busy: for how many seconds each CPU has been busy, by its number
+    :param idle: for how many seconds each CPU has been idle, or, if told to,
+        handled interrupts, by its number
     """
 
     monotonic: Callable[[], float]
@@ -37,4 +38,4 @@ class Edges:
     bind: Callable[[cpuset.CpuSet], contextlib.AbstractContextManager[None]]
     steal: Callable[[cpuset.CpuSet], Mapping[str, float]]
     mhz: Callable[[cpuset.CpuSet], float | None]
-    busy: Callable[[], Mapping[int, float]]
+    idle: Callable[[bool], Mapping[int, float]]

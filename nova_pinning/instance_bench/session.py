@@ -34,6 +34,10 @@ _MOST_LOOK_SECONDS = 0.5
 #: time of a CPU, which others have to do without.
 _LOOK_REST = 4
 _MOST_REST_SECONDS = 2.0
+# What has interrupts of its own, which are not told from those of others.
+_INTERRUPTED = {
+    bench_model.WorkloadClass.NETWORK, bench_model.WorkloadClass.DISK,
+    bench_model.WorkloadClass.WEB, bench_model.WorkloadClass.NOSQL}
 # What starting a command takes beside what the way there and back does.
 _LEAD_SECONDS = 0.02
 _MOST_SAID = 500
@@ -200,18 +204,23 @@ class CaseSession:
         :param clocks: handshakes before it
         """
         started, load = self.edges.now(), self.edges.load()
-        before = [member.instance.counters() for member in measured]
+        counted = members if self._are_processes else measured
+        before = [member.instance.counters() for member in counted]
         stolen = self.edges.steal(self._cpus)
         outcomes, watch = self._run_all(self._timed(measured, clocks), members)
         host_counters = kernel_counters.difference(
             stolen, self.edges.steal(self._cpus))
-        after = [member.instance.counters() for member in measured]
+        busy = watch.busy_seconds()
+        counters = {
+            member.instance.name: kernel_counters.difference(
+                earlier, member.instance.counters())
+            for member, earlier in zip(counted, before)}
+        for name, foreign in self._foreign(busy, counters).items():
+            counters[name]['foreign_seconds'] = foreign
         clocks_after = _clocks(measured)
         lines = [timed_runs.ClockLine(*pair)
                  for pair in zip(clocks, clocks_after)]
-        readings = self._readings(measured, outcomes, lines, [
-            kernel_counters.difference(*pair)
-            for pair in zip(before, after)])
+        readings = self._readings(measured, outcomes, lines, counters)
         return bench_model.Measurement(
             factors=self.unit.case.factors, round=self.unit.round,
             repetition=number, started=started, load=load, readings=readings,
@@ -221,6 +230,27 @@ class CaseSession:
                 *watch.flags(), *self._peer_flags(members),
                 *(f'{member.instance.name}: {line.doubt}' for member, line
                   in zip(measured, lines) if line.doubt))), clocks_after
+
+    def _foreign(
+        self, busy: Mapping[int, float],
+        counters: Mapping[str, Mapping[str, float]],
+    ) -> Mapping[str, float]:
+        """What others took of the CPUs of instances, if that can be told.
+
+        Where instances leave no CPU the controller and peers are on theirs.
+        """
+        if not (self._spare and self._are_processes):
+            return {}
+        return kernel_counters.foreign_seconds(busy, {
+            request.name: (request.instance_cpus.cpus,
+                           counters[request.name]['cpu_seconds'])
+            for request in self.requests if request.instance_cpus})
+
+    @property
+    def _are_processes(self) -> bool:
+        """Whether this host knows all CPU time that instances take."""
+        return self.unit.platforms <= {bench_model.PlatformName.BARE_METAL,
+                                       bench_model.PlatformName.CONTAINER}
 
     def _peer_flags(self, members: Sequence[_Member]) -> Iterator[str]:
         if not self._spare and any(member.workload.peer for member in members):
@@ -262,7 +292,7 @@ class CaseSession:
         self, measured: Sequence[_Member],
         outcomes: Sequence[platform_interface.CommandOutcome],
         clocks: Sequence[timed_runs.ClockLine],
-        counters: Sequence[Mapping[str, float]],
+        counters: Mapping[str, Mapping[str, float]],
     ) -> tuple[bench_model.Reading, ...]:
         """:raises bench_errors.WorkloadError: if a figure or time lacks"""
         every = {}
@@ -272,7 +302,7 @@ class CaseSession:
                     timed_runs.parse(outcome.stdout), clock)
         counted = timed_runs.counted(every, self.experiment.is_race)
         readings = []
-        for member, own in zip(measured, counters):
+        for member in measured:
             name = member.instance.name
             with _naming(member):
                 figures = timed_runs.mean_figures(member.workload,
@@ -282,7 +312,7 @@ class CaseSession:
                 command=member.fill(member.workload.command),
                 figures=figures, started=every[name][0].started,
                 ended=every[name][-1].ended, runs=len(counted[name]),
-                counters=own))
+                counters=counters[name]))
         return tuple(readings)
 
     def _run_all(
@@ -298,7 +328,9 @@ class CaseSession:
         with self.edges.bind(self._spare):
             watch = case_watch.CaseWatch(
                 self.edges, [member.instance for member in watched],
-                [one.member.instance for one in commands], self._cpus)
+                [one.member.instance for one in commands], self._cpus,
+                not _INTERRUPTED.isdisjoint(
+                    member.workload.workload_class for member in watched))
             return self._wait(commands, jobs, watch), watch
 
     def _wait(

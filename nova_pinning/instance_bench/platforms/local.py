@@ -136,7 +136,11 @@ class LocalInstance:
         self._counters.read(self._tree, self._members())
 
     def counters(self) -> dict[str, float]:
-        return self._counters.read(self._tree, self._members())
+        members = self._members()
+        # What a job has started has its own way in for a parent.
+        return self._counters.read(self._tree, members) | {
+            'cpu_seconds': kernel_counters.cpu_seconds(self._tree, members)
+            + sum(job.cpu_seconds for job in self._jobs)}
 
     def close(self) -> None:
         # Each of these is done, whatever becomes of the others; the last

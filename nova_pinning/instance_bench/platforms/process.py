@@ -10,6 +10,7 @@ has made itself a daemon included.
 from collections.abc import Sequence
 import os
 import pathlib
+import resource
 import shlex
 import subprocess
 import tempfile
@@ -35,7 +36,10 @@ class ProcessJob:
     :param work: the directory it runs in, as it is inside
     :param directory: for its output
     :raises bench_errors.InstanceError: if it cannot be started
+    :ivar cpu_seconds: CPU time it took, once poll() has told how it ended
     """
+
+    cpu_seconds = 0.0
 
     def __init__(self, *, enter: Sequence[str], command: str, work: str,
                  directory: pathlib.Path) -> None:
@@ -52,7 +56,10 @@ class ProcessJob:
                 f'{command!r} cannot be started: {error}') from None
 
     def poll(self) -> platform_interface.CommandOutcome | None:
+        before = _children_seconds()
         status = self._process.poll()
+        # It goes up when one is waited for.
+        self.cpu_seconds += _children_seconds() - before
         return None if status is None else platform_interface.CommandOutcome(
             status=exit_status(status), stdout=_end_of(self._stdout),
             stderr=_end_of(self._stderr))
@@ -64,6 +71,11 @@ class ProcessJob:
         self._process.wait()
         self._stdout.close()
         self._stderr.close()
+
+
+def _children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _end_of(output: IO[bytes]) -> str:

@@ -4,7 +4,8 @@
 What a run is held to presupposes that nothing but its instances ran. The
 kernel counts what contradicts that while something is measured: time that
 another guest of the same machine had, time that a vCPU waited which has a CPU
-for itself, and CPUs at work that no instance was given.
+for itself, time that CPUs of processes and containers worked for others, and
+CPUs at work that no instance was given.
 """
 
 from collections.abc import Sequence
@@ -16,8 +17,9 @@ from nova_pinning.instance_bench import statistics
 
 #: Of the time of the CPUs that instances were given, stolen.
 STEAL = 0.01
-#: Of the time of a pinned guest's vCPUs, waited.
-RUN_DELAY = 0.02
+#: Of the time of a pinned guest's vCPUs, waited; of that of CPUs of processes
+#: and containers, foreign.
+TAKEN = 0.02
 #: Of the time of CPUs that no instance was given, busy.
 BUSY = 0.5
 #: Measurements of a run that may be disturbed before it is held to nothing.
@@ -49,11 +51,16 @@ def _of(summary: statistics.RunSummary,
         seconds * len(given))
     if stolen > STEAL:
         return f'{words.percent(stolen)} of its CPUs was stolen'
+    for one in readings:
+        foreign = one.counters.get('foreign_seconds', 0.0) / seconds
+        if foreign > TAKEN:
+            return (f'other work took {words.percent(foreign)} of the CPUs of '
+                    f'{one.instance}')
     for tenant in filter(_is_alone, tenants):
         for one in readings:
             waited = one.counters.get('run_delay_seconds', 0.0) / (
                 seconds * tenant.size.vcpus)
-            if one.tenant == tenant.name and waited > RUN_DELAY:
+            if one.tenant == tenant.name and waited > TAKEN:
                 return (f'vCPUs of {one.instance} waited for a CPU for '
                         f'{words.percent(waited)} of the time')
     busy = [part for sample in measurement.utilisation

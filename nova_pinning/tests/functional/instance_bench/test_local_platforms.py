@@ -8,6 +8,7 @@ second or so, with wide margins: the machine may do other things meanwhile.
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -114,6 +115,26 @@ class LocalPlatformsTestCase(unit_base.TestCase):
         # What has ended stays counted.
         self.assertGreater(after['run_delay_seconds'],
                            before['run_delay_seconds'])
+
+    @ddt.data(*_BOTH)
+    def test_cpu_time_of_what_has_ended(self, name):
+        instance, = self.instances(name, local_instances.tenant(name))
+        before = instance.counters()['cpu_seconds']
+        spin = 'for i in $(seq 300000); do :; done; times'
+
+        # What a command runs, and what it leaves behind when it ends.
+        shown = ''.join(local_instances.wait(instance.start(command)).stdout
+                        for command in (
+                            f"sh -c '{spin}' | cat",
+                            f"mkfifo f; (sh -c '{spin}' >f) & exec cat f"))
+
+        told = sum(60 * int(minutes) + float(seconds) for minutes, seconds
+                   in re.findall(r'(\d+)m([\d.]+)s', shown))
+        self.assertGreater(told, 0.1)
+        # What is left behind is soon waited for, and ticks are coarse.
+        deadline = time.monotonic() + local_instances.SECONDS
+        while instance.counters()['cpu_seconds'] < before + told - 0.05:
+            self.assertLess(time.monotonic(), deadline)
 
     @ddt.data(*_BOTH)
     def test_signals_and_odd_words(self, name):

@@ -33,7 +33,11 @@ WORKLOAD = bench_model.Workload(
     prepare=('mkdir {work}/spin',),
     parameters={'threads': 1, 'duration': 10}, seconds=10)
 PEERED = dataclasses.replace(WORKLOAD, name='peered', peer='serve {peer}')
-WORKLOADS = {workload.name: workload for workload in (WORKLOAD, PEERED)}
+TRAFFIC = dataclasses.replace(
+    WORKLOAD, name='traffic',
+    workload_class=bench_model.WorkloadClass.NETWORK)
+WORKLOADS = {workload.name: workload
+             for workload in (WORKLOAD, PEERED, TRAFFIC)}
 
 
 def tenant(name='enterprise', vcpus=1, memory_mib=1024, **changes):
@@ -114,6 +118,10 @@ class World:
         self.gains = {}
         self.counted = 0
         self.frequency = None
+        # Parts of the time: of each CPU, busy and with interrupts, and of one
+        # that each instance had.
+        self.loads = {}
+        self.used = {}
         self.seen = None
         self.dies = ''
 
@@ -157,7 +165,12 @@ class World:
             monotonic=lambda: self.time, now=self.now, sleep=self.sleep,
             load=self.load, peer=self.peer, bind=self.bind,
             steal=self.steal, mhz=self.mhz,
-            busy=lambda: {0: self.time / 2, 1: 0.0})
+            idle=self.idle)
+
+    def idle(self, or_interrupted):
+        return {0: self.time / 2, 1: self.time, **{
+            cpu: self.time * (1 - busy + interrupts * or_interrupted)
+            for cpu, (busy, interrupts) in self.loads.items()}}
 
     def mhz(self, cpus):
         self.step('mhz')
@@ -256,7 +269,9 @@ class Instance:
     def counters(self):
         self.world.step('counters')
         self.world.counted += 1
-        return {'migrations': float(self.world.counted)}
+        return {'migrations': float(self.world.counted),
+                'cpu_seconds': self.world.time
+                * self.world.used.get(self.name, 0)}
 
     def close(self):
         self.world.step('close')

@@ -169,6 +169,35 @@ class HostTestCase(TestCase):
         self.assertEqual(expected, kernel_counters.mhz(
             self.tree, cpuset.CpuSet.parse(cpus)))
 
+    @ddt.data((False, {0: 0.36, 1: 0.35}), (True, {0: 0.37, 1: 0.35}))
+    @ddt.unpack
+    def test_idle(self, or_interrupted, expected):
+        self.assertEqual(expected, kernel_counters.idle(
+            _STAT.format(0, 0, 0), or_interrupted))
+
+    def test_cpu_time(self):
+        for pid, name in (7, 'x'), (8, ') R 1 (('):
+            self.write(f'proc/{pid}/stat', f'{pid} ({name}) S 1 7 7 0 -1 4 '
+                       '1 2 3 4 100 20 3000 400 20 0 1 0 99\n')
+        self.assertEqual(
+            70.4, kernel_counters.cpu_seconds(self.tree, [7, 8, 9]))
+
+    @ddt.data(
+        # One of two that share CPUs is on either, and so is what is not.
+        ({'a': ('0-1', 4.0), 'b': ('1-2', 8.0)}, {'a': 5.0, 'b': 5.0}),
+        ({'a': ('0-1', 4.0), 'b': ('2', 8.0)}, {'a': 7.5, 'b': 0.0}),
+        # By way of what they both share some with.
+        ({'a': ('0', 4.0), 'b': ('1', 4.0), 'c': ('0-1', 5.0)},
+         dict.fromkeys('abc', 3.0)),
+        # Nobody tells of CPU 5.
+        ({'a': ('0', 4.0), 'b': ('5', 0.0)}, {'a': 6.0}))
+    @ddt.unpack
+    def test_foreign(self, instances, expected):
+        self.assertEqual(expected, kernel_counters.foreign_seconds(
+            {0: 10.0, 1: 9.0, 2: 8.0},
+            {name: (cpuset.CpuSet.parse(cpus), seconds)
+             for name, (cpus, seconds) in instances.items()}))
+
     def test_all_cpus(self):
         self.assertEqual({'steal_seconds': 5.0}, kernel_counters.steal(
             _STAT.format(500, 200, 300)))

@@ -131,7 +131,7 @@ class TestRun(TestCase):
             command='spin --threads=1 --seconds=10',
             figures={'turns': 12.5, 'seconds': 10.0},
             started=reading.started, ended=reading.started + 10, runs=1,
-            counters={'migrations': 1.0}), reading)
+            counters={'migrations': 1.0, 'cpu_seconds': 0.0}), reading)
         # By the controller's clock.
         self.assertLess(abs(reading.started - found.started), 1)
         self.assertEqual(bench_model.Measurement(
@@ -143,6 +143,52 @@ class TestRun(TestCase):
             counters={'steal_seconds': 0.25},
             utilisation=found.utilisation), found)
         self.assertEqual({'0': 0.5, '1': 0.0}, found.utilisation[0].busy)
+
+    @ddt.data(
+        # Half of a CPU is the instance's, and three tenths are somebody's.
+        ('spin', {4: (0.8, 0)}, {'enterprise-0': 0.5}, 0.3),
+        ('spin', {4: (0.5, 0)}, {'enterprise-0': 0.5}, 0),
+        # Less than it had: a clock is coarse.
+        ('spin', {4: (0.5, 0)}, {'enterprise-0': 0.51}, 0),
+        # Interrupts are others', but where it has traffic of its own.
+        ('spin', {4: (0.8, 0.2)}, {'enterprise-0': 0.5}, 0.3),
+        ('traffic', {4: (0.8, 0.2)}, {'enterprise-0': 0.5}, 0.1))
+    @ddt.unpack
+    def test_what_others_took_of_its_cpu(self, workload, loads, used, part):
+        world = bench_fakes.World()
+        world.loads, world.used = loads, used
+        reading, = self.measure(world, tenant(workload=workload)).readings
+        self.assertAlmostEqual(
+            part, reading.counters['foreign_seconds'] / 10, 2)
+
+    def test_neighbours_are_no_others(self):
+        world = bench_fakes.World()
+        world.loads = dict.fromkeys((2, 3), (1, 0))
+        world.used = {'enterprise-0': 0.5, 'neighbours-0': 0.8,
+                      'neighbours-1': 0.5}
+        reading, = self.measure(world, *(dataclasses.replace(
+            one, provisioning=bench_model.Provisioning.VANILLA,
+            guest_class=hostclass.HostClass.SHARED)
+            for one in (tenant(), NEIGHBOURS))).readings
+        # Of 2 CPUs 0.2 are left.
+        self.assertAlmostEqual(
+            0.1, reading.counters['foreign_seconds'] / 10, 2)
+
+    @ddt.data(
+        # A guest's CPU time is not all in its vCPUs.
+        [bench_fakes.tenant()],
+        [tenant(), bench_fakes.tenant('other')],
+        # The controller has no CPU of its own.
+        [tenant()])
+    def test_where_it_cannot_be_told(self, tenants):
+        if tenants == [tenant()]:
+            self.useFixture(fixtures.MonkeyPatch(
+                'nova_pinning.instance_bench.cpu_layout.spare',
+                lambda *_unused: bench_fakes.cpus('')))
+        world = bench_fakes.World()
+        world.loads = dict.fromkeys(range(8), (1, 0))
+        for reading in self.measure(world, *tenants).readings:
+            self.assertNotIn('foreign_seconds', reading.counters)
 
     def test_the_frequency_is_that_while_it_runs(self):
         world = bench_fakes.World()

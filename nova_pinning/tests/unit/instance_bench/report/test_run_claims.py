@@ -94,6 +94,18 @@ class DisturbedTest(unit_base.TestCase):
                 for reading in one.readings]) for one in run.measurements]
         self.assertEqual(is_doubted, bool(disturbances.doubt(run.summary())))
 
+    @ddt.data((0.019, False), (0.021, True))
+    @ddt.unpack
+    def test_cpus_of_processes_that_others_took(self, part, is_doubted):
+        run = report_scenes.Run().alone(report_scenes.tenant(
+            platform=bench_model.PlatformName.CONTAINER))
+        run.measurements[:] = [
+            dataclasses.replace(one, readings=[dataclasses.replace(
+                reading, counters={'foreign_seconds': part * (
+                    reading.ended - reading.started)})
+                for reading in one.readings]) for one in run.measurements]
+        self.assertEqual(is_doubted, bool(disturbances.doubt(run.summary())))
+
     @ddt.data((0.9, '', True), (0.4, '', False), (0.9, 'iperf3 -s', False))
     @ddt.unpack
     def test_cpus_of_no_instance(self, busy, peer, is_doubted):
