@@ -224,13 +224,11 @@ def foreign_seconds(
     """
     found = {}
     for name, (group, _seconds) in instances.items():
-        while True:
+        # The farthest that others can be is through all of them.
+        for _step in instances:
             own = [one for one in instances.values()
                    if not one[0].isdisjoint(group)]
-            wider = cpuset.union(cpus for cpus, _seconds in own)
-            if wider == group:
-                break
-            group = wider
+            group = cpuset.union(cpus for cpus, _seconds in own)
         if group and all(cpu in busy for cpu in group):
             found[name] = max(0.0, sum(busy[cpu] for cpu in group) - sum(
                 seconds for _cpus, seconds in own)) / len(group)
