@@ -24,7 +24,6 @@ from nova_pinning.fleet import migration
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.host import words
-from nova_pinning.model import filter_order
 from nova_pinning.upgrade import defect_model
 from nova_pinning.upgrade import hits
 from nova_pinning.upgrade import known_hits
@@ -259,30 +258,13 @@ def too_new(subject: UpgradedFleet) -> check_rule.Violations:
             yield _of_host(name, f'runs {own.release}')
 
 
-@check_rule.rule(
-    'U903', check_rule.Severity.WARNING,
-    'filter that nova-scheduler runs after PinnedTopologyFilter',
-    why='it may refuse all hosts that PinnedTopologyFilter passes, which '
-        'therefore passes hosts of second choice beside the others; computes '
-        'of two releases make for more of these',
-    advice='unless [pinning] mode is observe, write the line in '
-           '[filter_scheduler] of each nova-scheduler, and restart it')
-def wrong_order(subject: UpgradedFleet) -> check_rule.Violations:
-    wrong = filter_order.what_is_wrong(subject.fleet.enabled_filters)
-    if wrong:
-        yield check_rule.Violation(
-            subject='service nova-scheduler', kind='service',
-            name='nova-scheduler', message=wrong)
-
-
 @functools.cache
 def rules() -> check_rule.Registry[UpgradedFleet]:
     """All rules: those of the upgrade itself, and one for each defect."""
     defects = register.shipped()
     registry: check_rule.Registry[UpgradedFleet] = check_rule.Registry(
         groups=defects.groups)
-    for rule in (too_old, too_new, wrong_order,
-                 *map(_of_defect, defects.defects)):
+    for rule in (too_old, too_new, *map(_of_defect, defects.defects)):
         registry.add(rule)
     return registry
 

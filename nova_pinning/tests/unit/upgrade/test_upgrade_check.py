@@ -161,16 +161,6 @@ class TestUpgradeCheck(unit_base.TestCase):
         finding, = of_code(check(found, '2025.1', '2026.1'), 'U902')
         self.assertEqual('host a', finding.subject)
 
-    def test_the_order_of_filters(self):
-        for names, count in (((), 0), (('A', 'PinnedTopologyFilter'), 0),
-                             (('PinnedTopologyFilter', 'A'), 1)):
-            found = of_code(check(snapshot.Fleet(
-                hosts=(), enabled_filters=names), '2025.1', '2026.1'), 'U903')
-            self.assertEqual(count, len(found))
-        self.assertTrue(found[0].message.endswith(
-            'write enabled_filters = A, PinnedTopologyFilter'),
-            found[0].message)
-
     def test_point_release(self):
         found = fleet(host('h'), guests=[guest(
             'g', 'h', 2, devices=test_hits.DEVICES)])
