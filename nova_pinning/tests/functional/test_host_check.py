@@ -455,7 +455,7 @@ class LibvirtTestCase(IsolatedTestCase):
         os.sched_setaffinity(self.qemu, HOST | DEDICATED)
         self.mend_all('H606')
         os.sched_setaffinity(self.tids('IO iothread')[0], DEDICATED)
-        self.mend_all('H607')
+        self.mend_all('H606')
         # What is stored is what it will have the next time.
         self.virsh('define', self.domain(DEDICATED))
         self.assertEqual([], self.check('H6'))

@@ -2,7 +2,6 @@
 """H6xx, the second half: all of a guest but its vCPUs."""
 
 from collections.abc import Callable
-import functools
 
 from nova_pinning.checks import check_rule
 from nova_pinning import cpuset
@@ -18,32 +17,36 @@ from nova_pinning.host import words
 _LEAST_UNBOUND_KIB = 65536
 _PREFERENCES = ('preferred', 'interleave')
 
-_PIN_AGAIN = ('pin them again, and look for what moves threads; vhost threads '
-              'go with the emulator threads')
 
-
-def _not_as_told(view: facts.CheckedHost, kind: str) -> check_rule.Violations:
+@check_rule.rule(
+    'H606', check_rule.Severity.WARNING,
+    'emulator, I/O or vhost threads that are not where libvirt pinned them',
+    why='QEMU handles disks, networks and its monitor, and the kernel the '
+        "guest's packets, on CPUs that are not meant for it; vhost threads go "
+        'with the emulator threads',
+    advice='pin them again, and look for what moves threads')
+def not_as_told(view: facts.CheckedHost) -> check_rule.Violations:
     for guest in view.guests:
-        others = [other for other in pins.others(view, guest)
-                  if other.kind == kind and not other.is_as_told and
-                  other.thread.may_move]
-        if not others:
-            continue
-        where = cpuset.union(other.thread.cpus for other in others)
-        pin = cpuset.union(other.pin for other in others)
-        harms = where & pins.not_for(view, guest)
-        message = (f'{words.count(len(others), f"{kind} thread")} may run on '
-                   f'{words.cpus(where)}, libvirt has pinned to '
-                   f'{words.cpus(pin)}')
-        if harms:
-            message += f'; {words.cpus(harms)} not for this guest'
-        yield check_rule.Violation(
-            subject=pins.subject(guest), message=message,
-            evidence=tuple(
-                other.evidence(guest.qemu.pid, other.pin) for other in others),
-            remediation=_pin_remediation(
-                guest, others, lambda other: other.pin),
-            severity=check_rule.Severity.ERROR if harms else None)
+        strays: dict[str, list[pins.Other]] = {}
+        for other in pins.others(view, guest):
+            if not other.is_as_told and other.thread.may_move:
+                strays.setdefault(other.kind, []).append(other)
+        for kind, others in strays.items():
+            where = cpuset.union(other.thread.cpus for other in others)
+            pin = cpuset.union(other.pin for other in others)
+            harms = where & pins.not_for(view, guest)
+            message = (f'{words.count(len(others), f"{kind} thread")} may run '
+                       f'on {words.cpus(where)}, libvirt has pinned to '
+                       f'{words.cpus(pin)}')
+            if harms:
+                message += f'; {words.cpus(harms)} not for this guest'
+            yield check_rule.Violation(
+                subject=pins.subject(guest), message=message,
+                evidence=tuple(other.evidence(guest.qemu.pid, other.pin)
+                               for other in others),
+                remediation=_pin_remediation(
+                    guest, others, lambda other: other.pin),
+                severity=check_rule.Severity.ERROR if harms else None)
 
 
 def _pin_remediation(
@@ -59,28 +62,6 @@ def _pin_remediation(
         else:
             remediation.extend(commands.pin_emulator(guest, target(thread)))
     return tuple(dict.fromkeys(remediation))
-
-
-def _stray(code: str, kind: str, title: str,
-           why: str) -> check_rule.Rule[facts.CheckedHost]:
-    """The rule about threads of a kind that are not where they are pinned."""
-    return check_rule.Rule(
-        code, check_rule.Severity.WARNING, title, why, _PIN_AGAIN,
-        functools.partial(_not_as_told, kind=kind))
-
-
-EMULATOR = _stray(
-    'H606', 'emulator',
-    'emulator threads that are not where libvirt pinned them',
-    'QEMU handles disks, networks and its monitor on CPUs that are not meant '
-    'for it')
-IOTHREADS = _stray(
-    'H607', 'I/O', 'I/O threads that are not where libvirt pinned them',
-    "QEMU handles the guest's disks on CPUs that are not meant for it")
-VHOST = _stray(
-    'H608', 'vhost',
-    'vhost threads that are not where libvirt pinned emulator threads',
-    "the kernel moves the guest's packets on CPUs that are not meant for it")
 
 
 @check_rule.rule(

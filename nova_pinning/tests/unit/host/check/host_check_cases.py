@@ -286,10 +286,10 @@ WRONG = {
     'emulator': ('H606', lambda: with_guests(emulator(a(), '2'))),
     'emulator_on_others': ('H606',
                            lambda: with_guests(emulator(a(), '3'), b())),
-    'iothread': ('H607', lambda: with_guests(
+    'iothread': ('H606', lambda: with_guests(
         with_qemu(a(), iothreads={
             1: fact_samples.thread(1002, 'IO iothread1', '0')}))),
-    'vhost': ('H608', lambda: with_guests(
+    'vhost': ('H606', lambda: with_guests(
         with_qemu(a(),
                   vhost=(fact_samples.thread(1004, 'vhost-1000', '0-7'), )))),
     'emulator_told_others': ('H609',
