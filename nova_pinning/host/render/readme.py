@@ -12,12 +12,6 @@ from nova_pinning.host.render import planned_host
 
 PATH = 'README.txt'
 
-_CONFINED = {
-    options.Confinement.TUNED:
-        "by tuned's profile cpu-partitioning, which sees to systemd, "
-        'workqueues and the kernel command line (nohz_full) as well.',
-    options.Confinement.AFFINITY: 'by CPUAffinity= of systemd.'}
-
 
 def file(
     layout: planned_host.PlannedHost, chosen: options.RenderOptions,
@@ -40,9 +34,11 @@ def file(
         'In this order:',
         *(f'{number}. {step}'
           for number, step in enumerate(_steps(chosen, tuple(plain)), 1)),
-        *([] if chosen.confinement is None else [
-            'Host services are kept off the CPUs of guests '
-            + _CONFINED[chosen.confinement]]),
+        'Host services are kept off the CPUs of guests by ' + (
+            "tuned's profile cpu-partitioning, which sees to systemd, "
+            'workqueues and the kernel command line (nohz_full) as well.'
+            if chosen.confinement is options.Confinement.TUNED
+            else 'CPUAffinity= of systemd.'),
         'To take it all back, empty the host, disable the units, take the '
         'files away, and update-grub and boot again.',
         'The files, and how each takes effect where a host is not booted '
