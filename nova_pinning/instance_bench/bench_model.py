@@ -20,8 +20,8 @@ Parameter = str | int | float
 #: What tells a case from others.
 CaseKey = tuple[tuple[str, str], ...]
 
-#: What the kernel counts of an instance's threads (schedstat, sched, status)
-#: and of its cgroup (cpu.stat, PSI), and what a guest sees of stolen time:
+#: What the kernel counts of a guest's vCPUs (schedstat, sched, status), of an
+#: instance's cgroup (cpu.stat, PSI), and what a guest sees of stolen time:
 #: time that runnable threads waited for a CPU; moves of a thread to another;
 #: context switches since it had nothing to do, and since another got its CPU;
 #: time that its cgroup was held at a quota; time that some thread waited for

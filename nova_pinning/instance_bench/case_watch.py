@@ -14,16 +14,12 @@ from nova_pinning.instance_bench import run_edges
 #: When affinities are looked at first; each further look is twice as late.
 _FIRST_AFFINITY_SECONDS = 0.1
 _UTILISATION_SECONDS = 0.5
-#: How much longer than it takes threads are not looked at: with many
-#: instances it takes a tenth of a second and more.
-_COUNT_REST = 50
 
 
 class CaseWatch:
     """What is seen of instances, and of the host's CPUs, while commands run.
 
     :param instances: without any nothing is looked at
-    :param measured: those of them whose threads are counted
     :param cpus: those that they run on
     :param are_interrupted: that their work has interrupts of its own
     :ivar utilisation: what part of the time each CPU was busy
@@ -31,18 +27,16 @@ class CaseWatch:
 
     def __init__(self, edges: run_edges.Edges,
                  instances: Sequence[platform_interface.Instance],
-                 measured: Sequence[platform_interface.Instance],
                  cpus: cpuset.CpuSet, are_interrupted: bool) -> None:
         self.utilisation: list[bench_model.UtilisationSample] = []
         self._edges = edges
         self._instances = instances
-        self._measured = measured
         self._cpus = cpus
         self._are_interrupted = are_interrupted
         self._frequencies: list[float] = []
         self._affinities: dict[str, bench_model.Affinity] = {}
         self._next_seconds = _FIRST_AFFINITY_SECONDS
-        self._begun = self._then = self._next_count = edges.monotonic()
+        self._begun = self._then = edges.monotonic()
         self._idle = edges.idle(False) if instances else {}
         self._idle_first = edges.idle(are_interrupted) if instances else {}
 
@@ -86,7 +80,6 @@ class CaseWatch:
         now = self._edges.monotonic()
         if now - self._then >= _UTILISATION_SECONDS:
             self._sample(now)
-            self._count()
         if now - self._begun >= self._next_seconds:
             self._next_seconds = 2 * (now - self._begun)
             for instance in self._instances:
@@ -103,15 +96,6 @@ class CaseWatch:
         mhz = self._edges.mhz(self._cpus)
         if mhz is not None:
             self._frequencies.append(mhz)
-
-    def _count(self) -> None:
-        begun = self._edges.monotonic()
-        if begun < self._next_count:
-            return
-        for instance in self._measured:
-            instance.look()
-        now = self._edges.monotonic()
-        self._next_count = now + _COUNT_REST * (now - begun)
 
     def _add(self, name: str, affinity: bench_model.Affinity) -> None:
         # What has ended meanwhile is nowhere.

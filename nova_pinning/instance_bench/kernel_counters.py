@@ -4,20 +4,18 @@
 All counts go up from some start that means nothing; their differences count.
 What a kernel does not count is left out.
 
-Of threads there is the run delay (/proc/PID/task/TID/schedstat, see the
-kernel's Documentation/scheduler/sched-stats.rst), context switches (status,
-proc(5)) and, with CONFIG_SCHED_DEBUG, migrations (sched). These are lost when
-a thread ends: what it had counted at the last look before stays in the sum,
-so that this is a lower bound where threads are short-lived. A cgroup of its
-own counts throttling (cpu.stat) and, under version 2, pressure (PSI, the
-'some' line; Documentation/accounting/psi.rst) for all that is in it, whatever
-has ended meanwhile.
+Of threads of vCPUs there is the run delay (/proc/PID/task/TID/schedstat, see
+the kernel's Documentation/scheduler/sched-stats.rst), context switches
+(status, proc(5)) and, with CONFIG_SCHED_DEBUG, migrations (sched). These are
+lost when a thread ends, so that of other threads they would tell little. A
+cgroup of its own counts throttling (cpu.stat) and, under version 2, pressure
+(PSI, the 'some' line; Documentation/accounting/psi.rst) for all that is in it,
+whatever has ended meanwhile.
 """
 
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import functools
 import re
 
 from nova_pinning import cpuset
@@ -42,32 +40,6 @@ _PRESSURE = re.compile(r'^some .*\btotal=(\d+)', re.MULTILINE)
 _THROTTLED = re.compile(
     r'^throttled_(usec|time) (\d+)', re.MULTILINE)
 _THROTTLED_UNIT = {'usec': 1e6, 'time': 1e9}
-
-
-class ThreadCounters:
-    """Those of threads that come and go; the sums never go down."""
-
-    def __init__(self) -> None:
-        self._ended: dict[str, float] = {}
-        self._last: dict[tuple[int, str], dict[str, float]] = {}
-
-    def read(self, tree: machine_files.Tree,
-             pids: Iterable[int]) -> dict[str, float]:
-        """The sums over all threads of processes, so far.
-
-        :param pids: those that have ended are left out
-        """
-        now = {(pid, tid): counted for pid in pids
-               for tid in tree.names(f'/proc/{pid}/task')
-               if (counted := of_thread(tree, f'/proc/{pid}/task/{tid}'))}
-        for thread, before in self._last.items():
-            after = now.get(thread)
-            # A number that is used anew counts from the start.
-            if after is None or any(after.get(name, 0.0) < value
-                                    for name, value in before.items()):
-                self._ended = add(self._ended, before)
-        self._last = now
-        return functools.reduce(add, now.values(), dict(self._ended))
 
 
 def add(first: Mapping[str, float],

@@ -113,12 +113,6 @@ class Instance(Protocol):
         :raises bench_errors.InstanceError: if it does not answer
         """
 
-    def look(self) -> None:
-        """See what the kernel has counted of threads that may end soon.
-
-        Without it counters() would lack that.
-        """
-
     def counters(self) -> dict[str, float]:
         """What the kernel has counted of it so far.
 

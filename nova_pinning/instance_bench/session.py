@@ -328,8 +328,7 @@ class CaseSession:
         with self.edges.bind(self._spare):
             watch = case_watch.CaseWatch(
                 self.edges, [member.instance for member in watched],
-                [one.member.instance for one in commands], self._cpus,
-                not _INTERRUPTED.isdisjoint(
+                self._cpus, not _INTERRUPTED.isdisjoint(
                     member.workload.workload_class for member in watched))
             return self._wait(commands, jobs, watch), watch
 

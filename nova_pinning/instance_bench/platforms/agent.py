@@ -102,9 +102,6 @@ class RemoteInstance:
         return remote.handshake(
             self.name, lambda: int(self.call('guest-get-time')) / 1e9)
 
-    def look(self) -> None:
-        """Threads of vCPUs last as long as it does."""
-
     def counters(self) -> dict[str, float]:
         """What the kernel inside tells; empty if it cannot be asked."""
         try:

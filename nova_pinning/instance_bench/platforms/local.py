@@ -59,7 +59,6 @@ class LocalInstance:
         self._directory = directory
         self._tree = machine_files.Tree()
         self._jobs: list[process.ProcessJob] = []
-        self._counters = kernel_counters.ThreadCounters()
         self._keeper = subprocess.Popen(
             keeper, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, errors='replace',
@@ -132,15 +131,11 @@ class LocalInstance:
         now = time.time()
         return instance_clock.ClockReading(before=now, inside=now, after=now)
 
-    def look(self) -> None:
-        self._counters.read(self._tree, self._members())
-
     def counters(self) -> dict[str, float]:
-        members = self._members()
         # What a job has started has its own way in for a parent.
-        return self._counters.read(self._tree, members) | {
-            'cpu_seconds': kernel_counters.cpu_seconds(self._tree, members)
-            + sum(job.cpu_seconds for job in self._jobs)}
+        return {'cpu_seconds': kernel_counters.cpu_seconds(
+            self._tree, self._members()) + sum(
+                job.cpu_seconds for job in self._jobs)}
 
     def close(self) -> None:
         # Each of these is done, whatever becomes of the others; the last
@@ -165,10 +160,7 @@ class LocalInstance:
                 f'{outcome.stderr.strip() or outcome.status}')
 
     def _affinities(self) -> tuple[bench_model.Affinity, ...]:
-        members = self._members()
-        # A look that counts, since threads may have ended before the next.
-        self._counters.read(self._tree, members)
-        return tuple(affinities_of(self._tree, members, self.cpus))
+        return tuple(affinities_of(self._tree, self._members(), self.cpus))
 
     def _members(self) -> Sequence[int]:
         first = self._first()

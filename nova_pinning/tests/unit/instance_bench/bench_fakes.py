@@ -109,7 +109,6 @@ class World:
         # What tests set to have odd things happen.
         self.takes = 10
         self.look_takes = 0
-        self.count_takes = 0
         self.outcome = {}
         self.printed = 'turns: 12.5\n'
         # By the names of instances: what their clocks are ahead by, and what
@@ -261,10 +260,6 @@ class Instance:
         return instance_clock.ClockReading(
             before=now - 0.001, after=now + 0.001,
             inside=self.world.inside(self.name, self.world.time))
-
-    def look(self):
-        self.world.step(f'look {self.name}')
-        self.world.time += self.world.count_takes
 
     def counters(self):
         self.world.step('counters')

@@ -42,11 +42,6 @@ class ThreadsTestCase(TestCase):
         self.write(f'{path}/status', _STATUS.format(*switches))
         self.write(f'{path}/sched', _SCHED.format(moved))
 
-    def end(self, path):
-        for file in (self.root / path).iterdir():
-            file.unlink()
-        (self.root / path).rmdir()
-
     def test_a_thread(self):
         self.thread(7, 8, 5)
         counted = kernel_counters.of_thread(self.tree, '/proc/7/task/8')
@@ -63,28 +58,9 @@ class ThreadsTestCase(TestCase):
         self.assertNotIn(name, kernel_counters.of_thread(
             self.tree, '/proc/7/task/8'))
 
-    def test_threads_that_end_stay_in_the_sum(self):
-        counters = kernel_counters.ThreadCounters()
-
-        def read():
-            return counters.read(self.tree, [7, 9])['run_delay_seconds']
-
-        self.thread(7, 7, 1)
-        self.thread(7, 8, 2)
-        self.assertEqual(3, read())
-        self.thread(7, 7, 5)
-        self.end('proc/7/task/8')
-        self.assertEqual(7, read())
-        self.assertEqual(7, read())
-        self.thread(9, 9, 4)
-        self.assertEqual(11, read())
-        # Another thread that has got the same number.
-        self.thread(9, 9, 1)
-        self.assertEqual(12, read())
-
     def test_none(self):
-        self.assertEqual({}, kernel_counters.ThreadCounters().read(
-            self.tree, [7]))
+        self.assertEqual({}, kernel_counters.of_thread(
+            self.tree, '/proc/7/task/8'))
 
     def test_vcpu_threads(self):
         for tid, name in enumerate(
@@ -97,7 +73,8 @@ class ThreadsTestCase(TestCase):
 
     def test_these_tests(self):
         tree = machine_files.Tree()
-        counted = kernel_counters.ThreadCounters().read(tree, [os.getpid()])
+        counted = kernel_counters.of_thread(
+            tree, f'/proc/{os.getpid()}/task/{os.getpid()}')
         self.assertGreater(counted['voluntary_switches']
                            + counted['involuntary_switches'], 0)
 

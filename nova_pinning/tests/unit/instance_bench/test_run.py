@@ -571,19 +571,6 @@ class TestRun(TestCase):
         self.assertLess(world.steps.count('poll') * world.look_takes,
                         (world.time - begun) / 4)
 
-    @ddt.data((0, 70, 100), (0.03, 20, 40), (1, 1, 3))
-    @ddt.unpack
-    def test_threads_are_counted_as_often_as_it_costs_little(
-            self, takes, least, most):
-        """What they have counted is lost when they end."""
-        world = bench_fakes.World()
-        world.takes, world.count_takes = 50, takes
-        self.measure(world, tenant(), NEIGHBOURS, warm_ups=0)
-        looks = world.steps.count('look enterprise-0')
-        self.assertTrue(least <= looks <= most, looks)
-        # Nobody asks what neighbours' have counted.
-        self.assertNotIn('look neighbours-0', world.steps)
-
     def test_looking_costs_little(self):
         """Neither polls nor looks at affinities grow with the time."""
         world = bench_fakes.World()

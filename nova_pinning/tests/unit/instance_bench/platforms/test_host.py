@@ -3,7 +3,6 @@
 
 import os
 import pathlib
-import shutil
 from unittest import mock
 
 import fixtures
@@ -114,26 +113,6 @@ class FilesTestCase(unit_base.TestCase):
             (bad.thread, bad.seen, bad.is_in_force))
         self.assertEqual(('process 9 (sh)', True),
                          (good.thread, good.is_in_force))
-
-    def test_what_a_thread_counted_that_has_ended(self):
-        class Instance(local.LocalInstance):
-
-            def _await_first(self):
-                return 7
-
-        instance = Instance(
-            name='a', cpus=cpus('1'), directory=self.machine.root,
-            root='/', programs_directory='/', keeper=['cat'])
-        self.addCleanup(instance._end)
-        instance._tree = self.tree
-        self.process(7, 'sh', {7: '1', 8: '1'})
-        for tid in 7, 8:
-            self.machine.write(f'proc/7/task/{tid}/schedstat',
-                               f'1 {tid}000000000 1')
-        instance.look()
-        shutil.rmtree(self.machine.root / 'proc/7/task/8')
-
-        self.assertEqual(15, instance.counters()['run_delay_seconds'])
 
     def test_members(self):
         for pid, namespace in ((7, 'pid:[1]'), (30, 'pid:[2]'),
