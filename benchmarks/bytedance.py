@@ -7,7 +7,6 @@ nodes, CPUs and memory of each guest. It does not say which CPUs a guest has.
 """
 
 import argparse
-import collections
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -31,177 +30,151 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
+from nova_pinning.simulation import guests
+from nova_pinning import units
 
-_SCHEMA = 'bytedance.json'
 _MAX_BYTES = 64 * 1024 * 1024
 _PAGE_KIB = 2048
 _PAGES_PER_MIB = 1024 / _PAGE_KIB
 _ACTIVE = 'ACTIVE'
+# Of the names of clusters, and of MiB.
+_SOURCE = (
+    'github.com/bytedance/DRL-based-VM-Rescheduling, {}; which CPUs of a node '
+    'a guest has is not in the data: they are those that nova would choose, '
+    'guests taken in the order of the file')
+_MORE = ('; of some nodes the data has more memory free than guests leave, '
+         '{:,.0f} MiB together, which is left out')
 
 _Json = Mapping[str, Any]
 
 
-def read(path: str | os.PathLike[str], cluster: str = '') -> snapshot.Fleet:
+def read(path: str | os.PathLike[str]) -> snapshot.Fleet:
     """A fleet from the data set.
 
-    All guests are dedicated, with the thread policy prefer on hosts without
-    threads, and memory in pages of 2 MiB. Within a node a guest gets the CPUs
-    that nova would choose, guests taken in the order of the file. Pages that
-    are neither free nor a guest's are kept as reserved.
+    Each cluster is an aggregate. All guests are dedicated, with the thread
+    policy prefer on hosts without threads, and memory in pages of 2 MiB.
+    Within a node a guest gets the CPUs that nova would choose, guests taken in
+    the order of the file. Pages that are neither free nor a guest's are kept
+    as reserved.
 
-    :param cluster: the name of one, '' for all of them
     :raises errors.InputError: if the file cannot be read, or its figures do
         not agree with each other
     """
     document = json_text.parse(packed.read(path, _MAX_BYTES),
                                packed.name(path))
-    schema.validate(document, schema.shipped(__package__, _SCHEMA))
-    values: Sequence[_Json] = document.value['cluster_list']
-    names = [value['cluster_name'] for value in values]
-    if cluster and cluster not in names:
-        raise errors.InputError(
-            f'there is no cluster {cluster!r}',
-            errors.Location('--cluster'), f'there are {", ".join(names)}')
-    taken = sorted({cluster} if cluster else set(names))
-    clusters = [_Cluster(value) for value in values
-                if value['cluster_name'] in taken]
+    schema.validate(document, schema.shipped(__package__, 'bytedance.json'))
+    clusters = document.value['cluster_list']
+    hosts = [(host, value['cluster_name'])
+             for value in clusters for host in value['host_info']]
+    placed = {host['node_id']: model.Host(tuple(_cells(host)))
+              for host, _cluster in hosts}
+    where = errors.Location(packed.name(path))
     try:
-        fleet = snapshot.Fleet(
-            hosts=tuple(host for one in clusters for host in one.hosts()),
-            guests=tuple(guest for one in clusters for guest in one.guests()),
-            flavors=tuple(map(_flavor, document.value['vm_type_list'])),
-            aggregates=tuple(map(offered_host.Aggregate, taken)))
-        for name, times in collections.Counter((
-                *(host.name for host in fleet.hosts),
-                *(guest.uuid for guest in fleet.guests))).items():
-            if times > 1:
-                raise ValueError(f'{name} appears {times} times')
+        residents = tuple([_guest(guest, placed) for value in clusters
+                           for guest in value['vm_instance']])
+        held_mib = [_held_mib(host, placed[host['node_id']])
+                    for host, _cluster in hosts]
     except (IndexError, ValueError) as error:
         raise errors.InputError(
-            f'does not agree with itself: {error}',
-            errors.Location(packed.name(path))) from None
-    return dataclasses.replace(fleet, source=_source(
-        taken, sum(one.more_mib for one in clusters)))
+            f'does not agree with itself: {error}', where) from None
+    taken = sorted({name for _host, name in hosts})
+    more_mib = -sum(min(0, mib) for of_host in held_mib for mib in of_host)
+    return snapshot.Fleet(
+        hosts=tuple(_host(*host, mib) for host, mib in zip(hosts, held_mib)),
+        guests=residents,
+        flavors=tuple(map(_flavor, document.value['vm_type_list'])),
+        aggregates=tuple(map(offered_host.Aggregate, taken)), where=where,
+        source=_SOURCE.format(', '.join(taken)) + (
+            _MORE.format(more_mib) if more_mib else ''))
 
 
-def _source(clusters: Sequence[str], more_mib: int) -> str:
-    said = (
-        'github.com/bytedance/DRL-based-VM-Rescheduling, '
-        f'{", ".join(clusters)}; which CPUs of a node a guest has is not in '
-        'the data: they are those that nova would choose, guests taken in '
-        'the order of the file')
-    if more_mib:
-        said += (f'; of some nodes the data has more memory free than guests '
-                 f'leave, {more_mib:,} MiB together, which is left out')
-    return said
+def _cells(value: _Json) -> Iterator[model.HostCell]:
+    """The cells of a host, with nothing used."""
+    first = 0
+    for index, node in enumerate(value['numa']):
+        ids = range(first, first := first + node['total_cpu'])
+        total_mib = int(node['memory_huge_total_mb'])
+        yield model.HostCell(
+            id=index, shared_cpus=cpuset.CpuSet(),
+            dedicated_cpus=cpuset.CpuSet(ids), pinned_cpus=cpuset.CpuSet(),
+            cores=tuple((cpu,) for cpu in ids), memory_mib=total_mib,
+            pages=(model.PagePool(
+                _PAGE_KIB, int(total_mib * _PAGES_PER_MIB)),), socket=index)
 
 
-class _Cluster:
-    """One cluster of the data.
+def _guest(value: _Json,
+           placed: dict[str, model.Host]) -> resident_guest.ResidentGuest:
+    """A guest; it takes its CPUs in the nodes that it is in.
 
-    :ivar more_mib: memory that nodes have free beyond what guests leave
+    :param placed: hosts with the guests before it
+    :raises ValueError, IndexError: if it is on no host, or not in nodes of it
+        that have room
     """
+    name, parts = value['instance_id'], value['numa']
+    host = placed.get(value['host_id'])
+    if host is None:
+        raise ValueError(f'{name} is on no host')
+    if (len({part['node'] for part in parts}) < len(parts)
+            or len({(part['cpu'], part['mem_mb']) for part in parts}) > 1):
+        raise ValueError(f'{name} is not spread evenly over nodes')
+    # Amounts are written as 16384.0.
+    request = guests.plain(
+        sum(part['cpu'] for part in parts),
+        sum(int(part['mem_mb']) for part in parts), cells=len(parts),
+        page_size_kib=_PAGE_KIB)
+    assert request.topology is not None
+    place = fit.pin(request.topology, tuple(
+        host.cells[part['node']] for part in parts))
+    if any(cell.page_size_kib is None or len(cell.pins) < parts[0]['cpu']
+           for cell in place.cells):
+        raise ValueError(f'{name} has no room in its nodes')
+    placed[value['host_id']] = usage.take(host, request.topology, place)
+    return resident_guest.ResidentGuest(
+        uuid=name, host=value['host_id'], vcpus=request.vcpus,
+        memory_mib=request.memory_mib, guest_class=request.guest_class,
+        flavor=value['instance_type'], topology=request.topology, fit=place,
+        is_movable=value.get('allow_migration', True))
 
-    def __init__(self, value: _Json) -> None:
-        self._value = value
-        self.more_mib = 0
-        self._engines: dict[str, model.Host] = {}
 
-    def hosts(self) -> Iterator[offered_host.OfferedHost]:
-        """:raises ValueError: if a node has not free what guests leave"""
-        used: dict[tuple[str, int], list[int]] = collections.defaultdict(
-            lambda: [0, 0])
-        for guest in self._value['vm_instance']:
-            for part in guest['numa']:
-                both = used[guest['host_id'], part['node']]
-                both[0] += part['cpu']
-                # Amounts are written as 16384.0.
-                both[1] += int(part['mem_mb'])
-        for value in self._value['host_info']:
-            cells = tuple(self._cells(value, used))
-            self._engines[value['node_id']] = model.Host(cells)
-            is_enabled = value.get('status', _ACTIVE) == _ACTIVE
-            yield offered_host.OfferedHost(
-                name=value['node_id'], cells=cells,
-                host_class=hostclass.HostClass.DEDICATED,
-                aggregates=(self._value['cluster_name'],),
-                is_enabled=is_enabled,
-                disabled_reason='' if is_enabled else value['status'])
+def _held_mib(value: _Json, host: model.Host) -> list[float]:
+    """Of each node the memory that is neither free nor a guest's.
 
-    def _cells(
-        self, value: _Json, used: Mapping[tuple[str, int], Sequence[int]],
-    ) -> Iterator[model.HostCell]:
-        first = 0
-        for index, node in enumerate(value['numa']):
-            cpus, memory_mib = used[value['node_id'], index]
-            total = node['total_cpu']
-            if (node['node'], node['free_cpu']) != (index, total - cpus):
-                raise ValueError(
-                    f'node {node["node"]} of {value["node_id"]} has '
-                    f'{node["free_cpu"]:g} CPUs free, where guests leave '
-                    f'{total - cpus} of {total}')
-            total_mib = int(node['memory_huge_total_mb'])
-            free_mib = int(node['memory_huge_free_mb'])
-            reserved_mib = total_mib - memory_mib - free_mib
-            self.more_mib += max(0, -reserved_mib)
-            ids = range(first, first + total)
-            first += total
-            yield model.HostCell(
-                id=index, shared_cpus=cpuset.CpuSet(),
-                dedicated_cpus=cpuset.CpuSet(ids),
-                pinned_cpus=cpuset.CpuSet(),
-                cores=tuple((cpu,) for cpu in ids), memory_mib=total_mib,
-                pages=(model.PagePool(
-                    _PAGE_KIB, int(total_mib * _PAGES_PER_MIB),
-                    reserved=max(0, int(reserved_mib * _PAGES_PER_MIB))),),
-                socket=index)
+    :param host: with its guests
+    :returns: MiB, below 0 where more is free than guests leave
+    :raises ValueError: if a node has not the CPUs free that guests leave
+    """
+    for node, cell in zip(value['numa'], host.cells):
+        if (node['node'], node['free_cpu']) != (cell.id, cell.free_count):
+            raise ValueError(
+                f'node {node["node"]} of {value["node_id"]} has '
+                f'{node["free_cpu"]:g} CPUs free, where guests leave '
+                f'{cell.free_count} of {node["total_cpu"]}')
+    return [cell.pages[0].free_kib / units.KIB_PER_MIB
+            - int(node['memory_huge_free_mb'])
+            for node, cell in zip(value['numa'], host.cells)]
 
-    def guests(self) -> Iterator[resident_guest.ResidentGuest]:
-        """:raises ValueError, IndexError: if one is on no host, or no node"""
-        for value in self._value['vm_instance']:
-            topology, placed_fit = self._placed(value)
-            yield resident_guest.ResidentGuest(
-                uuid=value['instance_id'], host=value['host_id'],
-                vcpus=sum(part['cpu'] for part in value['numa']),
-                memory_mib=sum(cell.memory_mib for cell in topology.cells),
-                guest_class=hostclass.HostClass.DEDICATED,
-                flavor=value['instance_type'], topology=topology,
-                fit=placed_fit,
-                is_movable=value.get('allow_migration', True))
 
-    def _placed(self, value: _Json) -> tuple[model.Guest, model.Fit]:
-        """A guest, and its CPUs in the nodes that it is in."""
-        host = self._engines.get(value['host_id'])
-        if host is None:
-            raise ValueError(f'{value["instance_id"]} is on no host')
-        vcpus = 0
-        guest_cells = []
-        for part in value['numa']:
-            guest_cells.append(model.GuestCell(
-                tuple(range(vcpus, vcpus + part['cpu'])), (),
-                int(part['mem_mb']), _PAGE_KIB))
-            vcpus += part['cpu']
-        topology = model.Guest(tuple(guest_cells), model.CpuPolicy.DEDICATED)
-        # That there are CPUs enough was found when they were counted.
-        placed_fit = fit.pin(topology, tuple(
-            host.cells[part['node']] for part in value['numa']))
-        placed_fit = model.Fit(tuple(
-            dataclasses.replace(cell, page_size_kib=_PAGE_KIB)
-            for cell in placed_fit.cells))
-        self._engines[value['host_id']] = usage.take(
-            host, topology, placed_fit)
-        return topology, placed_fit
+def _host(value: _Json, cluster: str,
+          held_mib: Sequence[float]) -> offered_host.OfferedHost:
+    status = value.get('status', _ACTIVE)
+    return offered_host.OfferedHost(
+        name=value['node_id'], host_class=hostclass.HostClass.DEDICATED,
+        cells=tuple([dataclasses.replace(cell, pages=(cell.pages[0]._replace(
+            reserved=max(0, int(mib * _PAGES_PER_MIB))),))
+            for cell, mib in zip(_cells(value), held_mib)]),
+        aggregates=(cluster,), is_enabled=status == _ACTIVE,
+        disabled_reason='' if status == _ACTIVE else status)
 
 
 def _flavor(value: _Json) -> flavor_model.Flavor:
-    cells = value['numa']
+    request = guests.plain(
+        value['request_cpu'], int(value['request_mem_mb']),
+        cells=value['numa'], page_size_kib=_PAGE_KIB)
     return flavor_model.Flavor(
-        name=value['vm_type'], vcpus=value['request_cpu'],
-        memory_mib=int(value['request_mem_mb']), extra_specs={
-            'hw:cpu_policy': 'dedicated',
-            'hw:numa_nodes': str(cells),
-            'hw:mem_page_size': str(_PAGE_KIB),
-            flavor_model.CLASS_KEY: str(hostclass.HostClass.DEDICATED)})
+        name=value['vm_type'], vcpus=request.vcpus,
+        memory_mib=request.memory_mib, extra_specs={
+            **dict(request.extra_specs),
+            flavor_model.CLASS_KEY: str(request.guest_class)})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -210,17 +183,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog='python -m benchmarks.bytedance',
         description=(__doc__ or '').partition('\n')[0])
     parser.add_argument('data', metavar='DATA',
-                        help='clusters.json of the data set')
-    parser.add_argument('--cluster', metavar='NAME', default='',
-                        help='import this cluster only; otherwise all, each '
-                             'as an aggregate')
+                        help='clusters.json of the data set; - for the '
+                             'standard input')
     fleets.add_output(parser)
     options = parser.parse_args(argv)
     try:
-        fleets.check_output(options)
-        with fleets.progress('importing'):
-            fleet = read(options.data, options.cluster)
-        fleets.save(options, fleet)
+        fleets.save(options, read(options.data))
     except errors.InputError as error:
         return base_command.report_input_error(error)
     return base_command.OK
