@@ -27,7 +27,8 @@ from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.tests import novadatabase
 
-_ETC = pathlib.Path(__file__).parents[2] / 'etc' / 'nova-pinning'
+_HERE = pathlib.Path(__file__).parent
+_ETC = _HERE.parents[1] / 'etc' / 'nova-pinning'
 _PROGRAM = (sys.executable, '-m', 'nova_pinning.cli.shell')
 
 #: So many sizes of three shipped families, and the four of one that has its
@@ -45,7 +46,6 @@ class Command:
     :param limit_s: the bar, wall-clock time from start to end; None for a
         command that only shows what there is to compare with
     :param arguments: of the program; BIG stands for the big catalogue's file,
-        HOST for a host file of 2,048 CPUs,
         FLEET for a snapshot of 5,000 hosts with about 50,000 guests,
         SMALL_FLEET for one of 1,000 hosts with about 8,500,
         NOVA_CONF for a nova.conf with databases, in SQLite files, of 5,000
@@ -64,22 +64,6 @@ class Command:
     limit_mib: float | None = None
 
 
-def forty_flavors() -> tuple[str, ...]:
-    """Options for 40 flavors: eight sizes, of five kinds each."""
-    kinds = (
-        ('1', 'hw:cpu_policy=dedicated'),
-        ('2', 'hw:cpu_policy=dedicated hw:cpu_thread_policy=require'),
-        ('3', 'hw:cpu_policy=dedicated hw:numa_nodes=2'),
-        ('4', 'hw:cpu_policy=dedicated hw:emulator_threads_policy=isolate'),
-        ('4', 'hw:numa_nodes=1'))
-    return tuple(
-        word for vcpus in (2, 4, 6, 8, 12, 16, 24, 32)
-        for number, (gib_per_vcpu, specs) in enumerate(kinds)
-        for word in ('--flavor', f'name=size-{vcpus}-{number} vcpus={vcpus} '
-                                 f'ram={vcpus * int(gib_per_vcpu)}GiB '
-                                 f'{specs}'))
-
-
 _CATALOGUE = str(_ETC / 'flavors.yaml')
 _HOST = str(_ETC / 'hosts' / 'xeon-80-dedicated.yaml')
 
@@ -95,14 +79,14 @@ COMMANDS = (
             (*_PROGRAM, 'guest', 'show', '--flavor',
              f'{_CATALOGUE}:enterprise.2xlarge', '--host-file', _HOST)),
     Command('host-plan', 'host plan --class both, 2,048 CPUs', 5,
-            (*_PROGRAM, 'host', 'plan', 'HOST', '--class', 'both'),
-            is_long=True),
+            (*_PROGRAM, 'host', 'plan', str(_HERE / 'host.yaml'),
+             '--class', 'both'), is_long=True),
     Command('flavor-check', 'flavor check, 1,000 flavors', 10,
             (*_PROGRAM, 'flavor', 'check', 'BIG'), statuses=(0, 1),
             is_long=True),
     Command('capacity', 'capacity, 5,000 hosts and 40 flavors', 10,
-            (*_PROGRAM, 'capacity', 'FLEET', *forty_flavors()),
-            is_long=True),
+            (*_PROGRAM, 'capacity', 'FLEET', '--flavor',
+             str(_HERE / 'flavors.yaml')), is_long=True),
     Command('upgrade-check', 'upgrade check, 1,000 hosts', 10,
             (*_PROGRAM, 'upgrade', 'check', 'SMALL_FLEET', '--from', '2025.1',
              '--to', '2026.1'), statuses=(1,)),
@@ -122,25 +106,17 @@ COMMANDS = (
 )
 
 
-def big_catalogue() -> str:
-    """The shipped families, with sizes by rule that make 1,000 flavors."""
+def big_catalogue(directory: pathlib.Path) -> str:
+    """Write the shipped families, with sizes by rule: 1,000 flavors."""
     sizes = ', '.join(str(2 * number + 2) for number in range(_MANY_SIZES))
     series = ('sizes:\n  standard:\n'
               f'    vcpus: [{sizes}]\n    memory_per_vcpu: 2GiB\n')
     shipped = (_ETC / 'flavors.yaml').read_text()
     start = shipped.index('\nsizes:\n') + 1
     end = shipped.index('\nfamilies:\n') + 1
-    return shipped[:start] + series + shipped[end:]
-
-
-def big_host() -> str:
-    """A host of 16 nodes with 64 cores each, of two threads."""
-    nodes = ''.join(
-        f'  - {{id: {node}, cpus: "{64 * node}-{64 * node + 63},'
-        f'{1024 + 64 * node}-{1087 + 64 * node}", memory: 512GiB}}\n'
-        for node in range(16))
-    return ('version: 1\nname: big\n'
-            f'cpu: {{threads_per_core: 2, cores_per_l3: 8}}\nnodes:\n{nodes}')
+    path = directory / 'big.yaml'
+    path.write_text(shipped[:start] + series + shipped[end:])
+    return str(path)
 
 
 def nova_conf(directory: pathlib.Path) -> str:
@@ -164,16 +140,9 @@ def _fleet(word: str, directory: pathlib.Path) -> str:
     return path
 
 
-def _text(make: Callable[[], str], directory: pathlib.Path) -> str:
-    path = directory / f'{make.__name__}.yaml'
-    path.write_text(make())
-    return str(path)
-
-
 #: What makes the file that a word stands for, in a directory.
 _MAKERS: Mapping[str, Callable[[pathlib.Path], str]] = {
-    'BIG': functools.partial(_text, big_catalogue),
-    'HOST': functools.partial(_text, big_host),
+    'BIG': big_catalogue,
     'NOVA_CONF': nova_conf,
     'OUTPUT': lambda directory: str(directory / 'output.json.zst'),
     **{word: functools.partial(_fleet, word) for word in _FLEETS}}

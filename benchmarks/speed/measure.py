@@ -90,18 +90,6 @@ class Plan:
             return 1
         return 2 if case.slow else self.passes
 
-    def steps(self, case: bars.Case) -> int:
-        """Rounds of one process for a case, without the warm-up."""
-        is_long = case.whole_request or case.slow
-        return self.few_rounds if is_long else self.rounds
-
-    def warm_up_steps(self, case: bars.Case) -> int:
-        """Rounds of one process for a case that do not count."""
-        if case.slow:
-            # The first pass, which is not judged, is warm-up enough.
-            return 0
-        return 1 if case.whole_request else self.warm_up
-
 
 QUICK = Plan(processes=2, rounds=7, few_rounds=2, command_rounds=2,
              time_limit=2)
@@ -204,9 +192,12 @@ def measure(case: bars.Case, process: int, plan: Plan) -> Samples:
     nova, ours = scene.sides()
     sides = {'ours': ours} if case.endless else {'ours': ours, 'nova': nova}
     samples = Samples(len(scene.records))
-    warm_up = plan.warm_up_steps(case)
+    is_long = case.whole_request or case.slow
+    # Of a slow case the first pass, which is not judged, is warm-up enough.
+    warm_up = 0 if case.slow else plan.warm_up
     differ: set[str] = set()
-    for number in range(warm_up + plan.steps(case)):
+    for number in range(
+            warm_up + (plan.few_rounds if is_long else plan.rounds)):
         answers: dict[str, list[Answer]] = {}
         times: dict[str, list[int]] = {}
         order = sorted(sides, reverse=bool(number % 2))
@@ -260,19 +251,14 @@ def measure_all(cases: ty.Sequence[bars.Case], plan: Plan, step: runner.Step,
     :raises runner.BenchmarkError: if a process dies
     """
     samples: dict[str, list[Samples]] = {case.name: [] for case in cases}
-    for process in range(plan.processes):
-        with futures.ProcessPoolExecutor(
-                1, _SPAWN, set_up) as pool:
-            for case in cases:
-                samples[case.name].append(_result(pool.submit(
-                    measure, case, process, plan)))
-                step(case.name)
-    return samples
-
-
-def _result(future: 'futures.Future[Samples]') -> Samples:
     try:
-        return future.result()
+        for process in range(plan.processes):
+            with futures.ProcessPoolExecutor(1, _SPAWN, set_up) as pool:
+                for case in cases:
+                    samples[case.name].append(pool.submit(
+                        measure, case, process, plan).result())
+                    step(case.name)
     except futures.BrokenExecutor as error:
         raise runner.BenchmarkError(
             f'a measuring process ended: {error}') from None
+    return samples

@@ -9,20 +9,18 @@ is no part of it.
 # nova.objects has its classes only once they are registered.
 from __future__ import annotations
 
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import contextlib
 import copy
 import typing as ty
 
-import nova.conf
 from nova import objects
 from nova.objects import service
 from nova.scheduler import host_manager
 from oslo_utils import timeutils
 
 from benchmarks.speed import hosts
+from nova_pinning.bridge.offline import nova_options
 
 Options = Mapping[str, list[str]]
 
@@ -77,7 +75,11 @@ class WholeRequestSide:
 
     def __init__(self, options: Options,
                  aggregates: Sequence[objects.Aggregate]) -> None:
-        with _set(options):
+        with nova_options.applied({
+                # No service goes down because the machine is busy.
+                (None, 'service_down_time'): 10 ** 6,
+                **{('filter_scheduler', name): value
+                   for name, value in options.items()}}):
             self._manager = _HostManager()
         self._manager.update_aggregates(list(aggregates))
 
@@ -100,18 +102,3 @@ class WholeRequestSide:
             None, objects.Service(), row.service) for row in found}
         return list(self._manager._get_host_states(
             None, {objects.CellMapping.CELL0_UUID: computes}, services))
-
-
-@contextlib.contextmanager
-def _set(options: Options) -> Iterator[None]:
-    conf = nova.conf.CONF
-    for name, value in options.items():
-        conf.set_override(name, value, 'filter_scheduler')
-    # No service goes down because the machine is busy.
-    conf.set_override('service_down_time', 10 ** 6)
-    try:
-        yield
-    finally:
-        for name in options:
-            conf.clear_override(name, 'filter_scheduler')
-        conf.clear_override('service_down_time')

@@ -10,6 +10,7 @@ import random
 import sys
 from unittest import mock
 
+import fixtures
 from nova import objects
 from oslotest import base
 
@@ -26,6 +27,7 @@ from benchmarks.speed import scenes
 from benchmarks.speed import tiers
 from nova_pinning.fit import _cells
 from nova_pinning.flavors import catalogue
+from nova_pinning.host import host_loader
 from nova_pinning.tests import command_lines
 from nova_pinning.tests import forms
 
@@ -451,8 +453,17 @@ class TestCommands(base.BaseTestCase):
                                 (sys.executable, '-c', program), statuses)
 
     def test_big_catalogue(self):
-        sold = catalogue.parse(commands.big_catalogue(), 'big.yaml')
+        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        sold = catalogue.load(commands.big_catalogue(directory))
         self.assertEqual(1000, len(sold.flavors))
+
+    def test_files(self):
+        """They are as large as the titles of the commands say."""
+        directory = pathlib.Path(commands.__file__).parent
+        self.assertEqual(40, len(catalogue.load(
+            directory / 'flavors.yaml').flavors))
+        self.assertEqual(2048, len(host_loader.load(
+            str(directory / 'host.yaml')).cpus))
 
     def test_options(self):
         """Each command line is one that our programs take."""
