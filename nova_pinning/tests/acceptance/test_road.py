@@ -232,8 +232,8 @@ class TestRoad(testtools.TestCase):
             ['resource', 'provider', 'trait', 'set', uuid, *(
                 word for name in kept for word in ('--trait', name))]))
         codes, commands = self.check(1)
-        # provider.yaml has a trait that Placement has not.
-        self.assertIn('S601', codes)
+        # The host is of no class, and its aggregate says of which it is.
+        self.assertIn('S402', codes)
         self._mend(commands)
 
     def _break_flavors(self):
