@@ -325,10 +325,10 @@ class _Filler:
         return True
 
     def _leave(self) -> None:
-        number = self._random.randrange(len(self._guests))
+        leaves = self._random.randrange(len(self._guests))
         # The last one takes its place, for which nothing has to be moved.
-        self._guests[number], self._guests[-1] = (
-            self._guests[-1], self._guests[number])
-        place, guest = self._guests.pop()
-        self._places[place] = self._places[place].without(guest)
+        self._guests[leaves], self._guests[-1] = (
+            self._guests[-1], self._guests[leaves])
+        number, guest = self._guests.pop()
+        self._places[number] = self._places[number].without(guest)
         self._vcpus -= guest.vcpus

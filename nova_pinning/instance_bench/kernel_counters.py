@@ -135,10 +135,16 @@ def steal(stat: str, cpus: cpuset.CpuSet | None = None) -> dict[str, float]:
     :returns: by bench_model.HOST_COUNTERS; nothing if it does not tell
     """
     names = {'cpu'} if cpus is None else {f'cpu{cpu}' for cpu in cpus}
-    ticks = [int(fields[_STEAL + 1]) for fields in
-             map(str.split, stat.splitlines())
-             if fields and fields[0] in names and len(fields) > _STEAL + 1]
+    ticks = [own[_STEAL] for name, own in _ticks(stat).items()
+             if name in names and len(own) > _STEAL]
     return {'steal_seconds': sum(ticks) / _TICKS_PER_SECOND} if ticks else {}
+
+
+def _ticks(stat: str) -> dict[str, list[int]]:
+    """What /proc/stat tells of all CPUs ('cpu') and of each ('cpu0')."""
+    return {fields[0]: list(map(int, fields[1:]))
+            for fields in map(str.split, stat.splitlines())
+            if fields and fields[0].startswith('cpu')}
 
 
 def mhz(tree: machine_files.Tree, cpus: cpuset.CpuSet) -> float | None:
@@ -161,9 +167,8 @@ def idle(stat: str, or_interrupted: bool = False) -> dict[int, float]:
     """
     end = _IDLE + (4 if or_interrupted else 2)
     return {int(name.removeprefix('cpu')):
-            sum(map(int, ticks[_IDLE:end])) / _TICKS_PER_SECOND
-            for name, *ticks in map(str.split, stat.splitlines())
-            if name.startswith('cpu') and name != 'cpu'}
+            sum(ticks[_IDLE:end]) / _TICKS_PER_SECOND
+            for name, ticks in _ticks(stat).items() if name != 'cpu'}
 
 
 def cpu_seconds(tree: machine_files.Tree, pids: Iterable[int]) -> float:
