@@ -220,13 +220,13 @@ def _step(numbers: Sequence[int], others: Sequence[Sequence[int]]) -> int:
     return 1
 
 
-def l3_use(
+def l3_cost(
     domain_of: Mapping[int, int],
     cell: model.CellView,
     cell_fit: model.CellFit,
     is_exclusive: bool,
-) -> tuple[int, int]:
-    """The L3 domains that a guest cell gets: how many, and what they cost.
+) -> int:
+    """What the L3 domains that a guest cell gets cost: one each, or more.
 
     :param domain_of: as :func:`l3_domains` found it; CPUs that it does not
         have make up their own domain
@@ -242,7 +242,7 @@ def l3_use(
         if not cell.is_legacy or cell.shared_used > 0:
             others.update([domain_of.get(cpu) for cpu in cell.shared_cpus])
         cost += (_SHARED_DOMAIN_COST - 1) * len(used & others)
-    return len(used), cost
+    return cost
 
 
 def span(worst: float, best: float, least_range: float = 0.0) -> float:

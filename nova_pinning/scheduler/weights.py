@@ -191,10 +191,9 @@ class CacheLocalityWeigher(_FitWeigher):
         for cell, cell_fit in zip(placement.cells, placement.fit.cells):
             others = [other.cores for other in placement.host_cells
                       if other.id != cell.id]
-            _count, cost = score.l3_use(
+            total += score.l3_cost(
                 score.l3_domains(cell.cores, l3_cpus, others), cell, cell_fit,
                 request.options.prefer_exclusive_l3)
-            total += cost
         return float(-total)
 
 

@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy
 
 from nova_pinning.admission import judge
+from nova_pinning.admission import l3_layout
 from nova_pinning.admission import providers
 from nova_pinning import fit
 from nova_pinning.fit import score
@@ -66,6 +67,8 @@ class _FastKind:
     :ivar losses: by number of the size, how many CPUs more the guest strands
         on each host
     :ivar l3_weight: what CacheLocalityWeigher gives each host
+    :ivar few_l3: 1 where the guest lies on as few L3 caches as can be, 0
+        where not, -1 where that is not known
     :ivar left: free CPUs that the guest leaves in its cells
     """
 
@@ -84,8 +87,7 @@ class _FastKind:
         self.candidates: list[providers.Candidate | None] = [None] * count
         self.losses: dict[int, Indices] = {}
         self.l3_weight: Floats = numpy.zeros(count)
-        self.l3_domains = numpy.zeros(count, dtype=numpy.int64)
-        self.l3_fewest = numpy.zeros(count, dtype=numpy.int64)
+        self.few_l3 = numpy.zeros(count, dtype=numpy.int8)
         self.left = numpy.zeros(count, dtype=numpy.int64)
 
 
@@ -119,8 +121,11 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
         #: Those that are kept from all do not come as far as here.
         self._is_kept = [self._judge.rules.reserve_of(host) is not None
                          for host in self.ledger.hosts]
-        self._l3_cpus = [hosts.l3_cpus(host, aggregates)
+        self._l3_cpus = [l3_layout.l3_cpus(host, aggregates)
                          for host in self.ledger.hosts]
+        layouts = l3_layout.L3Layouts(aggregates)
+        self._l3_layouts = [layouts.of_host(host)
+                            for host in self.ledger.hosts]
         #: By number of CPUs, and where in memory lie the lists of cores of
         #: the cell and the others.
         self._l3_domains: dict[tuple[int | None, ...], dict[int, int]] = {}
@@ -161,10 +166,11 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
         index = int(self._choose(asked, passing))
         if not (self._looks_at_l3 and asked.is_pinned):
             return column_scheduler.SchedulingDecision(index)
-        met = asked.l3_domains[passing] <= asked.l3_fewest[passing]
+        few = int(asked.few_l3[index])
+        if few < 0:
+            return column_scheduler.SchedulingDecision(index)
         return column_scheduler.SchedulingDecision(
-            index, bool(met.any()),
-            bool(asked.l3_domains[index] <= asked.l3_fewest[index]))
+            index, bool((asked.few_l3[passing] > 0).any()), bool(few))
 
     def _passing(self, kind: _FastKind, indices: Indices) -> Indices:
         """Of some hosts those that PinnedTopologyFilter lets pass."""
@@ -317,8 +323,16 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
     def _note_l3(
         self, kind: _FastKind, host_index: int, decision: fit.Decision,
     ) -> None:
-        l3_cpus = self._l3_cpus[host_index]
-        cost = domains = fewest = 0
+        l3_cpus, known_layout = (
+            self._l3_cpus[host_index], self._l3_layouts[host_index])
+        caches = known_layout and known_layout.caches(
+            decision.guest, decision.fit)
+        kind.few_l3[host_index] = (
+            caches.caches == caches.fewest if caches else -1)
+        if l3_cpus is None:
+            kind.l3_weight[host_index] = score.UNKNOWN
+            return
+        cost = 0
         for index, cell in enumerate(decision.cells):
             others = [other.cores
                       for other in self.ledger.occupancies[
@@ -326,24 +340,17 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
                       if other.id != cell.id]
             layout = l3_cpus, id(cell.cores), *map(id, others)
             notes, key = _notes(cell), ('l3', kind.number, index, layout)
-            known = notes.get(key)
+            known: int | None = notes.get(key)
             if known is None:
                 domain_of = self._l3_domains.get(layout)
                 if domain_of is None:
                     domain_of = self._l3_domains[layout] = score.l3_domains(
                         cell.cores, l3_cpus, others)
-                cell_fit = decision.fit.cells[index]
-                known = notes[key] = (
-                    *score.l3_use(domain_of, cell, cell_fit,
-                                  self._prefers_exclusive_l3),
-                    -(-len(cell_fit.pins) // (l3_cpus or len(domain_of) or 1)))
-            domains += known[0]
-            cost += known[1]
-            fewest += known[2]
-        kind.l3_weight[host_index] = (
-            score.UNKNOWN if l3_cpus is None else -cost)
-        kind.l3_domains[host_index] = domains
-        kind.l3_fewest[host_index] = fewest
+                known = notes[key] = score.l3_cost(
+                    domain_of, cell, decision.fit.cells[index],
+                    self._prefers_exclusive_l3)
+            cost += known
+        kind.l3_weight[host_index] = -cost
 
     # Which is best.
 

@@ -29,6 +29,7 @@ from nova.virt import hardware
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import judge
+from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import providers
 from nova_pinning.bridge import claim as claims
@@ -45,7 +46,6 @@ from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import requests
 from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import column_scheduler
-from nova_pinning.simulation import hosts
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import settings
 
@@ -318,7 +318,7 @@ def _metadata(
     known = {}
     if host.host_class is not None:
         known[hostclass.CLASS_KEY] = str(host.host_class)
-    l3_cpus = hosts.l3_cpus(host, aggregates)
+    l3_cpus = l3_layout.l3_cpus(host, aggregates)
     if l3_cpus is not None:
         known[placement_traits.L3_KEY] = str(l3_cpus)
     yield 'known', known

@@ -258,39 +258,39 @@ class TestL3Domains(oslotest.BaseTestCase):
             [[0, 1]], self._domains([{0, 1}, {0, 1}], 2))
 
 
-class TestUse(oslotest.BaseTestCase):
+class TestCost(oslotest.BaseTestCase):
     """What a guest on CPUs 0 to 5, in domains of 4 CPUs, is said to cost."""
 
     FIT = model.CellFit(0, tuple((cpu, cpu) for cpu in range(6)))
 
-    def use(self, is_exclusive=True, **values):
+    def cost(self, is_exclusive=True, **values):
         cell = builders.host_cell(0, range(16), **values)
-        return score.l3_use(score.l3_domains(cell.cores, 4), cell, self.FIT,
-                            is_exclusive)
+        return score.l3_cost(score.l3_domains(cell.cores, 4), cell, self.FIT,
+                             is_exclusive)
 
     def test_alone(self):
         for is_exclusive in (False, True):
-            self.assertEqual((2, 2), self.use(is_exclusive))
+            self.assertEqual(2, self.cost(is_exclusive))
 
     def test_others_who_are_pinned(self):
         for pinned, cost in (([6], 4), ([8], 2), ([3, 6, 8], 6)):
-            self.assertEqual((2, cost), self.use(pinned_cpus=pinned))
-            self.assertEqual((2, 2), self.use(False, pinned_cpus=pinned))
+            self.assertEqual(cost, self.cost(pinned_cpus=pinned))
+            self.assertEqual(2, self.cost(False, pinned_cpus=pinned))
 
     def test_others_who_float(self):
         """Though nothing tells whether anybody does right now."""
         for shared, cost in (([6, 7], 4), ([8], 2), ([3, 6], 6)):
             values = {'shared_cpus': shared,
                       'dedicated_cpus': set(range(16)) - set(shared)}
-            self.assertEqual((2, cost), self.use(**values))
-            self.assertEqual((2, 2), self.use(False, **values))
+            self.assertEqual(cost, self.cost(**values))
+            self.assertEqual(2, self.cost(False, **values))
 
     def test_where_all_cpus_are_for_both(self):
         for floating, cost in ((0, 2), (1, 6)):
-            self.assertEqual((2, cost), self.use(
+            self.assertEqual(cost, self.cost(
                 shared_cpus=range(16), shared_used=floating))
 
     def test_no_lists_of_cores(self):
         cell = builders.host_cell(0, range(16), cores=(), pinned_cpus=[9])
         self.assertEqual({}, score.l3_domains(cell.cores, 4))
-        self.assertEqual((1, 3), score.l3_use({}, cell, self.FIT, True))
+        self.assertEqual(3, score.l3_cost({}, cell, self.FIT, True))

@@ -12,6 +12,7 @@ from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.model import core_order
 from nova_pinning.model import CpuPolicy
 from nova_pinning.model import hostclass
 from nova_pinning.model import ThreadPolicy
@@ -176,13 +177,19 @@ def fleet(seed: int, hosts: int = 6) -> snapshot.Fleet:
             l3_cores=draws.choice((0, 2, 4)),
             memory_mib=draws.choice((0, 12288, 20480)),
             disk_gib=draws.choice((None, 60, 200))))
-    # Some that nothing tells the L3 layout of, some with CPUs to float over.
+    # Some that nothing tells the L3 layout of, some with CPUs to float over,
+    # some with cores in the order in which nova-compute reports them.
     odd = random.Random(f'odd-{seed}')
     for number, made_host in enumerate(made):
         if odd.random() < 0.25:
             made_host = dataclasses.replace(made_host, l3_domains=())
         if odd.random() < 0.25 and made_host.host_class is DEDICATED:
             made_host = _with_shared_cpus(made_host)
+        if odd.random() < 0.5:
+            made_host = dataclasses.replace(made_host, cells=tuple(
+                dataclasses.replace(
+                    cell, cores=core_order.as_reported(cell.cores))
+                for cell in made_host.cells))
         made[number] = made_host
     # Some are kept for guests of lost hosts.
     kept = random.Random(f'kept-{seed}')
