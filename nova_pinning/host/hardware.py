@@ -170,7 +170,74 @@ class PciKind(enum.StrEnum):
     NIC = 'nic'
     NVME = 'nvme'
     GPU = 'gpu'
+    NVSWITCH = 'nvswitch'
     OTHER = 'other'
+
+
+class PciPort(enum.StrEnum):
+    """What a bridge is in PCI Express, by libvirt's words."""
+
+    ROOT = 'root-port'
+    UPSTREAM = 'switch-upstream-port'
+    DOWNSTREAM = 'switch-downstream-port'
+    TO_PCI = 'to-pci-bridge'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PciBridge:
+    """A bridge on the way to a device.
+
+    :param parent: the address of the bridge above it, or the kernel's name of
+        the root bus: 'pci0000:3a'
+    :param port: None if it is not known
+    :param acs: whether it sends what comes from one device for another up to
+        the IOMMU (Access Control Services), None if it is not known
+    :param iommu_group: None if it is in none
+    """
+
+    address: str
+    parent: str
+    port: PciPort | None = None
+    acs: bool | None = None
+    iommu_group: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class VirtualGpuType:
+    """A kind of virtual devices that a device can be divided into.
+
+    :param id: as the kernel has it: 'nvidia-699' of an mdev type, '1155' of
+        a type for a virtual function
+    :param name: the maker's: 'NVIDIA A100-20C'
+    :param available: how many could be made now, None if it is not told
+    """
+
+    id: str
+    name: str = ''
+    available: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NvLinks:
+    """GPUs each two of which have so many NVLinks between them.
+
+    :param addresses: ascending
+    """
+
+    addresses: tuple[str, ...]
+    links: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GpuPartition:
+    """GPUs that Fabric Manager can give to a guest with their NVLinks.
+
+    :param id: Fabric Manager's
+    :param addresses: ascending
+    """
+
+    id: int
+    addresses: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@
 discover and draw.
 """
 
+import collections
 from collections.abc import Mapping
 import dataclasses
 
@@ -62,6 +63,24 @@ class PciDevice:
         virtual function (SR-IOV), '' if it is none
     :param in_use: what the host itself does with it, such as 'mounted on /',
         '' if nothing is known
+    :param parent: the address of the bridge above it, or the kernel's name of
+        its root bus, 'pci0000:3a'; '' if it is not known
+    :param companions: other functions in its IOMMU group that are no bridges
+        and of which the host's description has no more
+    :param sriov_totalvfs: how many virtual functions it could have, None if
+        it can have none or that is not known
+    :param bars_kib: what it wants of memory addresses, each region (BAR) of
+        1 KiB or more; None if it is not known
+    :param reset_methods: how the kernel can reset it: 'flr', 'bus'; () if it
+        cannot, None if it is not known
+    :param rdma_devices: names: ('mlx5_0',)
+    :param namespaces_mib: how large each of its disks is, by name
+    :param mdev_types: mediated devices that it can be divided into
+    :param vgpu_types: the same of a virtual function whose driver has no
+        mediated devices
+    :param vgpu_type: the id of the type that a virtual function has now
+    :param mig_instances: how many GPU instances (MIG) there are, None if the
+        driver does not tell
     """
 
     address: str
@@ -78,6 +97,18 @@ class PciDevice:
     interrupts: tuple[int, ...] = ()
     speed_mbps: int = 0
     in_use: str = ''
+    parent: str = ''
+    companions: tuple[str, ...] = ()
+    sriov_totalvfs: int | None = None
+    bars_kib: tuple[int, ...] | None = None
+    reset_methods: tuple[str, ...] | None = None
+    rdma_devices: tuple[str, ...] = ()
+    namespaces_mib: Mapping[str, int] = dataclasses.field(
+        default_factory=dict)
+    mdev_types: tuple[hardware.VirtualGpuType, ...] = ()
+    vgpu_types: tuple[hardware.VirtualGpuType, ...] = ()
+    vgpu_type: str = ''
+    mig_instances: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,6 +157,9 @@ class HostDescription:
     :param offline_cpus: CPUs that are there, but switched off; they are in no
         node
     :param core_kinds: () if all cores are alike
+    :param pci_bridges: those on the way to any of the devices
+    :param nvlinks: None if it is not known whether there are any
+    :param gpu_partitions: () if there are none or that is not known
     :param resctrl: what of the caches can be divided among guests, None if
         nothing can or nobody has looked
     :param plan: what becomes of the CPUs, None if nobody has planned that.
@@ -144,6 +178,9 @@ class HostDescription:
     caches: tuple[hardware.Caches, ...] = ()
     core_kinds: tuple[hardware.CoreKind, ...] = ()
     pci_devices: tuple[PciDevice, ...] = ()
+    pci_bridges: tuple[hardware.PciBridge, ...] = ()
+    nvlinks: tuple[hardware.NvLinks, ...] | None = None
+    gpu_partitions: tuple[hardware.GpuPartition, ...] = ()
     resctrl: hardware.Resctrl | None = None
     system: hardware.System = hardware.System()
     nova: NovaSettings = NovaSettings()
@@ -169,6 +206,39 @@ class HostDescription:
         """
         if device.physical_function:
             return devices.VIRTUAL
-        has_functions = any(other.physical_function == device.address
-                            for other in self.pci_devices)
+        has_functions = device.sriov_totalvfs or any(
+            other.physical_function == device.address
+            for other in self.pci_devices)
         return devices.PHYSICAL if has_functions else devices.STANDARD
+
+    def bridges_above(self, parent: str) -> tuple[hardware.PciBridge, ...]:
+        """The bridges on the way to a root bus.
+
+        :param parent: of a device, or a bridge, which is then the first
+        """
+        bridges = {bridge.address: bridge for bridge in self.pci_bridges}
+        found = []
+        while bridge := bridges.pop(parent, None):
+            found.append(bridge)
+            parent = bridge.parent
+        return tuple(found)
+
+    def switch_of(self, parent: str) -> str:
+        """The address of the switch that something is behind, '' if of none.
+
+        A switch goes by its upstream port. Where that of a bridge is not
+        known, it is one with a downstream port or several bridges right below
+        it, unless it is on a root bus.
+
+        :param parent: of a device, or a bridge
+        """
+        below = collections.Counter(
+            bridge.parent for bridge in self.pci_bridges)
+        below.update(bridge.parent for bridge in self.pci_bridges
+                     if bridge.port is hardware.PciPort.DOWNSTREAM)
+        above = self.bridges_above(parent)
+        return next((
+            bridge.address for bridge in above
+            if bridge.port is hardware.PciPort.UPSTREAM
+            or bridge.port is None and below[bridge.address] > 1
+            and bridge is not above[-1]), '')

@@ -64,6 +64,7 @@ def _write_reserved(
 
 
 _DOMAINS = file_forms.listed(file_forms.CPUS)
+_ADDRESSES = file_forms.listed(file_forms.LOWER)
 
 #: What the types of attributes do not tell.
 SPECIAL: file_forms.SpecialForms = {
@@ -85,7 +86,19 @@ SPECIAL: file_forms.SpecialForms = {
         'interrupts': file_forms.DocumentForm(
             lambda reader, value, path: tuple(reader.cpus(value, path)),
             cpuset.CpuSet),
-        'physical_function': file_forms.LOWER},
+        'physical_function': file_forms.LOWER,
+        'parent': file_forms.LOWER,
+        'vgpu_type': file_forms.LOWER,
+        'companions': _ADDRESSES,
+        'bars_kib': file_forms.listed(file_forms.PAGE_SIZE_KIB).at('bars'),
+        'namespaces_mib': file_forms.by_key(
+            file_forms.MEMORY_MIB).at('namespaces')},
+    hardware.PciBridge: {
+        'address': file_forms.LOWER,
+        'parent': file_forms.LOWER},
+    hardware.VirtualGpuType: {'id': file_forms.converted(str, str)},
+    hardware.NvLinks: {'addresses': _ADDRESSES},
+    hardware.GpuPartition: {'addresses': _ADDRESSES},
     host_model.NovaSettings: {
         'reserved_memory_mib': file_forms.MEMORY_MIB.at('reserved_memory'),
         'reserved_huge_pages': file_forms.DocumentForm(

@@ -53,6 +53,11 @@ class Tree:
 
         :returns: None if it is not there, or cannot be read
         """
+        content = self.content(path)
+        return None if content is None else os.fsdecode(content).strip()
+
+    def content(self, path: str) -> bytes | None:
+        """What a file holds, None if it is not there or cannot be read."""
         try:
             with open(self._at(path), 'rb', buffering=0,
                       opener=_without_waiting) as file:
@@ -60,7 +65,7 @@ class Tree:
                 # In a dump it may be a pipe or a device, which has no end.
                 if stat.S_ISREG(about.st_mode) and (
                         about.st_size <= _MAX_BYTES):
-                    return os.fsdecode(file.readall()).strip()
+                    return bytes(file.readall())
             self.nonsense[path] = (
                 f'has {about.st_size:,} bytes' if about.st_size
                 else 'is a pipe or a device')
@@ -75,6 +80,11 @@ class Tree:
             self.note_nonsense(path, text)
             return None
         return int(text) if text else None
+
+    def count(self, path: str) -> int | None:
+        """A file that holds how many there are, None if there is none."""
+        number = self.number(path)
+        return number if number is not None and number >= 0 else None
 
     def cpus(self, path: str, *,
              until_nul: bool = False) -> cpuset.CpuSet | None:
@@ -143,12 +153,16 @@ class Tree:
         except OSError:
             return False
 
-    def link_name(self, path: str) -> str:
-        """The last part of where a symbolic link points, '' if it is none."""
+    def link(self, path: str) -> str:
+        """Where a symbolic link points, '' if it is none."""
         try:
-            return os.path.basename(os.readlink(self._at(path)))
+            return os.readlink(self._at(path))
         except OSError:
             return ''
+
+    def link_name(self, path: str) -> str:
+        """The last part of where a symbolic link points, '' if it is none."""
+        return os.path.basename(self.link(path))
 
     def _at(self, path: str) -> str:
         return self._start + path.lstrip('/')

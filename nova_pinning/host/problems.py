@@ -274,6 +274,46 @@ def _device_problems(
             yield Inconsistency(('pci_devices', index, 'numa_node'),
                                 f'there is no node {device.numa_node}',
                                 'leave it out if the device belongs to none')
+    yield from _tree_problems(description)
+    there = {device.address for device in description.pci_devices}
+    for path, addresses in (
+            *((('nvlinks', index), one.addresses)
+              for index, one in enumerate(description.nvlinks or ())),
+            *((('gpu_partitions', index), one.addresses)
+              for index, one in enumerate(description.gpu_partitions))):
+        for place, address in enumerate(addresses):
+            if address not in there:
+                yield Inconsistency((*path, 'addresses', place),
+                                    f'there is no device {address}')
+
+
+def _tree_problems(
+    description: host_model.HostDescription,
+) -> Iterator[Inconsistency]:
+    """Bridges that are not there, or above themselves."""
+    parents = {bridge.address: bridge.parent
+               for bridge in description.pci_bridges}
+    yield from _unique(
+        ('pci_bridges',),
+        [bridge.address for bridge in description.pci_bridges], 'address',
+        'there are two bridges {0}')
+    for key, above in (
+            ('pci_devices', [one.parent for one in description.pci_devices]),
+            ('pci_bridges', [one.parent for one in description.pci_bridges])):
+        for index, parent in enumerate(above):
+            # Root buses are called pci0000:00.
+            if parent and not parent.startswith('pci') and (
+                    parent not in parents):
+                yield Inconsistency((key, index, 'parent'),
+                                    f'there is no bridge {parent}')
+    for index, bridge in enumerate(description.pci_bridges):
+        parent = bridge.address
+        for _bridge in parents:
+            parent = parents.get(parent, '')
+            if parent == bridge.address:
+                yield Inconsistency(('pci_bridges', index, 'parent'),
+                                    f'{bridge.address} is above itself')
+                break
 
 
 def settings_problems(

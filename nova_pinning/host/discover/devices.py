@@ -8,16 +8,18 @@ kernel's Documentation/ABI/testing/sysfs-bus-pci and sysfs-class-net-queues.
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import dataclasses
 import re
 
+from nova_pinning.host.discover import pci_tree
+from nova_pinning.host.discover import text
 from nova_pinning.host.discover import use
+from nova_pinning.host.discover import virtual_gpus
 from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host import machine_files
 
-PCI = '/sys/bus/pci/devices'
-_ADDRESS = re.compile(r'[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]')
 _HEX = re.compile(r'0x([0-9a-f]{1,8})', re.ASCII)
 # The path of a namespace that has several: nvme0c1n2 is a part of nvme0n2.
 _NVME_PATH = re.compile(r'(nvme\d+)c\d+(n\d+)', re.ASCII)
@@ -30,6 +32,10 @@ _KINDS = {
     '12': hardware.PciKind.GPU,  # processing accelerators
     '0b40': hardware.PciKind.OTHER,  # coprocessors
 }
+# They are bridges (0680) to PCI-SIG; by their driver, or as pci.ids has them.
+_NVSWITCH_DRIVER = 'nvidia-nvswitch'
+_NVSWITCHES = ('10de:1af1', '10de:22a3')
+_SECTOR_BYTES = 512
 _DISK = re.compile(r'nvme\d+(?:c\d+)?n\d+', re.ASCII)
 
 
@@ -41,6 +47,8 @@ class _DeviceService:
     queues: int = 0
     speed_mbps: int = 0
     in_use: str = ''
+    namespaces_mib: Mapping[str, int] = dataclasses.field(
+        default_factory=dict)
 
 
 def read(
@@ -52,10 +60,15 @@ def read(
     """
     nodes = tuple(nodes)
     services = _DeviceServices(tree)
+    found = [
+        device for address in sorted(tree.names(pci_tree.PCI))
+        if pci_tree.ADDRESS.fullmatch(address)
+        for device in _device(tree, address, nodes, services)]
+    known = {device.address for device in found}
     return tuple(
-        device for address in sorted(tree.names(PCI))
-        if _ADDRESS.fullmatch(address)
-        for device in _device(tree, address, nodes, services))
+        device if device.iommu_group is None else dataclasses.replace(
+            device, companions=pci_tree.companions(tree, device, known))
+        for device in found)
 
 
 def _device(
@@ -64,17 +77,20 @@ def _device(
     nodes: tuple[host_model.NumaNode, ...],
     services: '_DeviceServices',
 ) -> Iterator[host_model.PciDevice]:
-    path = f'{PCI}/{address}'
+    path = f'{pci_tree.PCI}/{address}'
     number = _hex(tree, f'{path}/class', 6)
-    kind = next((kind for digits, kind in _KINDS.items()
-                 if number.startswith(digits)), None)
     vendor = _hex(tree, f'{path}/vendor', 4)
     product = _hex(tree, f'{path}/device', 4)
-    if kind is None or not vendor or not product:
+    driver = tree.link_name(f'{path}/driver')
+    kind = next((kind for digits, kind in _KINDS.items()
+                 if number.startswith(digits)), None)
+    if driver == _NVSWITCH_DRIVER or f'{vendor}:{product}' in _NVSWITCHES:
+        kind = hardware.PciKind.NVSWITCH
+    if kind is None or not number or not vendor or not product:
         return
     service = services.of(path, kind)
-    driver = tree.link_name(f'{path}/driver')
-    group = tree.link_name(f'{path}/iommu_group')
+    vgpu_types, vgpu_type = virtual_gpus.vgpu_types(tree, path)
+    reset_methods = tree.text(f'{path}/reset_method')
     yield host_model.PciDevice(
         address=address,
         vendor_id=vendor,
@@ -83,12 +99,23 @@ def _device(
         kind=kind,
         driver=driver,
         names=service.names,
-        iommu_group=int(group) if group.isdecimal() else None,
+        iommu_group=pci_tree.iommu_group(tree, address),
         queues=service.queues,
         interrupts=_interrupts(tree, path) if driver else (),
         speed_mbps=service.speed_mbps,
         in_use=service.in_use,
-        physical_function=tree.link_name(f'{path}/physfn'))
+        physical_function=tree.link_name(f'{path}/physfn'),
+        parent=(pci_tree.above(tree, address) or ('', ))[-1],
+        sriov_totalvfs=tree.count(f'{path}/sriov_totalvfs'),
+        bars_kib=pci_tree.bars_kib(tree, path),
+        reset_methods=None if reset_methods is None else tuple(
+            text.clean(reset_methods).split()),
+        rdma_devices=tuple(tree.names(f'{path}/infiniband')),
+        namespaces_mib=service.namespaces_mib,
+        mdev_types=virtual_gpus.mdev_types(tree, path),
+        vgpu_types=vgpu_types,
+        vgpu_type=vgpu_type,
+        mig_instances=virtual_gpus.mig_instances(tree, address))
 
 
 def _numa_node(tree: machine_files.Tree, path: str,
@@ -167,8 +194,16 @@ class _DeviceServices:
         # One of them is for administration.
         counts = [(tree.number(f'{controller}/queue_count') or 1) - 1
                   for controller in controllers]
+        sectors = {name: max(
+            tree.number(f'{path}/size') or 0
+            for path in (*disk_paths, f'/sys/block/{name}')
+            if _NVME_PATH.sub(r'\1\2', path.rpartition('/')[2]) == name)
+            for name in disks}
         return _DeviceService(
             names=disks,
+            namespaces_mib={
+                name: count * _SECTOR_BYTES // 2 ** 20
+                for name, count in sectors.items() if count > 0},
             queues=max(queues, default=0) or max(counts, default=0),
             in_use=use.describe_uses(use.of_disk(tree, name, self._mounts)
                                      for name in disks))

@@ -5,6 +5,7 @@ from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host.discover import devices
 from nova_pinning.host.discover import numa
+from nova_pinning.host.discover import pci_tree
 from nova_pinning.host.discover import processors
 from nova_pinning.host.discover import resctrl
 from nova_pinning.host.discover import system
@@ -40,10 +41,13 @@ def discover_host(tree: machine_files.Tree,
     if small_page_kib is None:
         small_page_kib, assumed = hardware.small_page_kib(cpu_model.arch, {
             size for node in numa_nodes.nodes for size in node.huge_pages})
+    pci_devices = devices.read(tree, numa_nodes.nodes)
     description = host_model.HostDescription(
         name=name or system.name(tree),
         nodes=numa_nodes.nodes,
-        pci_devices=devices.read(tree, numa_nodes.nodes),
+        pci_devices=pci_devices,
+        pci_bridges=pci_tree.bridges(
+            tree, [device.address for device in pci_devices]),
         cpu_model=cpu_model,
         description='; '.join(filter(None, (
             _strays(numa_nodes.stray), assumed))),

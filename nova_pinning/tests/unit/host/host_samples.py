@@ -135,7 +135,20 @@ def _device(draw, bus, nodes):
         speed_mbps=draw(strategies.sampled_from([0, 25000])),
         in_use=draw(_TEXT),
         physical_function=draw(strategies.sampled_from(
-            ['', '0000:3b:00.0'])))
+            ['', '0000:3b:00.0'])),
+        **draw(_further))
+
+
+# What discovery adds, of which most devices have nothing.
+_further = strategies.sampled_from([{}, {}, {
+    'parent': 'pci0000:00', 'companions': ('0000:3b:00.1',),
+    'sriov_totalvfs': 0, 'bars_kib': (), 'reset_methods': ()}, {
+        'parent': 'pci0000:00', 'sriov_totalvfs': 64,
+        'bars_kib': (16, 128 * GIB_PAGES), 'reset_methods': ('flr', 'bus'),
+        'rdma_devices': ('mlx5_0',), 'namespaces_mib': {'nvme0n1': 1907729},
+        'mdev_types': (hardware.VirtualGpuType('nvidia-699', 'A100-4C', 0),),
+        'vgpu_types': (hardware.VirtualGpuType('1155'),),
+        'vgpu_type': '1155', 'mig_instances': 0}])
 
 
 @strategies.composite
@@ -226,6 +239,25 @@ def _hardware(draw, nodes):
 
 
 @strategies.composite
+def _between(draw, devices):
+    """What is between devices."""
+    addresses = tuple(device.address for device in devices)
+    some = [(), *([addresses] if len(addresses) > 1 else [])]
+    return {
+        'pci_bridges': draw(strategies.sampled_from([(), (
+            hardware.PciBridge('0000:f0:00.0', 'pci0000:f0'),
+            hardware.PciBridge(
+                '0000:f1:00.0', '0000:f0:00.0', hardware.PciPort.UPSTREAM,
+                False, 7))])),
+        'nvlinks': draw(strategies.sampled_from(
+            [None, *(tuple(hardware.NvLinks(one, 18) for one in some[at:])
+                     for at in range(1, len(some) + 1))])),
+        'gpu_partitions': tuple(
+            hardware.GpuPartition(number, one) for number, one in enumerate(
+                draw(strategies.sampled_from(some)) and some[1:]))}
+
+
+@strategies.composite
 def any_host(draw):
     """A host description that can be true."""
     nodes = draw(_nodes())
@@ -237,6 +269,7 @@ def any_host(draw):
             r'[A-Za-z0-9][A-Za-z0-9._-]{0,20}', fullmatch=True)),
         nodes=nodes,
         pci_devices=devices,
+        **draw(_between(devices)),
         nova=draw(_settings(nodes)),
         cpu_model=host_model.CpuModel(
             arch=draw(strategies.sampled_from(['x86_64', 'aarch64'])),

@@ -9,6 +9,7 @@ from oslotest import base as oslotest
 
 from nova_pinning import cpuset
 from nova_pinning.host import hardware
+from nova_pinning.host import host_model
 from nova_pinning.host import problems
 from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit import unit_base
@@ -96,6 +97,36 @@ class TestProblems(oslotest.BaseTestCase):
             [(('caches', 1, 'domains'),
               'node 0 has other L3 domains, 0-1,4-5')],
             self.told(nodes=nodes, caches=(caches('0'), bad)))
+
+    def test_pci_tree(self):
+        def bridge(number, parent):
+            return hardware.PciBridge(f'0000:{number:02}:00.0', parent)
+
+        def device(parent):
+            return host_model.PciDevice(
+                '0000:3b:00.0', '10de', '2330', None, parent=parent)
+        first, second = bridge(1, '0000:02:00.0'), bridge(2, '0000:01:00.0')
+        self.assertEqual([], self.told(
+            pci_devices=(device('0000:02:00.0'),),
+            pci_bridges=(bridge(1, 'pci0000:00'), second)))
+        self.assertEqual([
+            (('pci_bridges', 1, 'address'), 'there are two bridges '
+             '0000:01:00.0'),
+            (('pci_devices', 0, 'parent'), 'there is no bridge 0000:02:00.0'),
+            (('nvlinks', 0, 'addresses', 1), 'there is no device '
+             '0000:3c:00.0'),
+            (('gpu_partitions', 0, 'addresses', 0), 'there is no device '
+             '0000:3d:00.0')], self.told(
+                 pci_devices=(device('0000:02:00.0'),),
+                 pci_bridges=(bridge(1, 'pci0000:00'),) * 2,
+                 nvlinks=(hardware.NvLinks(
+                     ('0000:3b:00.0', '0000:3c:00.0'), 4),),
+                 gpu_partitions=(hardware.GpuPartition(
+                     1, ('0000:3d:00.0',)),)))
+        self.assertEqual([
+            (('pci_bridges', number, 'parent'),
+             f'0000:0{number + 1}:00.0 is above itself')
+            for number in range(2)], self.told(pci_bridges=(first, second)))
 
     def test_system(self):
         self.assertEqual([], self.told(

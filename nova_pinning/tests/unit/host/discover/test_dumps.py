@@ -242,6 +242,20 @@ class TestHwloc(base.BaseTestCase):
             for caches in host.caches for domain in caches.domains})
 
     @ddt.data(*machine_dumps.NAMES)
+    def test_bridges(self, name):
+        host, objects = self.look(name)
+        theirs = {
+            one.get('pci_busid'): [
+                parent.get('pci_busid') for parent in reversed(parents)
+                if parent.get('type') == 'Bridge' and parent.get('pci_busid')]
+            for one, parents in of(objects, 'PCIDev')}
+        self.assertEqual(
+            {device.address: theirs[device.address]
+             for device in host.pci_devices},
+            {device.address: [bridge.address for bridge in host.bridges_above(
+                device.parent)] for device in host.pci_devices})
+
+    @ddt.data(*machine_dumps.NAMES)
     def test_devices(self, name):
         host, objects = self.look(name)
         theirs = {}
