@@ -8,7 +8,10 @@ import sys
 
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
+from nova_pinning.document import source
+from nova_pinning import errors
 from nova_pinning.host import discover
+from nova_pinning.host.discover import fabric
 from nova_pinning.host.discover import resctrl
 from nova_pinning.host.discover import system
 from nova_pinning.host import host_model
@@ -32,6 +35,8 @@ class DiscoverHost(base_command.FileCommand):
       nova-pinning host discover --output host.yaml
       ssh compute-1 nova-pinning host discover > compute-1.yaml
       nova-pinning host discover --root /srv/dumps/compute-1
+      nvidia-smi topo -m > topo.txt
+      nova-pinning host discover --fabric topo.txt --output host.yaml
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -43,12 +48,20 @@ class DiscoverHost(base_command.FileCommand):
                 str, lambda text: bool(_NAME.fullmatch(text)),
                 'a name of letters, digits, dots, dashes and underscores'),
             help="the host's name; if not given, the machine's own")
+        parser.add_argument(
+            '--fabric', action='append', default=[], metavar='FILE',
+            help='what nvidia-smi topo -m printed on the machine, or fmpm -l '
+                 'of Fabric Manager: NVLinks and partitions of GPUs, of which '
+                 'the kernel knows nothing; may be given several times')
         common_options.add_format(parser, 'yaml', 'json')
         common_options.add_output(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         tree = machine_files.Tree(parsed_args.root)
         host = discover.discover_host(tree, parsed_args.name or '')
+        for path in parsed_args.fabric:
+            host = fabric.with_fabric(
+                host, source.read(path), errors.Location(path))
         text = (hostfile_writer.dump_json(host) if parsed_args.format == 'json'
                 else hostfile_writer.dump(host))
         common_options.write_output(parsed_args.output, text)

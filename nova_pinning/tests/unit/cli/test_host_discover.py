@@ -5,6 +5,7 @@ import json
 
 import ddt
 
+from nova_pinning.host import hardware
 from nova_pinning.host import host_loader
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.host.discover import sample_machines
@@ -50,6 +51,28 @@ class TestDiscoverHost(cli_case.TestCase):
         host = host_loader.load(self.write('host.yaml', done.out))
         self.assertEqual('this', host.name)
         self.assertTrue(host.cpus)
+
+    def test_fabric(self):
+        for bus in (0x3b, 0x3c):
+            self.machine.pci(f'0000:{bus:02x}:00.0', '030200', '10de', '2330')
+        topology = self.write('topo.txt', """\
+\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID
+GPU0\t X \tNV18\t0-3\t0\t\tN/A
+GPU1\tNV18\t X \t0-3\t0\t\tN/A
+""")
+        partitions = self.write('fmpm.json', json.dumps({'partitionInfo': [{
+            'partitionId': 7,
+            'gpuInfo': [{'pciBusId': '00000000:3B:00.0'}]}]}))
+        done = self.look('--fabric', topology, '--fabric', partitions)
+        self.assertEqual((0, ''), (done.status, done.err))
+        host = host_loader.load(self.write('host.yaml', done.out))
+        gpus = '0000:3b:00.0', '0000:3c:00.0'
+        self.assertEqual((hardware.NvLinks(gpus, 18),), host.nvlinks)
+        self.assertEqual((hardware.GpuPartition(7, gpus[:1]),),
+                         host.gpu_partitions)
+        done = self.look('--fabric', self.write('none', 'x'))
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('is no table', done.err)
 
     @ddt.data(['--name', ''], ['--name', 'a b'], ['--name', '-a'],
               ['--name', 'a\n'], ['--format', 'xml'])
