@@ -4,6 +4,7 @@
 ``plan_drawing`` draws it, and ``host show`` writes it as JSON.
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host import plan_model
 from nova_pinning.host import words
+from nova_pinning.presentation import device_text
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import host_structure
 from nova_pinning import spelling
@@ -25,6 +27,7 @@ DEVICE_KINDS = {
     hardware.PciKind.NIC: 'NIC',
     hardware.PciKind.NVME: 'NVMe',
     hardware.PciKind.GPU: 'GPU',
+    hardware.PciKind.NVSWITCH: 'NVSwitch',
     hardware.PciKind.OTHER: 'PCI',
 }
 _PURPOSES = {
@@ -79,9 +82,28 @@ def facts(description: host_model.HostDescription) -> DrawnFacts:
     planned = {} if description.plan is None else {
         interrupt.address: interrupt.cpus
         for interrupt in description.plan.interrupts}
-    return DrawnFacts(description, _kinds(description), [
-        (alike[0].numa_node, _devices(alike, cpus))
-        for cpus, alike in _groups(description, planned)])
+    return DrawnFacts(description, _kinds(description),
+                      list(_device_lines(description, planned)))
+
+
+def _device_lines(
+    description: host_model.HostDescription,
+    planned: Mapping[str, cpuset.CpuSet],
+) -> Iterator[tuple[int | None, str]]:
+    """Devices in words, with their nodes; those of a switch below it."""
+    behind: dict[tuple[str, int | None], list[str]] = {}
+    for cpus, alike in _groups(description, planned):
+        first = alike[0]
+        text = _devices(alike, cpus, device_text.details(description, first))
+        switch = description.switch_of(first.parent)
+        if switch:
+            behind.setdefault((switch, first.numa_node), []).append(text)
+        else:
+            yield first.numa_node, text
+    for (switch, node), texts in behind.items():
+        yield node, device_text.switch(description, switch)
+        for number, text in enumerate(texts, 1):
+            yield node, f'{"├" if number < len(texts) else "└"} {text}'
 
 
 def _kinds(description: host_model.HostDescription) -> dict[int, _Style]:
@@ -113,12 +135,15 @@ def _groups(
         cpus = planned.get(device.address, cpuset.CpuSet())
         key = (device.numa_node, device.kind, device.alias, device.vendor_id,
                device.product_id, device.speed_mbps, bool(device.in_use),
-               bool(device.names), bool(device.physical_function), cpus)
+               bool(device.names), bool(device.physical_function), cpus,
+               description.switch_of(device.parent),
+               *device_text.details(description, device))
         groups.setdefault(key, (cpus, []))[1].append(device)
     return list(groups.values())
 
 
-def _devices(alike: _Alike, cpus: cpuset.CpuSet) -> str:
+def _devices(alike: _Alike, cpus: cpuset.CpuSet,
+             details: Iterable[str]) -> str:
     first = alike[0]
     names = [', '.join(map(spelling.printable, device.names))
              or device.address for device in alike]
@@ -133,6 +158,7 @@ def _devices(alike: _Alike, cpus: cpuset.CpuSet) -> str:
         parts.append(f'for guests as {spelling.printable(first.alias)}')
     if cpus:
         parts.append(f'interrupts on {host_structure.cpus_text(cpus)}')
+    parts += details
     return f'{DEVICE_KINDS[first.kind]}: {"; ".join(parts)}'
 
 
@@ -155,6 +181,7 @@ def remarks(drawn: DrawnFacts) -> Iterator[str]:
             f'{spelling.printable(kind.name)} on '
             f'{host_structure.cpus_text(kind.cpus)}'
             for kind in description.core_kinds)
+    yield from device_text.fabric(description)
 
 
 def offer_lines(offer: plan_model.Offer) -> Iterator[str]:

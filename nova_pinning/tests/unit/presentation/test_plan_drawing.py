@@ -158,6 +158,76 @@ class TestDraw(oslotest.BaseTestCase):
               D dedicated CPUs, for pinned vCPUs: CPUs 3,7
             """), drawings.text(plan_drawing.draw(planned())))  # noqa: E501
 
+    def test_devices_behind_switches(self):
+        def gpu(number, parent, **values):
+            return dataclasses.replace(
+                device(number, 0), vendor_id='10de', parent=parent,
+                **{'kind': hardware.PciKind.GPU, 'bars_kib': (
+                    16384, 128 * host_samples.GIB_PAGES)} | values)
+        ports = hardware.PciPort
+        self.assertEqual(textwrap.dedent("""\
+            small: 2 sockets, 2 NUMA nodes, 4 cores, 8 CPUs
+              18 NVLinks between each two of 0000:03:00.0 and 0000:04:00.0
+              NVLink partitions of GPUs: 1 of 2, 2 of 1
+            node 0 (socket 0, 8 GiB)
+              CPUs 0-1 . .
+              CPUs 4-5 . .
+              memory: 8 GiB in small pages
+              GPU: 0000:01:00.0; 7 MIG instances; place in the PCIe tree unknown
+              NIC: eth0, eth1; 1 of 8 virtual functions; RDMA
+              NIC: 0000:02:00.4
+              PCIe switch 0000:e1:00.0, below root port 0000:e0:01.0
+              └ GPU: 0000:03:00.0, 0000:04:00.0; for guests as h100; BAR of 128 GiB
+              PCIe switch 0000:e4:00.0, below switch 0000:e1:00.0
+              └ GPU: 0000:05:00.0; BAR of 128 GiB; cannot be reset; in one IOMMU group with
+                0000:05:00.1
+            node 1 (socket 1, 8 GiB)
+              CPUs 2-3 . .
+              CPUs 6-7 . .
+              memory: 8 GiB in small pages
+              . not planned, nova would use them for any guest: CPUs 0-7
+            """), drawings.text(plan_drawing.draw(host_samples.host(  # noqa: E501
+                pci_devices=(
+                    gpu(1, '', bars_kib=None, mig_instances=7),
+                    dataclasses.replace(
+                        NIC, address='0000:02:00.0', speed_mbps=0,
+                        names=('eth0', 'eth1'), sriov_totalvfs=8,
+                        rdma_devices=('mlx5_0',)),
+                    dataclasses.replace(
+                        NIC, address='0000:02:00.4', names=(), speed_mbps=0,
+                        physical_function='0000:02:00.0'),
+                    gpu(3, '0000:e2:00.0', alias='h100'),
+                    gpu(4, '0000:e2:01.0', alias='h100'),
+                    gpu(5, '0000:e5:00.0', reset_methods=(),
+                        companions=('0000:05:00.1',))),
+                pci_bridges=tuple(
+                    hardware.PciBridge(address, parent, port)
+                    for address, parent, port in (
+                        ('0000:e0:01.0', 'pci0000:e0', ports.ROOT),
+                        ('0000:e1:00.0', '0000:e0:01.0', ports.UPSTREAM),
+                        ('0000:e2:00.0', '0000:e1:00.0', ports.DOWNSTREAM),
+                        ('0000:e2:01.0', '0000:e1:00.0', ports.DOWNSTREAM),
+                        ('0000:e2:02.0', '0000:e1:00.0', ports.DOWNSTREAM),
+                        ('0000:e4:00.0', '0000:e2:02.0', None),
+                        ('0000:e5:00.0', '0000:e4:00.0', ports.DOWNSTREAM))),
+                nvlinks=(hardware.NvLinks(
+                    ('0000:03:00.0', '0000:04:00.0'), 18),),
+                gpu_partitions=tuple(
+                    hardware.GpuPartition(number, addresses)
+                    for number, addresses in enumerate((
+                        ('0000:03:00.0', '0000:04:00.0'),
+                        ('0000:03:00.0',), ('0000:04:00.0',))))))))
+
+    def test_nvlinks_of_which_nobody_has_told(self):
+        gpus = tuple(dataclasses.replace(
+            device(number, 0), vendor_id='10de', kind=hardware.PciKind.GPU)
+            for number in (1, 2))
+        for nvlinks, told in ((None, True), ((), False)):
+            lines = drawings.text(plan_drawing.draw(host_samples.host(
+                pci_devices=gpus, nvlinks=nvlinks)))
+            self.assertEqual(told, 'NVLinks between GPUs are not known' in
+                             lines)
+
     def test_dies_and_core_kinds(self):
         lines = drawings.text(plan_drawing.draw(host_samples.host(
             dies=(hardware.Die(0, 0, cpus('0,4')),
