@@ -112,7 +112,9 @@ class Shared:
 #: How sets of CPUs are written.
 CPUS = Form(Annotated[str, Limit(
     title='a list of CPUs such as 0-3,8',
-    pattern='^[0-9]*([-,][0-9]+)*$')], str, cpuset.CpuSet.parse)
+    pattern='^[0-9]*([-,][0-9]+)*$')],
+    # Many things have the same CPUs.
+    functools.lru_cache(1024)(str), cpuset.CpuSet.parse)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -10,13 +10,15 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import functools
 from xml.etree import ElementTree
 
 from nova_pinning import cpuset
 
 NO_CPUS = cpuset.CpuSet()
+# Many guests have the same CPUs.
+_parsed = functools.lru_cache(1024)(cpuset.CpuSet.parse)
 _NOVA = '{http://openstack.org/xmlns/libvirt/nova/1.1}'
-_FLAVOR = f'metadata/{_NOVA}instance/{_NOVA}flavor'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -156,35 +158,49 @@ def read(root: ElementTree.Element) -> DomainXml:
     vcpu = root.find('vcpu')
     if vcpu is None:
         raise ValueError('domain XML without <vcpu>')
-    emulator = _pins(root.iterfind('cputune/emulatorpin'))
-    numatune = root.find('numatune/memory')
+    tune, backing, cpu, numa, devices = (
+        _part(root, tag) for tag in (
+            'cputune', 'memoryBacking', 'cpu', 'numatune', 'devices'))
+    flavor = _part(root, 'metadata', f'{_NOVA}instance', f'{_NOVA}flavor')
+    memory = numa.find('memory')
     return DomainXml(
         uuid=root.findtext('uuid', ''),
         name=root.findtext('name', ''),
         vcpus=int(vcpu.text or ''),
         floats_over=_cpus(vcpu, 'cpuset'),
-        vcpu_pins=_pins(root.iterfind('cputune/vcpupin'), 'vcpu'),
-        emulator_pin=emulator.get(0),
+        vcpu_pins=_pins(tune.findall('vcpupin'), 'vcpu'),
+        emulator_pin=_pins(tune.findall('emulatorpin')).get(0),
         iothreads=int(root.findtext('iothreads', '0')),
-        iothread_pins=_pins(
-            root.iterfind('cputune/iothreadpin'), 'iothread'),
-        vcpu_schedulers=_schedulers(root.iterfind('cputune/vcpusched')),
-        topology=_topology(root.find('cpu/topology')),
-        cells=_cells(root),
-        memory_nodes=_cpus(numatune, 'nodeset'),
-        memory_mode=_text(numatune, 'mode'),
-        huge_pages=_huge_pages(root),
-        locked=root.find('memoryBacking/locked') is not None,
-        shares=_number(root, 'cputune/shares'),
-        period=_number(root, 'cputune/period'),
-        quota=_number(root, 'cputune/quota'),
-        hostdevs=frozenset(map(_pci_address, root.iterfind(
-            "devices/hostdev[@type='pci']/source/address"))),
-        interfaces=tuple(map(
-            _interface, root.iterfind('devices/interface'))),
-        iotunes=dict(_iotunes(root)),
-        flavor=_text(root.find(_FLAVOR), 'name'),
-        extra_specs=_extra_specs(root.find(f'{_FLAVOR}/{_NOVA}extraSpecs')))
+        iothread_pins=_pins(tune.findall('iothreadpin'), 'iothread'),
+        vcpu_schedulers=_schedulers(tune.findall('vcpusched')),
+        topology=_topology(cpu.find('topology')),
+        cells=_cells(cpu, numa),
+        memory_nodes=_cpus(memory, 'nodeset'),
+        memory_mode=_text(memory, 'mode'),
+        huge_pages=_huge_pages(backing.find('hugepages')),
+        locked=backing.find('locked') is not None,
+        shares=_number(tune, 'shares'),
+        period=_number(tune, 'period'),
+        quota=_number(tune, 'quota'),
+        hostdevs=frozenset(
+            _pci_address(address) for device in devices.findall('hostdev')
+            if device.get('type') == 'pci'
+            for address in device.iterfind('source/address')),
+        interfaces=tuple(map(_interface, devices.findall('interface'))),
+        iotunes=dict(_iotunes(devices)),
+        flavor=flavor.get('name', ''),
+        extra_specs=_extra_specs(flavor.find(f'{_NOVA}extraSpecs')))
+
+
+def _part(element: ElementTree.Element, *tags: str) -> ElementTree.Element:
+    """What is below an element; an empty one if it is not there.
+
+    A tag at a time, since paths are taken apart by Python's own code.
+    """
+    for tag in tags:
+        found = element.find(tag)
+        element = ElementTree.Element(tag) if found is None else found
+    return element
 
 
 def _text(element: ElementTree.Element | None, key: str) -> str:
@@ -192,11 +208,11 @@ def _text(element: ElementTree.Element | None, key: str) -> str:
 
 
 def _cpus(element: ElementTree.Element | None, key: str) -> cpuset.CpuSet:
-    return cpuset.CpuSet.parse(_text(element, key))
+    return _parsed(_text(element, key))
 
 
-def _number(root: ElementTree.Element, path: str) -> int | None:
-    text = root.findtext(path)
+def _number(root: ElementTree.Element, tag: str) -> int | None:
+    text = root.findtext(tag)
     return None if text is None else int(text)
 
 
@@ -236,11 +252,12 @@ def _topology(element: ElementTree.Element | None) -> DomainTopology | None:
                             for key in ('sockets', 'cores', 'threads')))
 
 
-def _cells(root: ElementTree.Element) -> tuple[DomainCell, ...]:
+def _cells(cpu: ElementTree.Element,
+           numa: ElementTree.Element) -> tuple[DomainCell, ...]:
     nodes = {int(node.get('cellid', '')): node
-             for node in root.iterfind('numatune/memnode')}
+             for node in numa.findall('memnode')}
     cells = []
-    for position, cell in enumerate(root.iterfind('cpu/numa/cell')):
+    for position, cell in enumerate(_part(cpu, 'numa').findall('cell')):
         # Without an id, its place counts.
         cell_id = int(cell.get('id', position))
         node = nodes.get(cell_id)
@@ -250,8 +267,8 @@ def _cells(root: ElementTree.Element) -> tuple[DomainCell, ...]:
     return tuple(sorted(cells, key=lambda cell: cell.id))
 
 
-def _huge_pages(root: ElementTree.Element) -> tuple[HugePages, ...]:
-    backing = root.find('memoryBacking/hugepages')
+def _huge_pages(
+        backing: ElementTree.Element | None) -> tuple[HugePages, ...]:
     if backing is None:
         return ()
     cells: dict[int, cpuset.CpuSet] = {}
@@ -293,9 +310,9 @@ def _limits(element: ElementTree.Element | None) -> dict[str, int]:
 
 
 def _iotunes(
-    root: ElementTree.Element,
+    devices: ElementTree.Element,
 ) -> Iterator[tuple[str, dict[str, int]]]:
-    for disk in root.iterfind('devices/disk'):
+    for disk in devices.findall('disk'):
         iotune = disk.find('iotune')
         if iotune is not None:
             yield (_text(disk.find('target'), 'dev'),

@@ -22,6 +22,7 @@ _MAX_SHOWN = 40
 # More than any file of the kernel's; /proc/interrupts has a line of 11 bytes
 # for each CPU and interrupt.
 _MAX_BYTES = 2 ** 28
+_PART = 2 ** 14
 
 
 class Tree:
@@ -59,16 +60,21 @@ class Tree:
     def content(self, path: str) -> bytes | None:
         """What a file holds, None if it is not there or cannot be read."""
         try:
-            with open(self._at(path), 'rb', buffering=0,
-                      opener=_without_waiting) as file:
-                about = os.fstat(file.fileno())
+            # Not open(), which asks the kernel twice as much of each file.
+            descriptor = os.open(self._at(path), os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                about = os.fstat(descriptor)
                 # In a dump it may be a pipe or a device, which has no end.
                 if stat.S_ISREG(about.st_mode) and (
                         about.st_size <= _MAX_BYTES):
-                    return bytes(file.readall())
-            self.nonsense[path] = (
-                f'has {about.st_size:,} bytes' if about.st_size
-                else 'is a pipe or a device')
+                    return b''.join(
+                        iter(lambda: os.read(descriptor, _PART), b''))
+            finally:
+                os.close(descriptor)
+            if not stat.S_ISDIR(about.st_mode):
+                self.nonsense[path] = (
+                    f'has {about.st_size:,} bytes' if about.st_size
+                    else 'is a pipe or a device')
         except OSError as error:
             self._note(path, error)
         return None
@@ -183,10 +189,6 @@ def control_groups(text: str) -> dict[str, str]:
     return {controllers: path for _number, controllers, path in (
         line.split(':', 2) for line in text.splitlines()
         if line.count(':') > 1)}
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _parse_until_nul(text: str) -> cpuset.CpuSet:

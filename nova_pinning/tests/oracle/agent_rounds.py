@@ -77,7 +77,8 @@ class Rounds:
     def __init__(self, kernel: str, host: agent_model.AgentHost,
                  directory: pathlib.Path) -> None:
         dedicated = sorted(host.dedicated_cpus)
-        self._threads: dict[int, cpuset.CpuSet] = {}
+        # As the kernel's answer comes from os.sched_getaffinity().
+        self._threads: dict[int, frozenset[int]] = {}
         self._root = directory
         self._write('proc/sys/kernel/osrelease', kernel)
         for number in range(1, _OTHERS):
@@ -98,7 +99,7 @@ class Rounds:
             settings=actuators.Actuators(
                 files, self._threads.__getitem__,
                 lambda tid, cpus: self._threads.__setitem__(
-                    tid, cpuset.CpuSet(cpus))))
+                    tid, frozenset(cpus))))
 
     def seconds(self) -> float:
         """CPU time of a round."""
@@ -122,7 +123,7 @@ class Rounds:
             task = f'proc/{pid}/task/{tid}'
             self._write(f'{task}/comm', name)
             self._write(f'{task}/schedstat', '1000000 0 10')
-        self._threads |= dict.fromkeys((*names, vhost), domain.cpus)
+        self._threads |= dict.fromkeys((*names, vhost), frozenset(domain.cpus))
         self._write(f'proc/{pid}/comm', names[pid])
         self._write(f'proc/{pid}/cmdline',
                     f'/usr/bin/qemu\0-uuid\0{domain.uuid}\0-smp\0002\0')

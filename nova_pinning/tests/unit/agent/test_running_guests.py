@@ -10,6 +10,7 @@ from nova_pinning.agent import agent_model
 from nova_pinning.agent import kernel_files
 from nova_pinning.agent import running_guests
 from nova_pinning import cpuset
+from nova_pinning.tests.unit.host import unreadable
 from nova_pinning.tests.unit import unit_base
 
 _UUID = 'a9e27000-0000-4000-8000-00000000000{}'
@@ -141,8 +142,7 @@ class RunningGuestsTestCase(unit_base.TestCase):
 
     def test_who_may_not_look(self):
         self.start(1)
-        with fixtures.MockPatch('builtins.open', side_effect=PermissionError(
-                13, os.strerror(13))):
+        with unreadable.files(lambda path: path.endswith('.xml')):
             error = self.assertRaises(running_guests.GuestsUnknownError,
                                       self.source.guests)
         self.assertIn('guest-1.xml: permission denied', str(error))

@@ -94,6 +94,15 @@ class TestTree(oslotest.BaseTestCase):
         self.assertFalse(self.tree.exists('/sys/a'))
         self.assertEqual({}, self.tree.unread)
 
+    def test_a_directory_holds_no_text(self):
+        self.machine.write('sys/a/b', '')
+        self.assertIsNone(self.tree.text('/sys/a'))
+        self.assertEqual(({}, {}), (self.tree.nonsense, self.tree.unread))
+
+    def test_what_is_larger_than_a_part(self):
+        self.machine.write('proc/interrupts', 'x' * 100_000)
+        self.assertEqual('x' * 100_000, self.tree.text('/proc/interrupts'))
+
     def test_what_must_not_be_read(self):
         self.machine.write('proc/1/maps', '')
         denied = PermissionError(13, 'Permission denied')

@@ -2,7 +2,7 @@
 """Files that nobody can read: to root, whom tests may run as, a mode is none.
 """
 
-import builtins
+import functools
 import os
 
 import fixtures
@@ -13,11 +13,15 @@ def files(is_meant, error=PermissionError(13, 'Permission denied')):
 
     :param is_meant: called with each path that is opened
     """
-    real = builtins.open
-
-    def opened(file, *arguments, **options):
+    def refusing(real, file, *arguments, **options):
         if not isinstance(file, int) and is_meant(os.fspath(file)):
             raise error
         return real(file, *arguments, **options)
 
-    return fixtures.MockPatch('builtins.open', opened)
+    class Refused(fixtures.Fixture):
+        def _setUp(self):
+            for name, real in (('builtins.open', open), ('os.open', os.open)):
+                self.useFixture(fixtures.MockPatch(
+                    name, functools.partial(refusing, real)))
+
+    return Refused()

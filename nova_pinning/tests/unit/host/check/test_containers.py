@@ -3,7 +3,6 @@
 
 import dataclasses
 import json
-from unittest import mock
 
 import ddt
 import fixtures
@@ -15,6 +14,7 @@ from nova_pinning.host import machine_files
 from nova_pinning.tests.unit.host.check import fact_samples
 from nova_pinning.tests.unit.host.check import host_check_cases
 from nova_pinning.tests.unit.host.check import sample_trees
+from nova_pinning.tests.unit.host import unreadable
 from nova_pinning.tests.unit import unit_base
 
 ID = '0123456789ab' + 'c' * 52
@@ -94,7 +94,7 @@ class TestContainer(unit_base.TestCase):
 
     def test_name_that_may_not_be_read(self):
         """That is no gap of a check: its findings are the same."""
-        with mock.patch('builtins.open', side_effect=PermissionError):
+        with unreadable.files(lambda _path: True):
             self.assertEqual(SHORT, self._found(f'0::/docker/{ID}').name)
         self.assertEqual({}, self.tree.unread)
 
