@@ -416,14 +416,15 @@ class Storm(fixtures.Fixture):
     def check(self) -> None:
         """Every guest is on a host of its class, and alone on its CPUs."""
         owner: dict[tuple[str, int], str] = {}
-        for instance in instances():
+        all_of_them = instances()
+        for instance in all_of_them:
             host = instance.host
             if not host:
                 continue
             image_policy = instance.system_metadata.get(_IMAGE_POLICY)
             offer = OFFERS[instance.flavor.name]
             self._note_place(self.misplaced, instance.uuid, host,
-                             _class_of(instance))
+                             _class_of(instance), all_of_them)
             pins = pinned(instance)
             wanted = offer.pinned or (offer.vcpus if image_policy else 0)
             if len(pins) != wanted:
@@ -466,12 +467,17 @@ class Storm(fixtures.Fixture):
                                  f'its guests have {shares[host]}')
 
     def _note_place(self, places: Places, server: str, host: str,
-                    belongs: hostclass.HostClass) -> None:
+                    belongs: hostclass.HostClass,
+                    all_of_them: ty.Any = None) -> None:
+        """Note a guest that is where it does not belong.
+
+        :param all_of_them: all servers, None to ask nova if need be
+        """
         host_class = self.classes[host]
         if host_class is None and any(
                 instance.host == host and instance.uuid != server
                 and _class_of(instance) is not belongs
-                for instance in instances()):
+                for instance in all_of_them or instances()):
             host_class = belongs.other
         if host_class not in (None, belongs):
             places.setdefault(
