@@ -6,11 +6,17 @@ another dialect, so that it would compile every statement of nova's and
 Placement's anew in every test, which is a tenth of all that a test does.
 
 Nova's policy is a file of 400 rules in YAML, which each cloud reads twice,
-and 230 defaults in code, which are copied each time.
+and 230 defaults in code, which are copied each time. With each request oslo's
+policy looks whether the file has changed, and asks for the signature of each
+check.
 
 Placement has jsonschema check its own schemas with each request, and nova
 that of a PCI alias with each flavor. It also makes the columns of its tables
 anew under the same other names with each query.
+
+Nova's fixtures replace two hundred functions of nova's for each cloud, and
+oslotest looks up the signature of each. Neither have loggers to forget what
+they know when they are given the level that they have.
 
 Nova's objects list all their fields each time that one of them is asked for.
 
@@ -20,13 +26,18 @@ request, before which keystoneauth parses six times when the token expires.
 """
 
 import functools
+import inspect
+import logging
+import types
 
 import jsonschema
 from keystoneauth1 import _utils
 from openstack import resource
 import os_service_types
+from oslo_policy import _checks
 from oslo_policy import policy
 from oslo_versionedobjects import base
+from oslotest import mock_fixture
 from sqlalchemy.dialects.sqlite import pysqlite
 from sqlalchemy import engine
 from sqlalchemy import event
@@ -44,6 +55,10 @@ def install():
     read = functools.cache(policy.parse_file_contents)
     policy.parse_file_contents = lambda data: dict(read(data))
     policy.Enforcer.register_default = _register_default
+    policy.Enforcer.load_rules = _loading_once(policy.Enforcer.load_rules)
+    _checks.inspect = types.SimpleNamespace(getfullargspec=_argspec_of_call)
+    mock_fixture._lazy_autospec_method = lambda *_functions: None
+    logging.Logger.setLevel = _setting_once(logging.Logger.setLevel)
     _check_schemas_once(jsonschema.Draft202012Validator)
     _name_tables_once(selectable.Alias)
     _list_fields_once(base.VersionedObject)
@@ -71,6 +86,36 @@ def _register_default(enforcer, default):
         raise policy.DuplicatePolicyError(default.name)
     # What it makes of one that is deprecated it keeps elsewhere.
     enforcer.registered_rules[default.name] = default
+
+
+def _loading_once(load):
+    @functools.wraps(load)
+    def load_rules(enforcer, force_reload=False):
+        # Rules that are set replace the object, and so does clear().
+        rules, count = vars(enforcer).get('_loaded', (None, 0))
+        if (force_reload or rules is not enforcer.rules or
+                count != len(enforcer.registered_rules)):
+            load(enforcer, force_reload)
+            enforcer._loaded = enforcer.rules, len(enforcer.registered_rules)
+
+    return load_rules
+
+
+_argspec = functools.cache(inspect.getfullargspec)
+
+
+def _argspec_of_call(call):
+    # A bound method is another object each time.
+    return _argspec(call.__func__)
+
+
+def _setting_once(set_level):
+    @functools.wraps(set_level)
+    def set_if_another(logger, level):
+        if logging._checkLevel(level) != logger.level:
+            set_level(logger, level)
+
+    return set_if_another
 
 
 def _check_schemas_once(validator):

@@ -2,19 +2,28 @@
 """Commands of ``openstack``, run against a cloud that is served over HTTP."""
 
 import contextlib
+import functools
 import io
+import logging
 import os
 import subprocess
 import sys
 import time
+import types
 from unittest import mock
 
+from cliff import commandmanager
 import fixtures
 from openstackclient import shell
-from osc_lib import clientmanager as clientmanager
+from osc_lib import clientmanager
+import stevedore
 
 from nova_pinning.tests.functional import apiserver
 from nova_pinning.tests.functional import functional_base
+
+# Each command looks through two thousand of all services' for itself.
+commandmanager.stevedore = types.SimpleNamespace(
+    ExtensionManager=functools.cache(stevedore.ExtensionManager))
 
 
 class CommandTestCase(functional_base.TestCase):
@@ -83,6 +92,9 @@ class CommandTestCase(functional_base.TestCase):
             if isinstance(client, clientmanager.ClientCache):
                 client._handle = None
         with (mock.patch.dict(os.environ, self.environment(), clear=True),
+              # A command adds one of its own each time.
+              mock.patch.object(logging.root, 'handlers',
+                                logging.root.handlers[:]),
               mock.patch.object(sys, 'stdin', io.StringIO()),
               contextlib.redirect_stdout(output),
               contextlib.redirect_stderr(error)):
