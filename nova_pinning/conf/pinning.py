@@ -229,7 +229,7 @@ NUMA cell (required), ``cells`` (how many such cells it has; default 1),
 ``thread_policy`` (prefer, require or isolate; default prefer),
 ``page_size_kib`` (a size, small, large or any; default: none asked for),
 ``weight`` (how many guests of this size are sold, relative to the others;
-default 1; sizes count by their vCPUs). For example::
+default 1; sizes count by the square of their vCPUs). For example::
 
     fragmentation_mix = vcpus:8,memory_mib:16384,thread_policy:require,weight:3
     fragmentation_mix = vcpus:16,memory_mib:32768,thread_policy:require

@@ -38,8 +38,8 @@ class TestConfigured(unit_base.TestCase):
 
     def test_all_keys(self):
         self.assertEqual(
-            ((fit.Size(8, 16384, REQUIRE, 1048576, 2), 48 / 50),
-             (fit.Size(2, 0), 2 / 50)),
+            ((fit.Size(8, 16384, REQUIRE, 1048576, 2), 768 / 772),
+             (fit.Size(2, 0), 4 / 772)),
             mix.configured_mix([
                 {'vcpus': '8', 'memory_mib': '16384', 'weight': '3',
                  'thread_policy': 'require', 'page_size_kib': '1048576',
@@ -49,7 +49,7 @@ class TestConfigured(unit_base.TestCase):
     def test_the_same_size_twice(self):
         size = {'vcpus': '8', 'memory_mib': '1'}
         self.assertEqual(
-            ((fit.Size(8, 1), 12 / 13), (fit.Size(2, 1), 1 / 13)),
+            ((fit.Size(8, 1), 96 / 98), (fit.Size(2, 1), 2 / 98)),
             mix.configured_mix([
                 size, size | {'vcpus': '2', 'weight': '0.5'},
                 size | {'weight': '0.5'}]))
@@ -100,7 +100,8 @@ class TestConfigured(unit_base.TestCase):
         self.options.conf.reload_config_files()
         weigher = weights.FragmentationWeigher()
         self.assertEqual(
-            [24 / 26, 2 / 26], [share for _size, share in weigher._configured])
+            [192 / 196, 4 / 196],
+            [share for _size, share in weigher._configured])
 
 
 class TestRecent(unit_base.TestCase):
@@ -113,8 +114,9 @@ class TestRecent(unit_base.TestCase):
         for number, count in enumerate(vcpus):
             recent.add(str(number), builders.guest((count, 1024)))
         last = vcpus[-length:]
+        total = sum(count ** 2 for count in last)
         self.assertEqual(
-            {fit.Size(count, 1024): count * how_often / sum(last)
+            {fit.Size(count, 1024): count ** 2 * how_often / total
              for count, how_often in collections.Counter(last).items()},
             dict(recent.mix()))
 
@@ -138,10 +140,10 @@ class TestRecent(unit_base.TestCase):
                 size for _number, vcpus in last
                 for size in mix.sizes(builders.guest(
                     *[(count, 1) for count in vcpus])))
-            total = sum(size.vcpus * size.cells * count
+            total = sum((size.vcpus * size.cells) ** 2 * count
                         for size, count in counts.items())
             self.assertEqual(
-                {size: size.vcpus * size.cells * count / total
+                {size: (size.vcpus * size.cells) ** 2 * count / total
                  for size, count in counts.items()}, dict(recent.mix()))
 
     def test_threads(self):
@@ -210,7 +212,7 @@ class TestRecent(unit_base.TestCase):
     def test_nothing_yet(self):
         self.assertEqual((), mix.RecentMix(3).mix())
 
-    def test_the_sizes_with_the_most_vcpus_only(self):
+    def test_the_sizes_with_the_largest_shares_only(self):
         recent = mix.RecentMix(1000)
         for vcpus in range(1, 31):
             recent.add(str(vcpus), builders.guest((vcpus, 1)))
@@ -219,7 +221,17 @@ class TestRecent(unit_base.TestCase):
             set(range(19, 31)), {size.vcpus for size in found})
         self.assertTrue(math.isclose(1.0, sum(found.values())))
         self.assertAlmostEqual(
-            30 / 19, found[fit.Size(30, 1)] / found[fit.Size(19, 1)])
+            900 / 361, found[fit.Size(30, 1)] / found[fit.Size(19, 1)])
+
+    def test_the_few_large_ones_have_their_say(self):
+        """One guest in 500 may need a host of its own, kept free for it."""
+        recent = mix.RecentMix(mix.RECENT_INSTANCES)
+        large = builders.guest((32, 1), (32, 1))
+        for number in range(1000):
+            recent.add(str(number), builders.guest((2, 1)) if number % 500
+                       else large)
+        shares = dict(recent.mix())
+        self.assertGreater(shares[fit.Size(32, 1, cells=2)], 0.5)
 
     def test_symbols_for_page_sizes(self):
         for text, value in (('small', model.PAGES_SMALL),

@@ -245,19 +245,19 @@ class TestRecentMix(WithoutFreeCpus):
         # ... but for the guests of 6 among them the loss is 4.
         self.assertEqual(0.0, self._weight(weigher, _spec((6, 1))))
         self.assertEqual(
-            -4 * 6 / (2 + 6 + 2), self._weight(weigher, _spec((2, 1))))
+            -4 * 36 / (4 + 36 + 4), self._weight(weigher, _spec((2, 1))))
 
     def test_one_request_counts_once(self):
         weigher = weights.FragmentationWeigher()
         six, two = _spec((6, 1)), _spec((2, 1))
         self._weight(weigher, six)
         for _again in range(3):
-            self.assertEqual(-4 * 6 / 8, self._weight(weigher, two))
+            self.assertEqual(-4 * 36 / 40, self._weight(weigher, two))
 
     def test_counts_requests_for_which_nothing_is_weighed(self):
         """Nova asks no weigher where at most one host is left."""
         list(filters.PinnedTopologyFilter().filter_all([], _spec((6, 1))))
-        self.assertEqual(-4 * 6 / 8, self._weight(
+        self.assertEqual(-4 * 36 / 40, self._weight(
             weights.FragmentationWeigher(), _spec((2, 1))))
 
     def test_instances_without_a_uuid(self):
@@ -288,7 +288,7 @@ class TestRecentMix(WithoutFreeCpus):
             spec = _spec((2, 1), instance_uuid=again.instance_uuid)
             requests.note_instance(spec, requests.read(spec))
         self.assertEqual(
-            {16: 50 * 16 / (50 * 16 + 2), 2: 2 / (50 * 16 + 2)},
+            {16: 50 * 256 / (50 * 256 + 4), 2: 4 / (50 * 256 + 4)},
             {size.vcpus: share for size, share in mix.recent().mix()})
 
     def test_moves_ask_for_nothing_new(self):
