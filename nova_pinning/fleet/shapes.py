@@ -81,14 +81,28 @@ class HostTemplate:
         pages = {} if is_shared or not self.huge_mib else {
             self.page_size_kib:
                 self.huge_mib * units.KIB_PER_MIB // self.page_size_kib}
-        return engine.engine_cells(host_model.HostDescription(
-            self.name, tuple(
-                host_model.NumaNode(
-                    number, number // self.cells_per_socket,
-                    self._cores(number), self.memory_mib, pages)
-                for number in range(self.cell_count)),
+        return engine.engine_cells(dataclasses.replace(
+            self.hardware(pages),
             nova=host_model.NovaSettings(shared_cpus=sold) if is_shared
             else host_model.NovaSettings(dedicated_cpus=sold)))
+
+    def hardware(
+        self, pages: Mapping[int, int] | None = None,
+    ) -> host_model.HostDescription:
+        """Such a host as its file describes it, without nova's settings.
+
+        :param pages: huge pages of each cell, by their size in KiB
+        """
+        domains = self.l3_domains()
+        nodes = []
+        for number in range(self.cell_count):
+            cores = self._cores(number)
+            nodes.append(host_model.NumaNode(
+                number, number // self.cells_per_socket, cores,
+                self.memory_mib, pages or {}, tuple(
+                    domain for domain in domains
+                    if any(core[0] in domain for core in cores))))
+        return host_model.HostDescription(self.name, tuple(nodes))
 
     def _cores(self, number: int) -> tuple[tuple[int, ...], ...]:
         step = self.cpus // self.threads
