@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
+import functools
 import sys
 from typing import Any
 
@@ -53,6 +54,7 @@ class PlanHost(base_command.FileCommand):
           --output plan.yaml
       nova-pinning host plan host.yaml --class both --choice 2
       nova-pinning host plan host.yaml --pci-alias nvme=144d:a80a
+      nova-pinning host plan host.yaml --for 4:40,8:30,16:20,32:10 --caches
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -97,6 +99,11 @@ class PlanHost(base_command.FileCommand):
             '--choice', type=common_options.number(1, _MAX_CPUS), default=1,
             metavar='N',
             help='take the N-th best choice instead of the best one')
+        parser.add_argument(
+            '--caches', action='store_true',
+            help='simulate on how many L3 caches guests will lie, as the host '
+                 'is and with what firmware and nova could do about it, and '
+                 'what that sells; takes some seconds')
         common_options.add_format(parser, 'yaml', 'json')
         common_options.add_output(parser)
 
@@ -105,6 +112,9 @@ class PlanHost(base_command.FileCommand):
         atomic_file.check_all(parsed_args.output)
         description = host_loader.load(parsed_args.host)
         planned = planner.plan(description, request)
+        show_caches = None
+        if parsed_args.caches:
+            planned, show_caches = _with_caches(planned, request)
         text = (hostfile_writer.dump_json(planned) if parsed_args.format
                 == 'json' else hostfile_writer.dump(planned))
         common_options.write_output(parsed_args.output, text)
@@ -115,7 +125,25 @@ class PlanHost(base_command.FileCommand):
                 'numbers of CPUs and memory are those of the options; PCI '
                 'aliases stay', console)
         show(planned, console)
+        if show_caches is not None:
+            show_caches(console)
         return base_command.OK
+
+
+def _with_caches(
+    planned: host_model.HostDescription, request: plan_request.PlanOptions,
+) -> tuple[host_model.HostDescription,
+           Callable[[rich.console.Console], None]]:
+    """The plan with what is found of L3 caches, and what shows that."""
+    # It takes a while to load.
+    from nova_pinning.cli import fleets
+    from nova_pinning.presentation import cache_report
+    from nova_pinning.simulation import cache_forecast
+
+    with fleets.progress('simulating') as tell:
+        study = cache_forecast.study(planned, request, tell=tell)
+    return cache_report.noted(planned, study), functools.partial(
+        cache_report.show, study)
 
 
 def _add_cpu_options(parser: argparse.ArgumentParser) -> None:

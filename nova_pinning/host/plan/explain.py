@@ -78,7 +78,13 @@ def reasons(
 def cache_reasons(
     planned: host_model.HostDescription,
 ) -> Iterator[plan_model.PlanReason]:
-    """What guests can have of the caches."""
+    """What guests can have of the caches, and that they lie on several."""
+    most = max(len(node.l3_domains) for node in planned.nodes)
+    if most > 1 and planned.plan is not None and planned.plan.sizes:
+        yield plan_model.PlanReason(
+            'l3_caches', f'a node has {most}, and nova gives out CPUs without '
+            'a look at them; --caches tells on how many guests will lie, and '
+            'what to do about it')
     resctrl, caches = planned.resctrl, cache_capacity.of_host(planned)
     if resctrl is None or caches is None:
         return

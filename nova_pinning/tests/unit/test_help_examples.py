@@ -31,6 +31,8 @@ _ELSEWHERE = {
     'nova-pinning fleet import nova': "reads nova's database",
     'nova-pinning host check': 'judges the machine',
     'nova-pinning host discover': 'looks at the machine',
+    'nova-pinning host plan host.yaml --for 4:40,8:30,16:20,32:10 --caches':
+        'takes half a minute',
     'nova-pinning simulate fleet.json.zst --empty': 'takes half a minute',
     'nova-pinning simulate fleet.json.zst --fast': 'takes half a minute',
 }

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova-pinning host plan."""
 
+import functools
+from unittest import mock
+
 import ddt
 
 from nova_pinning.host import host_loader
 from nova_pinning.host import plan_model
+from nova_pinning.simulation import cache_forecast
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.host import host_samples
 
@@ -51,6 +55,62 @@ class TestPlanHost(cli_case.TestCase):
         # Nothing is at the end of a line but what is said.
         self.assertEqual([line.rstrip() for line in text.splitlines()],
                          text.splitlines())
+
+    def _caches(self, sizes, threads, *more):
+        """A plan with --caches of a host of 4 caches of 4 cores."""
+        cpus = 16 * threads
+        host = self.write('host.yaml', f"""
+version: 1
+name: small
+cpu: {{threads_per_core: {threads}, numbering: split, cores_per_l3: 4}}
+nodes: [{{id: 0, socket: 0, cpus: 0-{cpus - 1}, memory: 64GiB}}]
+""")
+        # The simulated hosts are few.
+        with mock.patch.object(cache_forecast, 'study', functools.partial(
+                cache_forecast.study, guests_at_full=30)):
+            return self._plan('--for', sizes, '--host-cpus', str(threads),
+                              '--caches', *more, host=host)
+
+    def test_caches(self):
+        """What to do is in the plan, too."""
+        done = self._caches('2:60,4:30,16:10', 2)
+        self.assertEqual(0, done.status, done.err)
+        lines = done.err[done.err.index('\nL3 caches\n') + 1:].splitlines()
+        self.assertEqual(['1.', 'as', 'found', '1'],
+                         lines[2].split()[:4])
+        self.assertEqual(['2.', 'L3', '4', '6', '100.0%'],
+                         lines[3].split()[:5])
+        # vCPUs, the fewest caches, and of each setting empty, full and cells.
+        self.assertRegex(done.err, r'\n16 +2 +4 / .*  2 / \S+ x2')
+        self.assertEqual('Proposed: 2.', done.err.strip()[-12:])
+        plan = host_loader.load(self.write('plan.yaml', done.out)).plan
+        warning = next(warning for warning in plan.warnings
+                       if warning.code == 'l3-scattered')
+        self.assertIn('a NUMA node of each L3 cache', warning.advice)
+        self.assertIn('hw:numa_nodes=2 of 16 vCPUs', warning.advice)
+        reason, = (reason.text for reason in plan.reasons
+                   if reason.subject == 'l3_caches')
+        self.assertIn('of 2 vCPUs on 1 and 1.00 (fewest: 1)', reason)
+
+    def test_caches_that_nobody_asked_about(self):
+        done = self._plan(host=str(
+            cli_case.ETC / 'hosts' / 'epyc-256-nps1.yaml'))
+        self.assertIn('l3_caches: a node has 8', done.err)
+        self.assertNotIn('l3_caches: ', self._plan().err)
+
+    def test_caches_where_there_is_nothing_to_do(self):
+        """Guests of all CPUs lie on all caches, whatever is set."""
+        done = self._caches('15x1', 1)
+        self.assertIn('Proposed: 1.', done.err)
+        self.assertNotIn('l3-scattered', done.err)
+        # That of 15 vCPUs in 3 cells is not asked for.
+        self.assertIn('L3: a guest of 15 vCPUs in 1 cell does',
+                      ' '.join(done.err.split()))
+
+    def test_caches_without_pinned_guests(self):
+        done = self._plan('--class', 'shared', '--caches')
+        self.assertEqual((2, ''), (done.status, done.out))
+        self.assertIn('has no plan for pinned guests', done.err)
 
     def test_other_choices_by_their_numbers(self):
         done = self._plan('--host-cpus', '4', '--choice', '2')
