@@ -75,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
     console.print(
         f'\nThe XML of each of the {len(result.guests)} guests is in '
         f'{options.out}', soft_wrap=True)
-    return 0 if result.as_told else 1
+    return 0 if all(result.checks.values()) else 1
 
 
 def _console(stderr: bool = False) -> rich_console.Console:

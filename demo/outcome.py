@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What came out of the demo's story. Pure: no nova, no terminal."""
 
+from collections.abc import Mapping
 import dataclasses
 
 from nova_pinning import cpuset
@@ -39,66 +40,28 @@ class Guest:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Why:
-    """One reason why a guest was refused.
-
-    :param source: who says so
-    """
-
-    source: str
-    text: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Refused:
     """A guest that no host would take.
 
     :param asks: what it asked for, in words
     :param fault: what nova tells its owner
+    :param reasons: why, by who says so
     """
 
     name: str
     asks: str
     fault: str
-    reasons: tuple[Why, ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Host:
-    """A host.
-
-    :param dedicated: its CPUs for vCPUs that are pinned
-    :param shared: its CPUs for vCPUs that float
-    :param ratio: how many vCPUs may float over each of these
-    """
-
-    description: host_model.HostDescription
-    dedicated: cpuset.CpuSet
-    shared: cpuset.CpuSet
-    ratio: float
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Check:
-    """Something the story promised."""
-
-    text: str
-    held: bool
+    reasons: Mapping[str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """All there is to tell."""
+    """All there is to tell.
 
-    hosts: tuple[Host, ...]
+    :param checks: whether what the story promised held, by the promise
+    """
+
+    hosts: tuple[host_model.HostDescription, ...]
     guests: tuple[Guest, ...]
     refused: tuple[Refused, ...]
-    checks: tuple[Check, ...]
-
-    @property
-    def as_told(self) -> bool:
-        """Whether everything came out as promised."""
-        return all(check.held for check in self.checks)
-
-    def guests_on(self, host: str) -> list[Guest]:
-        return [guest for guest in self.guests if guest.host == host]
+    checks: Mapping[str, bool]

@@ -5,10 +5,10 @@ Importing this module imports most of nova, which takes seconds.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import itertools
-from typing import Any
+from collections.abc import Sequence
 
 from demo import cloud
 from demo import hosts
@@ -62,10 +62,10 @@ class Story:
         self._fill_dedicated_host()
         self._boot_shared_guests()
         self._ask_for_too_much_memory()
-        told = tuple(self._hosts())
+        told = self._hosts()
         guests, refused = tuple(self._guests), tuple(self._refused)
         return outcome.Outcome(
-            told, guests, refused, tuple(checks(told, guests, refused)))
+            told, guests, refused, checks(told, guests, refused))
 
     def _start_hosts(self) -> None:
         self._tell('Starting a dedicated and a shared host')
@@ -121,12 +121,12 @@ class Story:
         else:
             self._refused.append(outcome.Refused(
                 name, asks, server.fault or '',
-                tuple(self._reasons(server, kind, resources))))
+                dict(self._reasons(server, kind, resources))))
         self._tell('')
         return runs
 
     def _reasons(self, server: cloud.Server, kind: str,
-                 resources: dict[str, int]) -> Iterator[outcome.Why]:
+                 resources: dict[str, int]) -> Iterator[tuple[str, str]]:
         """Why a server was refused: by Placement, then by our filters.
 
         Placement gives no reasons, so what it lacked is looked up, and the
@@ -135,15 +135,14 @@ class Story:
         host = DEDICATED_HOST if kind == 'dedicated' else SHARED_HOST
         shortages = list(self._placement_shortages(host, resources))
         if shortages:
-            yield outcome.Why(
-                'Placement', f'{host} has ' + ' and '.join(shortages))
+            yield 'Placement', f'{host} has ' + ' and '.join(shortages)
             refusal = self._ask_engine(host, server)
             if refusal is not None:
-                yield outcome.Why('the engine', f'on {host}: {refusal}')
+                yield 'the engine', f'on {host}: {refusal}'
         for message in self._nova.explanations:
             if server.id in message:
-                yield outcome.Why('the filters', message.replace(
-                    f'instance {server.id}', server.name))
+                yield 'the filters', message.replace(
+                    f'instance {server.id}', server.name)
 
     def _placement_shortages(
         self, host: str, resources: dict[str, int],
@@ -169,61 +168,48 @@ class Story:
             topology.guest_from_nova(asked))
         return answer if isinstance(answer, model.Refusal) else None
 
-    def _hosts(self) -> Iterator[outcome.Host]:
-        for name in (DEDICATED_HOST, SHARED_HOST):
-            shape = self._nova.shapes[name]
-            cells = self._nova.host_topology(name).cells
-            yield outcome.Host(
-                host_model.HostDescription(name, shape.cells),
-                dedicated=_union(cell.pcpuset for cell in cells),
-                shared=_union(cell.cpuset for cell in cells),
-                ratio=shape.cpu_allocation_ratio)
-
-
-def _union(sets: Any) -> cpuset.CpuSet:
-    return cpuset.CpuSet(itertools.chain.from_iterable(sets))
+    def _hosts(self) -> tuple[host_model.HostDescription, ...]:
+        return tuple(host_model.HostDescription(
+            name, shape.cells, nova=host_model.NovaSettings(
+                cpuset.CpuSet.parse(shape.dedicated or ''),
+                cpuset.CpuSet.parse(shape.shared or ''),
+                shape.cpu_allocation_ratio))
+            for name, shape in self._nova.shapes.items())
 
 
 def checks(
-    told: tuple[outcome.Host, ...],
-    guests: tuple[outcome.Guest, ...],
-    refused: tuple[outcome.Refused, ...],
-) -> Iterator[outcome.Check]:
+    told: Iterable[host_model.HostDescription],
+    guests: Iterable[outcome.Guest], refused: Sequence[outcome.Refused],
+) -> dict[str, bool]:
     """What the story promised, and whether it came out like that."""
     dedicated = [guest for guest in guests if guest.kind == 'dedicated']
     shared = [guest for guest in guests if guest.kind == 'shared']
     cores = {frozenset(core) for host in told
-             for node in host.description.nodes for core in node.cores}
-
-    yield outcome.Check(
+             for node in host.nodes for core in node.cores}
+    return {
         'nine enterprise guests fill the dedicated host, a tenth finds no '
-        'room',
-        [guest.host for guest in dedicated] == (
-            [DEDICATED_HOST] * ENTERPRISE_GUESTS) and
-        any(one.name == f'enterprise-{ENTERPRISE_GUESTS + 1}'
-            for one in refused))
-    yield outcome.Check(
-        'each of their vCPUs has one host CPU, and no two have the same',
-        all(len(one.cpus) == len(one.placed.vcpu_pins) == one.placed.vcpus
-            for one in dedicated) and
-        all(len(cpus) == 1 for one in dedicated
-            for cpus in one.placed.vcpu_pins.values()) and
+        'room': [guest.host for guest in dedicated] == (
+            [DEDICATED_HOST] * ENTERPRISE_GUESTS) and any(
+                one.name == f'enterprise-{ENTERPRISE_GUESTS + 1}'
+                for one in refused),
+        'each of their vCPUs has one host CPU, and no two have the same': all(
+            len(one.cpus) == len(one.placed.vcpu_pins) == one.placed.vcpus
+            for one in dedicated) and all(
+                len(cpus) == 1 for one in dedicated
+                for cpus in one.placed.vcpu_pins.values()) and
         sum(len(one.cpus) for one in dedicated) == len(
-            cpuset.union(one.cpus for one in dedicated)))
-    yield outcome.Check(
-        'each has one NUMA cell and whole cores, which it sees as such',
-        all(len(one.host_cells) == 1 and
+            cpuset.union(one.cpus for one in dedicated)),
+        'each has one NUMA cell and whole cores, which it sees as such': all(
+            len(one.host_cells) == 1 and
             one.placed.topology == domain_xml.DomainTopology(1, 4, 2) and
-            _pairs(one.placed.vcpu_pins) <= cores for one in dedicated))
-    yield outcome.Check(
-        'all shared guests float on the shared host, none is pinned',
+            _pairs(one.placed.vcpu_pins) <= cores for one in dedicated),
+        'all shared guests float on the shared host, none is pinned':
         [guest.host for guest in shared] == [SHARED_HOST] * SHARED_GUESTS and
-        not any(guest.placed.vcpu_pins for guest in shared))
-    yield outcome.Check(
-        'two guests are refused, and the reasons say what is missing where',
-        len(refused) == 2 and
-        all(any('needed' in why.text for why in one.reasons)
-            for one in refused))
+        not any(guest.placed.vcpu_pins for guest in shared),
+        'two guests are refused, and the reasons say what is missing where':
+        len(refused) == 2 and all(
+            any('needed' in why for why in one.reasons.values())
+            for one in refused)}
 
 
 def _pairs(

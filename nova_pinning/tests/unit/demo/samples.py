@@ -22,21 +22,22 @@ _FLOATING = '<domain><vcpu cpuset="0-7">2</vcpu></domain>'
 _NODE = host_model.NumaNode(0, 0, ((0, 4), (1, 5), (2, 6), (3, 7)), 8192)
 
 
+def _host(name, **nova):
+    return host_model.HostDescription(
+        name, (_NODE,), nova=host_model.NovaSettings(**nova))
+
+
 def small_outcome(held=True):
     """One guest of either kind, one refused."""
     return outcome.Outcome(
         hosts=(
-            outcome.Host(
-                host_model.HostDescription('host-d', (_NODE,)),
-                cpuset.CpuSet.parse('1-3,5-7'), cpuset.CpuSet(), 1.0),
-            outcome.Host(
-                host_model.HostDescription('host-s', (_NODE,)),
-                cpuset.CpuSet(), cpuset.CpuSet.parse('0-7'), 3.0)),
+            _host('host-d', dedicated_cpus=cpuset.CpuSet.parse('1-3,5-7')),
+            _host('host-s', shared_cpus=cpuset.CpuSet.parse('0-7'),
+                  cpu_allocation_ratio=3.0)),
         guests=(
             outcome.Guest('pinned', 'dedicated', 'host-d', _PINNED),
             outcome.Guest('floating', 'shared', 'host-s', _FLOATING)),
         refused=(
-            outcome.Refused('late', '8 CPUs', 'No valid host was found.', (
-                outcome.Why('Placement', '4 left, 8 needed'),)),),
-        checks=(outcome.Check('guests run', True),
-                outcome.Check('one is refused', held)))
+            outcome.Refused('late', '8 CPUs', 'No valid host was found.', {
+                'Placement': '4 left, 8 needed'}),),
+        checks={'guests run': True, 'one is refused': held})

@@ -24,14 +24,14 @@ class TestShow(oslotest.BaseTestCase):
     def test_without_colour(self):
         printed = self.show(samples.small_outcome())
         self.assertNotIn('\x1b', printed)
-        for line in (' A   pinned    dedicated  host-d  0     1,5',
-                     ' ~   floating  shared     host-s  any   any of 0-7',
+        for line in ('A  pinned    dedicated  host-d  0     1,5',
+                     '~  floating  shared     host-s  any   any of 0-7',
                      '  CPUs 0-3 # A . .', '  CPUs 4-7 # A . .',
-                     '  . free: 2-3,6-7', "  # kept for the host's own: 0,4",
+                     '  . free: 2-3,6-7', '  # kept for the host: 0,4',
                      '  CPUs 0-3 ~ ~ ~ ~',
                      '    are allowed',
-                     '  Placement 4 left, 8 needed',
-                     '  yes one is refused'):
+                     '  Placement  4 left, 8 needed',
+                     '  yes  one is refused'):
             self.assertIn(
                 line + '\n',
                 '\n'.join(told.rstrip()
@@ -59,7 +59,7 @@ class TestShow(oslotest.BaseTestCase):
 
     def test_nothing_to_show(self):
         self.assertIn('Did it come out', self.show(
-            outcome.Outcome((), (), (), ())))
+            outcome.Outcome((), (), (), {})))
 
 
 class TestFiles(oslotest.BaseTestCase):
