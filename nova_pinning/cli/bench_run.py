@@ -25,6 +25,7 @@ from nova_pinning.cli import bench_progress
 from nova_pinning.cli import common_options
 from nova_pinning import errors
 from nova_pinning.host import machine_files
+from nova_pinning.host import own_threads
 from nova_pinning.host import words
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import conditions
@@ -33,7 +34,6 @@ from nova_pinning.instance_bench import exclusive_run
 from nova_pinning.instance_bench import experiment_file
 from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import own_command
-from nova_pinning.instance_bench import own_threads
 from nova_pinning.instance_bench import peer
 from nova_pinning.instance_bench.platforms import select
 from nova_pinning.instance_bench.platforms import settings
@@ -303,7 +303,7 @@ def _edges() -> run_edges.Edges:
     tree = machine_files.Tree()
     return run_edges.Edges(
         monotonic=time.monotonic, now=time.time, sleep=time.sleep,
-        load=conditions.load, peer=peer.running, bind=own_threads.bound,
+        load=conditions.load, peer=peer.running, bind=own_threads.keeping_to,
         steal=lambda cpus: kernel_counters.steal(
             tree.text('/proc/stat') or '', cpus),
         mhz=functools.partial(kernel_counters.mhz, tree),

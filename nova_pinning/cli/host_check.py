@@ -22,6 +22,7 @@ from nova_pinning.host.check import host_check_run
 from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning.host import machine_files
+from nova_pinning.host import own_threads
 
 _MAX_PID = 2 ** 22
 _MAX_SECONDS = 24 * 60 * 60
@@ -102,7 +103,7 @@ def _check(tree: machine_files.Tree, planned: host_model.HostDescription,
 
     watched = None
     # The check itself is not to disturb what it looks at.
-    with (cpu_watch.keeping_to(planned.plan.host_cpus) if tree.is_live
+    with (own_threads.keeping_to(planned.plan.host_cpus) if tree.is_live
           else contextlib.nullcontext('')) as trouble:
         view = look()
         findings: tuple[check_rule.Finding, ...] = ()

@@ -21,7 +21,8 @@ class Edges:
     :param load: of the host, one minute's
     :param peer: runs a command of the shell on CPUs of the host
     :param bind: has the controller, which looks at instances, run on CPUs of
-        the host and on no others; on any if there are none
+        the host and on no others; on any if there are none, or if that
+        cannot be done
     :param steal: what CPUs of the host have counted, by the names of
         :data:`bench_model.HOST_COUNTERS`
     :param mhz: the mean frequency of CPUs of the host, None if nobody tells
@@ -35,7 +36,7 @@ class Edges:
     load: Callable[[], float]
     peer: Callable[[str, cpuset.CpuSet],
                    contextlib.AbstractContextManager[Check]]
-    bind: Callable[[cpuset.CpuSet], contextlib.AbstractContextManager[None]]
+    bind: Callable[[cpuset.CpuSet], contextlib.AbstractContextManager[str]]
     steal: Callable[[cpuset.CpuSet], Mapping[str, float]]
     mhz: Callable[[cpuset.CpuSet], float | None]
     idle: Callable[[bool], Mapping[int, float]]

@@ -15,7 +15,6 @@ ends.
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import contextlib
 import dataclasses
 import os
 import time
@@ -97,7 +96,7 @@ def watch(
 ) -> Watched:
     """Watch CPUs for a while, or until interrupted (KeyboardInterrupt).
 
-    This process is left out: keep it away with :func:`keeping_to`.
+    This process is left out: keep it away with own_threads.
 
     :param tree: of this machine
     :param cpus: those to watch
@@ -134,25 +133,6 @@ def watch(
         tuple(_arrivals(tree, cpus, before)), tuple(_unread(tree)), is_cut,
         hidden_work.unseen_seconds(
             busy_before, busy, [run.seconds for run in runs]))
-
-
-@contextlib.contextmanager
-def keeping_to(cpus: cpuset.CpuSet) -> Iterator[str]:
-    """Run this thread, and those that it starts, on certain CPUs only.
-
-    Gives '', or why that cannot be done; the thread stays where it is then.
-    """
-    before = os.sched_getaffinity(0)
-    trouble = ''
-    try:
-        os.sched_setaffinity(0, cpus)
-    except OSError as error:
-        trouble = (error.strerror or str(error)).lower()
-    try:
-        yield trouble
-    finally:
-        if not trouble:
-            os.sched_setaffinity(0, before)
 
 
 class _Threads:

@@ -25,6 +25,7 @@ from nova_pinning.host.check import hidden_work
 from nova_pinning.host import domain_xml
 from nova_pinning.host import hostfile_writer
 from nova_pinning.host import machine_files
+from nova_pinning.host import own_threads
 from nova_pinning.host import qemu_process
 from nova_pinning.tests.functional import test_host_check
 from nova_pinning.tests import namespaces
@@ -95,7 +96,7 @@ def tell_unseen(has_loop):
             while clock() < until:
                 os.sched_yield()
 
-        ended.enter_context(cpu_watch.keeping_to(HOST))
+        ended.enter_context(own_threads.keeping_to(HOST))
         began, before = clock(), busy_seconds()
         watched = cpu_watch.watch(tree, DEDICATED, 0.5, clock=clock,
                                   sleep=sleep)

@@ -16,6 +16,7 @@ from nova_pinning.host.check import cpu_watch
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import gathering
 from nova_pinning.host import hostfile_writer
+from nova_pinning.host import own_threads
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.host.check import fact_samples
 from nova_pinning.tests.unit.host import host_samples
@@ -43,7 +44,7 @@ class _TestCase(cli_case.TestCase):
         self.gather = self._mock(gathering, 'gather', self._gather)
         self.watch = self._mock(cpu_watch, 'watch', self._watch)
         self.keeping_to = self._mock(
-            cpu_watch, 'keeping_to', lambda cpus: contextlib.nullcontext(''))
+            own_threads, 'keeping_to', lambda cpus: contextlib.nullcontext(''))
         self.runs, self.is_cut = (), False
 
     def _mock(self, module, name, *function, **values):

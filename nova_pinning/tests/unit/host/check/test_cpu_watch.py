@@ -370,29 +370,3 @@ class TestUnread(unit_base.TestCase):
         (self.machine.root / 'sys/kernel/irq/1').rmdir()
         (self.machine.root / 'sys/kernel/irq').rmdir()
         self.assertIn('what interrupts arrived where', self._hidden())
-
-
-class TestKeepingTo(unit_base.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.before = os.sched_getaffinity(0)
-        self.addCleanup(os.sched_setaffinity, 0, self.before)
-
-    def test_keeps(self):
-        one = min(self.before)
-        with cpu_watch.keeping_to(cpus(str(one))) as trouble:
-            self.assertEqual(('', {one}),
-                             (trouble, os.sched_getaffinity(0)))
-        self.assertEqual(self.before, os.sched_getaffinity(0))
-
-    def test_gives_back_after_an_error(self):
-        with self.assertRaisesRegex(ValueError, 'x'):
-            with cpu_watch.keeping_to(cpus(str(min(self.before)))):
-                raise ValueError('x')
-        self.assertEqual(self.before, os.sched_getaffinity(0))
-
-    def test_cannot(self):
-        with cpu_watch.keeping_to(cpus('60000')) as trouble:
-            self.assertNotEqual('', trouble)
-            self.assertEqual(self.before, os.sched_getaffinity(0))

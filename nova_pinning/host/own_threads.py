@@ -1,29 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where this process looks from while something else is measured."""
+"""Where this process runs while it looks at something else."""
 
 from collections.abc import Iterator
 import contextlib
-import logging
 import os
 
 from nova_pinning import cpuset
-
-LOG = logging.getLogger(__name__)
 
 _THREADS = '/proc/self/task'
 
 
 @contextlib.contextmanager
-def bound(cpus: cpuset.CpuSet) -> Iterator[None]:
+def keeping_to(cpus: cpuset.CpuSet) -> Iterator[str]:
     """Keep all threads of this process to some CPUs, and put them back.
 
-    So are programs that are started meanwhile. That it cannot be done is no
-    reason not to measure.
+    So are programs that are started meanwhile. Gives '', or why that cannot be
+    done; threads stay where they are then.
 
     :param cpus: none to leave them where they are
     """
     before: dict[int, cpuset.CpuSet] = {}
-    own = os.sched_getaffinity(0)
+    own, trouble = os.sched_getaffinity(0), ''
     try:
         try:
             for thread in _threads() if cpus else ():
@@ -33,9 +30,8 @@ def bound(cpus: cpuset.CpuSet) -> Iterator[None]:
                     # Somebody may have bound it already, to fewer.
                     os.sched_setaffinity(thread, might & cpus or cpus)
         except OSError as error:
-            LOG.debug('What looks at instances cannot be bound to CPUs %s: '
-                      '%s', cpus, error.strerror)
-        yield
+            trouble = (error.strerror or str(error)).lower()
+        yield trouble
     finally:
         for thread in _threads():
             with contextlib.suppress(OSError):

@@ -6,7 +6,7 @@ import subprocess
 import threading
 
 from nova_pinning import cpuset
-from nova_pinning.instance_bench import own_threads
+from nova_pinning.host import own_threads
 from nova_pinning.tests.unit import unit_base
 
 
@@ -31,7 +31,8 @@ class BoundTestCase(unit_base.TestCase):
             self.assertEqual(cpus, os.sched_getaffinity(thread))
 
     def test_all_threads_until_it_is_left(self):
-        with own_threads.bound(cpuset.CpuSet([self.cpu])):
+        with own_threads.keeping_to(cpuset.CpuSet([self.cpu])) as trouble:
+            self.assertEqual('', trouble)
             self.assert_on({self.cpu}, self.other)
             # As what looks into guests, and one that is started meanwhile.
             self.assertIn(f'list:\t{self.cpu}\n', subprocess.check_output(
@@ -42,7 +43,7 @@ class BoundTestCase(unit_base.TestCase):
 
     def test_whatever_happens(self):
         def fail():
-            with own_threads.bound(cpuset.CpuSet([self.cpu])):
+            with own_threads.keeping_to(cpuset.CpuSet([self.cpu])):
                 raise KeyboardInterrupt
 
         self.assertRaises(KeyboardInterrupt, fail)
@@ -50,19 +51,18 @@ class BoundTestCase(unit_base.TestCase):
 
     def test_cpus_that_it_may_not_use(self):
         """It is told, and nothing else."""
-        with self.assertLogs(own_threads.LOG, 'DEBUG') as logs:
-            with own_threads.bound(cpuset.CpuSet([4095])):
-                self.assert_on(self.before, self.other)
-        self.assertIn('CPUs 4095', logs.output[0])
+        with own_threads.keeping_to(cpuset.CpuSet([4095])) as trouble:
+            self.assert_on(self.before, self.other)
+        self.assertEqual('invalid argument', trouble)
         self.assert_on(self.before, self.other)
 
     def test_no_cpus(self):
-        with own_threads.bound(cpuset.CpuSet()):
+        with own_threads.keeping_to(cpuset.CpuSet()):
             self.assert_on(self.before, self.other)
         self.assert_on(self.before, self.other)
 
     def test_whoever_was_bound_is_no_wider(self):
         os.sched_setaffinity(0, {self.cpu})
-        with own_threads.bound(cpuset.CpuSet(self.before)):
+        with own_threads.keeping_to(cpuset.CpuSet(self.before)):
             self.assert_on({self.cpu})
         self.assert_on({self.cpu})
