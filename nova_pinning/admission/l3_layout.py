@@ -5,7 +5,6 @@ import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import dataclasses
 from typing import NamedTuple
 
 from nova_pinning.admission import offered_host
@@ -27,8 +26,7 @@ class GuestCaches(NamedTuple):
     fewest: int
 
 
-@dataclasses.dataclass(slots=True)
-class CacheSum:
+class CacheSum(NamedTuple):
     """The L3 caches of several guests.
 
     :param guests: of which they are known
@@ -40,12 +38,30 @@ class CacheSum:
     fewest: int = 0
     on_fewest: int = 0
 
-    def add(self, one: GuestCaches) -> None:
-        """Add those of a guest."""
-        self.guests += 1
-        self.caches += one.caches
-        self.fewest += one.fewest
-        self.on_fewest += one.caches == one.fewest
+    @property
+    def means(self) -> dict[str, float | None]:
+        """Of a guest, and the share of those on the fewest; None for none."""
+        return {key: amount / self.guests if self.guests else None
+                for key, amount in (('l3_caches', self.caches),
+                                    ('fewest_l3_caches', self.fewest),
+                                    ('in_fewest_l3', self.on_fewest))}
+
+    @property
+    def text(self) -> str:
+        """'1.8 (1.0)': of a guest, and the fewest; '' if none are known."""
+        if not self.guests:
+            return ''
+        return (f'{self.caches / self.guests:.1f} '
+                f'({self.fewest / self.guests:.1f})')
+
+
+def total(guests: Iterable[GuestCaches | None]) -> CacheSum:
+    """The caches of those guests of which they are known."""
+    known = [one for one in guests if one is not None]
+    return CacheSum(
+        len(known), sum([one.caches for one in known]),
+        sum([one.fewest for one in known]),
+        sum([one.caches == one.fewest for one in known]))
 
 
 class L3Layout:
@@ -54,6 +70,7 @@ class L3Layout:
     :param cells: of the host, with or without guests
     :param cache_of: a number for the cache of each CPU; a cache lies in one
         cell, or has all CPUs of several
+    :ivar is_one_a_cell: whether the CPUs for guests of a cell have one cache
     """
 
     def __init__(self, cells: Iterable[model.HostCell],
@@ -61,14 +78,20 @@ class L3Layout:
         self._cells = {cell.id: cell for cell in cells}
         self._cache_of = cache_of
         self._fewest: dict[tuple[int, int, ThreadPolicy], frozenset[int]] = {}
+        self.is_one_a_cell = all(
+            list(room.values()) == [cell.dedicated_count]
+            for cell in self._cells.values()
+            for room in self._rooms(cell.id, ThreadPolicy.PREFER))
 
     def caches(
-        self, guest: model.Guest, fit: model.Fit,
+        self, guest: model.Guest | None, fit: model.Fit | None,
     ) -> GuestCaches | None:
         """The caches of a guest.
 
         :returns: None for one without pins, or of which not all is known
         """
+        if guest is None or fit is None:
+            return None
         used: set[int | None] = set()
         fewest: set[int] = set()
         for cell, cell_fit in zip(guest.cells, fit.cells):
@@ -171,6 +194,14 @@ class L3Layouts:
                 L3Layout(host.cells, cache_of) if cache_of else None)
         return self._known[key][1]
 
+    def caches(
+        self, host: offered_host.OfferedHost, guest: model.Guest | None,
+        fit: model.Fit | None,
+    ) -> GuestCaches | None:
+        """The caches of a guest of the host, as the layout has them."""
+        layout = self.of_host(host)
+        return layout.caches(guest, fit) if layout else None
+
 
 def _cache_of(
     host: offered_host.OfferedHost, size: int | None,
@@ -199,22 +230,13 @@ def l3_cpus(
     What aggregates say counts first, then traits, then the domains that the
     host is known to have: those of the size that most of them have.
     """
-    said = min(_from_aggregates(host, aggregates), default=None)
+    texts = [aggregates[name].metadata.get(placement_traits.L3_KEY, '')
+             for name in host.aggregates if name in aggregates]
+    said = min(filter(None, map(placement_traits.parse_l3_cpus, texts)),
+               default=None)
     if said is None:
         said = placement_traits.l3_cpus(host.traits or ())
     if said is not None or not host.l3_domains:
         return said
     sizes = collections.Counter(map(len, host.l3_domains))
     return max(sizes, key=lambda size: (sizes[size], size))
-
-
-def _from_aggregates(
-    host: offered_host.OfferedHost,
-    aggregates: Mapping[str, offered_host.Aggregate],
-) -> Iterator[int]:
-    for name in host.aggregates:
-        if name in aggregates:
-            said = placement_traits.parse_l3_cpus(
-                aggregates[name].metadata.get(placement_traits.L3_KEY, ''))
-            if said is not None:
-                yield said

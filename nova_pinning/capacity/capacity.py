@@ -13,11 +13,13 @@ from typing import TypeAlias
 
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import judge
+from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.capacity import count
 from nova_pinning.capacity import flavor_mix
 from nova_pinning.capacity import like_hosts
+from nova_pinning.capacity import next_caches
 from nova_pinning.capacity import shared_pools
 from nova_pinning.capacity import stranded
 from nova_pinning.fleet import occupied
@@ -47,6 +49,7 @@ class FlavorCapacity:
         ``fits`` where not all is
     :param doubts: what is not known of hosts that count for ``fits``, with
         how many guests depend on it
+    :param caches: L3 caches of the next guest, on each of the hosts
     """
 
     request: guest_request.GuestRequest
@@ -57,6 +60,7 @@ class FlavorCapacity:
     certain: int = 0
     doubts: Mapping[outcome.Doubt, int] = dataclasses.field(
         default_factory=dict)
+    caches: l3_layout.CacheSum = l3_layout.CacheSum()
 
     @property
     def is_bound(self) -> bool:
@@ -70,12 +74,14 @@ class HostCapacity:
 
     :param counts: of each flavor
     :param stranded_cpus: how many of each host cell's, in their order
+    :param caches: L3 caches of the next guest of each flavor
     """
 
     host: offered_host.OfferedHost
     counts: tuple[count.HostCount, ...]
     stranded: stranded.StrandedResources
     stranded_cpus: tuple[int, ...] = ()
+    caches: tuple[l3_layout.GuestCaches | None, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -114,10 +120,12 @@ class FleetCapacity:
 
         :param hosts: all by default
         """
-        rows = [host.counts for host in (
-            self.hosts if hosts is None else hosts)]
-        return tuple(_size(request, column) for request, column in zip(
-            self.requests, zip(*rows) if rows else [()] * len(self.requests)))
+        rows = self.hosts if hosts is None else hosts
+        return tuple([
+            dataclasses.replace(
+                _size(request, [host.counts[number] for host in rows]),
+                caches=l3_layout.total(host.caches[number] for host in rows))
+            for number, request in enumerate(self.requests)])
 
     def by_class(self) -> dict[hostclass.HostClass | None, list[HostCapacity]]:
         """The hosts of each class, None for those of which it is unknown."""
@@ -148,6 +156,7 @@ def measure(
     counters = [count.Counter(request, admission) for request in requests]
     counted, hosts = [], []
     finder = stranded.StrandedFinder(counters)
+    caches = next_caches.NextCaches(requests, admission)
     number = max(1, len(fleet.hosts))
     numbering = like_hosts.Numbering(admission.rules.counts_guests)
     for counted_host in map(numbering.host,
@@ -156,7 +165,8 @@ def measure(
         on_cells = tuple(finder.on_cells(counted_host, counts))
         hosts.append(HostCapacity(
             counted_host.occupancy.host, counts, stranded.total(on_cells),
-            tuple([here.stranded_cpus for here in on_cells])))
+            tuple([here.stranded_cpus for here in on_cells]),
+            caches.on_host(counted_host, counts)))
         counted.append(counted_host)
         if not len(hosts) % 100:
             progress(len(hosts) / number)
@@ -181,6 +191,11 @@ def _not_mixed(counter: count.Counter, size: FlavorCapacity) -> str:
     if size.is_bound:
         return _ONLY_BOUND
     return '' if flavor_mix.can_mix(counter) else _NO_MIX
+
+
+def is_spread(sizes: Iterable[FlavorCapacity]) -> bool:
+    """Whether the next guest of any lies on more L3 caches than it has to."""
+    return any(size.caches.caches > size.caches.fewest for size in sizes)
 
 
 def guests_by_flavor(fleet: snapshot.Fleet) -> dict[str, int]:

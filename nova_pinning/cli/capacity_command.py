@@ -238,6 +238,7 @@ def _sizes(sizes: Sequence[capacity.FlavorCapacity],
     column, kind = typed_table.Column, typed_table.ColumnKind
     # Where nova gets to the most there is nothing to tell.
     has_most = any(size.most != size.fits for size in sizes)
+    is_spread = capacity.is_spread(sizes)
     typed_table.show((
         column('', 'flavor', of='request.name'),
         column('', 'vCPUs', kind.COUNT, 'request.vcpus'),
@@ -247,6 +248,8 @@ def _sizes(sizes: Sequence[capacity.FlavorCapacity],
         column('', 'at most' if has_most else None, kind.COUNT,
                lambda size: '?' if size.most is None else size.most),
         column('', 'host totals', kind.COUNT, 'totals'),
+        column('', 'L3 (fewest)' if is_spread else None, kind.COUNT,
+               'caches.text'),
         column('', 'missing because', of=_because)), sizes, console)
 
 

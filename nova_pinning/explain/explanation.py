@@ -9,6 +9,7 @@ import dataclasses
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
+from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import scheduler_rules
@@ -253,9 +254,11 @@ def judge_of(
     :param rules: None for those that the snapshot tells
     :param bounds: as AdmissionJudge takes them, and assumes
     """
+    rules = rules or occupied.rules_of(fleet)
     return host_verdicts.HostJudge(
-        occupied.of_fleet(fleet), judge.AdmissionJudge(
-            rules or occupied.rules_of(fleet), bounds, assumes), wishes)
+        occupied.of_fleet(fleet),
+        judge.AdmissionJudge(rules, bounds, assumes), wishes,
+        l3_layout.L3Layouts(rules.aggregates))
 
 
 def _fit_cause(reason: Reason) -> host_verdicts.RefusalCause:

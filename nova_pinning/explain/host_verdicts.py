@@ -14,6 +14,7 @@ from typing import NamedTuple
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
+from nova_pinning.admission import l3_layout
 from nova_pinning.admission import outcome
 from nova_pinning.fleet import migration
 from nova_pinning import model
@@ -60,6 +61,8 @@ class HostVerdict:
     :param cause: the one that decides, None if nothing refuses the guest
     :param doubts: what is not known, so that it may not fit there though
         nothing known refuses it; () if it is refused
+    :param caches: the L3 caches that it gets, None if it is not certain that
+        it fits, or they are not known
     """
 
     host: str
@@ -68,6 +71,7 @@ class HostVerdict:
     fit: model.Fit | model.Refusal
     cause: RefusalCause | None
     doubts: tuple[outcome.Doubt, ...] = ()
+    caches: l3_layout.GuestCaches | None = None
 
     @property
     def fits(self) -> bool:
@@ -116,11 +120,13 @@ class HostJudge:
 
     :param occupancies: all hosts with their guests, by name
     :param wishes: of the guest
+    :param layouts: of the hosts' L3 caches; None not to tell any
     """
 
     occupancies: Mapping[str, host_occupancy.HostOccupancy]
     judge: judge.AdmissionJudge
     wishes: guest_request.GuestWishes = guest_request.GuestWishes()
+    layouts: l3_layout.L3Layouts | None = None
 
     def verdict(self, occupancy: host_occupancy.HostOccupancy,
                 request: guest_request.GuestRequest) -> HostVerdict:
@@ -132,9 +138,14 @@ class HostJudge:
             refusals = tuple(refusal for refusal in refusals
                              if refusal.about != _STATUS_TRAIT)
         cause = _decide(refusals)
+        caches = None
+        if (self.layouts and isinstance(found.fit, model.Fit)
+                and not cause and not found.doubts):
+            caches = self.layouts.caches(host, request.topology, found.fit)
         return HostVerdict(
             host=host.name, is_enabled=host.is_enabled, refusals=refusals,
-            fit=found.fit, cause=cause, doubts=() if cause else found.doubts)
+            fit=found.fit, cause=cause, doubts=() if cause else found.doubts,
+            caches=caches)
 
     def fits(self, occupancy: host_occupancy.HostOccupancy,
              request: guest_request.GuestRequest) -> bool:

@@ -110,7 +110,8 @@ def table(
     return typed_table.of_keys(
         ('host',) * per_host + ('class',) * (per_class or per_host) + (
             'flavor', 'vcpus', 'memory_mib', 'fits', 'most',
-            'by_host_totals', 'missing_because', 'is_bound'),
+            'by_host_totals', 'missing_because', 'is_bound', 'l3_caches',
+            'fewest_l3_caches'),
         [{**_flavor(size), 'host': name, 'class': class_name(host_class),
           'flavor': size.request.name,
           'missing_because': next(iter(size.missing), '')}
@@ -229,7 +230,8 @@ def _figures(size: capacity.FlavorCapacity) -> dict[str, Any]:
                    for doubt, guests in size.doubts.items()],
         'most': size.most,
         'by_host_totals': size.totals,
-        'missing': dict(_plain(size.missing.items()))}
+        'missing': dict(_plain(size.missing.items())),
+        **size.caches.means}
 
 
 def _stranded(stranded: stranded.StrandedResources) -> dict[str, Any]:

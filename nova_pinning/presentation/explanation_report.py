@@ -12,6 +12,7 @@ import rich.text
 
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import l3_layout
 from nova_pinning.admission import outcome
 from nova_pinning.admission import scheduler_rules
 from nova_pinning import cpuset
@@ -100,7 +101,9 @@ def verdict_as_dict(verdict: host_verdicts.HostVerdict) -> dict[str, Any]:
             doubt.about for doubt in verdict.doubts
             if doubt.kind is outcome.DoubtKind.TRAITS),
         'class': verdict.class_refusal or None,
-        'fit': None, 'cells': []}
+        'fit': None, 'cells': [],
+        'l3_caches': verdict.caches and verdict.caches.caches,
+        'fewest_l3_caches': verdict.caches and verdict.caches.fewest}
     if isinstance(place, model.Refusal):
         told['fit'] = {
             'reason': str(place.reason),
@@ -181,13 +184,31 @@ def _show_fitting(explanation: explanation.Explanation,
         printing.say(
             f'on {most}{_on([verdict.host for verdict in hosts])} of '
             f'{len(explanation.verdicts):,}', console, '  ')
+        by_caches = collections.defaultdict[
+            l3_layout.GuestCaches, list[str]](list)
+        for verdict in hosts:
+            if verdict.caches:
+                by_caches[verdict.caches].append(verdict.host)
+        if any(found.caches > found.fewest for found in by_caches):
+            for found, names in sorted(by_caches.items()):
+                printing.say(f'{_caches(found)}: {_on(names)}', console, '  ')
         if not certain:
             printing.say(f'for example {hosts[0].host}: {hosts[0].doubt}',
                          console, '  ')
 
 
 def _fits(verdict: host_verdicts.HostVerdict) -> str:
-    return f'may fit: {verdict.doubt}' if verdict.doubts else 'fits'
+    if verdict.doubts:
+        return f'may fit: {verdict.doubt}'
+    return f'fits, {_caches(verdict.caches)}' if verdict.caches else 'fits'
+
+
+def _caches(found: l3_layout.GuestCaches) -> str:
+    """'on 3 L3 caches where 1 would do'."""
+    text = f'on {words.count(found.caches, "L3 cache")}'
+    if found.caches > found.fewest:
+        text += f' where {found.fewest} would do'
+    return text
 
 
 def _show_placement(explanation: explanation.Explanation,
@@ -316,6 +337,7 @@ def _layers(
         f'refuses it: {verdict.fit}'
         if isinstance(verdict.fit, model.Refusal)
         else f'may pass it: {verdict.doubt}' if verdict.doubts
+        else f'passes it, {_caches(verdict.caches)}' if verdict.caches
         else 'passes it')
 
 

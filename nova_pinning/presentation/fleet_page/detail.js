@@ -72,9 +72,9 @@ function guestTable(guests) {
   element('div', {class: 'wide', tabindex: '0', role: 'region',
     'aria-label': 'Guests'},
   element('table', {}, element('thead', {}, element('tr', {},
-    ['', 'name', 'flavor', 'vCPUs', 'memory', 'cells', 'devices'].map(
-      (name) => element(name ? 'th' : 'td', {class: ['vCPUs', 'memory']
-        .includes(name) ? 'n' : ''}, name)))),
+    ['', 'name', 'flavor', 'vCPUs', 'memory', 'cells', 'L3 (fewest)',
+      'devices'].map((name) => element(name ? 'th' : 'td', {class: [
+      'vCPUs', 'memory', 'L3 (fewest)'].includes(name) ? 'n' : ''}, name)))),
   element('tbody', {}, guests.map((guest, number) => element('tr', {},
     element('td', {}, element('span', {
       class: guest.cells.some(([, cpus]) => cpus)
@@ -86,6 +86,7 @@ function guestTable(guests) {
     element('td', {class: 'n'}, shown(guest.vcpus)),
     element('td', {class: 'n'}, memory(guest.mib)),
     element('td', {}, guest.cells.map(([cell]) => cell).join(', ')),
+    element('td', {class: 'n'}, guest.caches),
     element('td', {}, guest.devices)))))));
 }
 

@@ -79,7 +79,7 @@ class HostGrid {
       + (marked ? `; ${marked.text}` : '');
     fill(made, {tabindex: '-1', title: about, 'aria-label': about,
       class: ['host', host.disabled === null ? '' : 'off',
-        host.findings.length ? 'odd' : '',
+        isOdd(host) ? 'odd' : '',
         marked === null ? '' : marked.lit ? 'lit' : 'unlit'].join(' ')});
     made.querySelector('i')?.remove();
     const badge = [marked?.short, group.length > 1
@@ -124,7 +124,7 @@ function lookOf(host) {
   }
   return JSON.stringify([
     fleet.shapes.indexOf(host.shape), host.class, host.disabled !== null,
-    host.findings.length > 0, host.down.length > 0, Boolean(host.gaps),
+    isOdd(host), host.down.length > 0, Boolean(host.gaps),
     [...free.values()].sort(), host.stranded,
     host.dedicated ? 0 : Math.round(20 * soldShare(host))]);
 }

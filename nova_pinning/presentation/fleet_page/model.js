@@ -61,8 +61,9 @@ for (const shape of fleet.shapes) {
 }
 
 const guestOf = ([name, flavor, vcpus, mib, guestClass, cells, uuid,
-  devices]) => ({
+  devices, caches, fewest]) => ({
   name, vcpus, mib, cells, uuid, devices: devices ?? '',
+  caches: caches ? `${caches} (${fewest})` : '',
   flavor: fleet.guest_flavors[flavor],
   className: fleet.classes[guestClass],
 });
@@ -86,6 +87,9 @@ const hosts = fleet.hosts.map((host, index) => {
   };
 });
 const hostsByName = new Map(hosts.map((host) => [host.name, host]));
+// Notes do not make a host an odd one.
+const isOdd = (host) => host.findings.some(
+  ({severity}) => severity !== 'note');
 for (const finding of fleet.findings) {
   hostsByName.get(finding.host)?.findings.push(finding);
 }

@@ -86,16 +86,19 @@ const STATUSES = {
 
 function salesPart(rows) {
   const hasDays = rows.some(({days}) => days);
+  const hasCaches = rows.some(({caches}) => caches);
   return element('section', {}, element('h2', {}, 'What can still be sold'),
     element('div', {class: 'wide', tabindex: '0', role: 'region',
       'aria-label': 'What can still be sold'},
     element('table', {class: 'sales'},
       element('thead', {}, element('tr', {}, [['flavor'], ['size'],
         ['left', 'n'], ...(hasDays ? [['gone in', 'n']] : []),
-        ['sold', 'n'], ['host totals', 'n'], [''], ['missing because']].map(
+        ['sold', 'n'], ['host totals', 'n'], [''], ['missing because'],
+        ...(hasCaches ? [['L3 (fewest)', 'n']] : [])].map(
         ([name, kind]) => element(name ? 'th' : 'td', {class: kind ?? null},
           name)))),
-      element('tbody', {}, rows.map((row) => saleRow(row, hasDays))))),
+      element('tbody', {}, rows.map((row) => saleRow(row, hasDays,
+        hasCaches))))),
     element('details', {class: 'dim'},
       element('summary', {}, 'How this is counted'),
       element('p', {}, 'Each flavor for itself. What is left was counted by '
@@ -106,11 +109,13 @@ function salesPart(rows) {
         + 'if they are gone within 30 days at the pace of earlier snapshots; '
         + (fleet.history.length ? '' : 'there are none here, so ')
         + 'where that cannot be told, no days are given. A flavor is not for '
-        + 'hosts (i) that would not take it if they were empty.')));
+        + 'hosts (i) that would not take it if they were empty. L3 caches '
+        + 'are those of the next guest, on an average host with room, and '
+        + 'the fewest that would do.')));
 }
 
-function saleRow({at, fits, bound, totals, guests, status, days, because},
-  hasDays) {
+function saleRow({at, fits, bound, totals, guests, status, days, because,
+  caches}, hasDays, hasCaches) {
   const flavor = fleet.flavors[at];
   const [level, meaning] = STATUSES[status];
   return element('tr', {},
@@ -133,7 +138,9 @@ function saleRow({at, fits, bound, totals, guests, status, days, because},
       width: totals ? 100 : 0}),
     drawn('rect', {class: 'fits', x: 0, y: 2, height: 6,
       width: 100 * share(fits, totals)}))),
-    element('td', {}, because));
+    element('td', {}, because),
+    hasCaches ? element('td', {class: 'n dim', 'data-name': 'L3 (fewest)'},
+      caches) : null);
 }
 
 function strandedPart(totals) {

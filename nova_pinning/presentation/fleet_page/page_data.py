@@ -250,6 +250,7 @@ def _flavor(request: guest_request.GuestRequest) -> _Json:
 
 
 def _sales(outlooks: Sequence[outlook.FlavorOutlook], since: str) -> _Json:
+    is_spread = capacity.is_spread(one.size for one in outlooks)
     return {
         'lines': list(sales_headline.lines(outlooks, since)),
         'flavors': [{
@@ -258,6 +259,7 @@ def _sales(outlooks: Sequence[outlook.FlavorOutlook], since: str) -> _Json:
             'guests': one.guests, 'status': one.status,
             'days': one.days_left and sales_headline.days(one.days_left),
             'because': _because(one.size),
+            'caches': one.size.caches.text if is_spread else '',
         } for one in outlooks]}
 
 

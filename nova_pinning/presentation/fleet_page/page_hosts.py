@@ -8,6 +8,7 @@ from typing import Any
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
@@ -42,6 +43,8 @@ class HostWriter:
             for spec in alias.specs}
         self._classes, self._aggregates, self._flavors = (
             _Numbers(), _Numbers(), _Numbers())
+        self._layouts = l3_layout.L3Layouts({
+            aggregate.name: aggregate for aggregate in fleet.aggregates})
         self._shapes: dict[Hashable, int] = {}
         self._shape_values: list[_Json] = []
 
@@ -61,8 +64,9 @@ class HostWriter:
             'name': spelling.printable(host.name),
             'shape': self._shape(host),
             'class': self._class(host.host_class),
-            'guests': [self._guest(guest, cells)
-                       for guest in occupancy.guests],
+            'guests': [self._guest(guest, cells, self._layouts.caches(
+                host, guest.topology, guest.fit))
+                for guest in occupancy.guests],
             # In nova's order, as in the shape.
             'cells': [_cell(cell) for cell in occupancy.engine.cells]}
         if host.aggregates:
@@ -90,8 +94,11 @@ class HostWriter:
         return spelling.printable(self._aliases.get(kind, kind))
 
     def _guest(self, guest: resident_guest.ResidentGuest,
-               cells: dict[int, model.HostCell]) -> list[Any]:
-        """Its name, flavor, vCPUs, MiB, class, cells, UUID, devices."""
+               cells: dict[int, model.HostCell],
+               caches: l3_layout.GuestCaches | None) -> list[Any]:
+        """Its name, flavor, vCPUs, MiB, class, cells, UUID, and maybe devices
+        and L3 caches.
+        """
         devices_text = ', '.join(
             f'{use.count} × {self._device(use.kind)}'
             for use in guest.devices)
@@ -100,7 +107,8 @@ class HostWriter:
             self._flavors.of(guest.flavor or 'flavor not known'),
             guest.vcpus, guest.memory_mib, self._class(guest.guest_class),
             list(placed(guest.topology, guest.fit, cells)), guest.uuid,
-            *([devices_text] if devices_text else [])]
+            *([devices_text, *(caches or ())]
+              if devices_text or caches else [])]
 
     def _shape(self, host: offered_host.OfferedHost) -> int:
         key = host.cells, host.l3_domains

@@ -178,7 +178,7 @@ class TestKnown(base.BaseTestCase):
 class TestSum(base.BaseTestCase):
 
     def test_sum(self):
-        total = l3_layout.CacheSum()
-        for caches in ((3, 1), (2, 2)):
-            total.add(l3_layout.GuestCaches(*caches))
-        self.assertEqual(l3_layout.CacheSum(2, 5, 3, 1), total)
+        self.assertEqual(
+            l3_layout.CacheSum(guests=2, caches=5, fewest=3, on_fewest=1),
+            l3_layout.total([l3_layout.GuestCaches(3, 1), None,
+                             l3_layout.GuestCaches(2, 2)]))
