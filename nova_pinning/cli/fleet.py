@@ -132,6 +132,12 @@ def _guests(figures: summary.FleetSummary,
         ((use.name or 'not known', use.guest_class, use.guests, use.vcpus,
           _memory(use.memory_mib)) for use in shown), console)
     _more(len(figures.flavors), len(shown), 'flavors', console)
+    caches = figures.caches
+    if caches.caches > caches.fewest:
+        printing.say(
+            f'L3 caches of a pinned guest (fewest): {caches.text}; '
+            f'{_share(caches.on_fewest, caches.guests)} of the guests on the '
+            'fewest', console)
 
 
 def _more(there_are: int, shown: int, what: str,

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
+from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
@@ -163,9 +164,11 @@ class FleetTally:
         for name in gone:
             self._take_away(self._hosts.pop(name))
         findings = _findings(fleet, hosts, changed)
+        # They know cells by their place in memory, so not for longer.
+        layouts = l3_layout.L3Layouts(self.rules.aggregates)
         for host in hosts:
             self._replace(self._numbering.host(host_occupancy.of_host(
-                host, changed[host.name])), findings)
+                host, changed[host.name])), findings, layouts)
         self._count_homeless(fleet, by_host)
         return len(changed) + len(gone)
 
@@ -182,13 +185,14 @@ class FleetTally:
 
     def _replace(self, counted: like_hosts.CountedHost, findings: dict[
             str, collections.Counter[tuple[str, check_rule.Severity]]],
-    ) -> None:
+            layouts: l3_layout.L3Layouts) -> None:
         found = counted.occupancy
         host = found.host
         before = self._hosts.get(host.name)
         added = _Added(host, found.guests, self._count(counted),
                        host_facts.of_host(
-                           found, self._names, self.rules.reserves_of(host)),
+                           found, self._names, self.rules.reserves_of(host),
+                           layouts),
                        findings.get(host.name, collections.Counter()))
         if before is not None:
             self._take_away(before)

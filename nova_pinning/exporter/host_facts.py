@@ -9,6 +9,7 @@ import enum
 from typing import TypeAlias
 
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import l3_layout
 from nova_pinning.admission import resident_guest
 from nova_pinning.model import hostclass
 from nova_pinning.presentation import capacity_report
@@ -49,6 +50,12 @@ class FleetFact(enum.Enum):
     FLOATING_VCPUS = (
         'floating_vcpus', 'vCPUs of guests that float over shared CPUs',
         'class')
+    CACHES = (
+        'l3_caches', 'L3 caches of pinned guests, counted for each guest of '
+        'which they are known', 'class')
+    FEWEST_CACHES = (
+        'fewest_l3_caches', 'The fewest that would do for these guests',
+        'class')
     MEMORY_BYTES = (
         'memory_bytes', 'Memory of hosts in all NUMA cells', 'class')
     GUEST_MEMORY_BYTES = (
@@ -65,8 +72,8 @@ FactSums: TypeAlias = collections.Counter[tuple[FleetFact | str | int, ...]]
 
 
 def of_host(occupancy: host_occupancy.HostOccupancy,
-            flavors: Collection[str],
-            reserves: Iterable[str] = ()) -> FactSums:
+            flavors: Collection[str], reserves: Iterable[str],
+            layouts: l3_layout.L3Layouts) -> FactSums:
     """What one host adds.
 
     :param flavors: names of those that are counted one by one
@@ -86,6 +93,10 @@ def of_host(occupancy: host_occupancy.HostOccupancy,
     facts[FleetFact.MEMORY_BYTES, name] += (
         host.memory_mib * units.BYTES_PER_MIB)
     _add_guests(facts, name, occupancy.guests, flavors)
+    caches = l3_layout.total(layouts.caches(host, guest.topology, guest.fit)
+                             for guest in occupancy.guests)
+    facts[FleetFact.CACHES, name] += caches.caches
+    facts[FleetFact.FEWEST_CACHES, name] += caches.fewest
     for cell in occupancy.engine.cells:
         facts[FleetFact.PINNED_CPUS, name] += len(cell.pinned_cpus)
         for pool in cell.pages:

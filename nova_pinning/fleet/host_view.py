@@ -8,6 +8,7 @@ import dataclasses
 import functools
 from typing import NamedTuple
 
+from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
@@ -88,6 +89,7 @@ class HostView:
 
     :param aggregates: the names of those that the fleet lists
     :param server_groups: the ids of those that it lists
+    :param caches: of the host, None if they are not known
     """
 
     host: offered_host.OfferedHost
@@ -95,6 +97,7 @@ class HostView:
     layout: CellLayout
     aggregates: frozenset[str]
     server_groups: frozenset[str]
+    caches: l3_layout.L3Layout | None = None
 
     @functools.cached_property
     def guest_cells(self) -> tuple[_CheckedGuestCell, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import sys
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import l3_layout
 from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
 from nova_pinning.checks import check_rule
@@ -290,6 +291,27 @@ def floating(view: host_view.HostView) -> check_rule.Violations:
 
 
 @check_rule.rule(
+    'F305', Severity.NOTE, 'guests on more L3 caches than they need',
+    why='what they share goes from cache to cache, and more neighbours are '
+        'in their way',
+    advice='see nova-pinning host plan for settings under which nova places '
+           'guests on fewer; a guest that is migrated is pinned again')
+def many_caches(view: host_view.HostView) -> check_rule.Violations:
+    if view.caches is None:
+        return
+    spread = [(guest, found) for guest in view.guests
+              if (found := view.caches.caches(guest.topology, guest.fit))
+              and found.caches > found.fewest]
+    if spread:
+        guests, caches = zip(*spread)
+        total = l3_layout.total(caches)
+        yield view.violation(
+            f'{words.count(len(guests), "guest")} on {total.caches:,} L3 '
+            f'caches where {total.fewest:,} would do: '
+            f'{host_view.names(guests)}', guests)
+
+
+@check_rule.rule(
     'F401', Severity.WARNING, 'more huge pages in use than there are',
     why='what is free is taken to be nothing',
     advice='give the host as many pages as guests were promised')
@@ -375,7 +397,8 @@ def find(fleet: snapshot.Fleet) -> tuple[check_rule.Finding, ...]:
     guests = collections.defaultdict(list)
     for guest in fleet.guests:
         guests[guest.host].append(guest)
-    aggregates = frozenset(aggregate.name for aggregate in fleet.aggregates)
+    aggregates = {aggregate.name: aggregate for aggregate in fleet.aggregates}
+    l3_layouts = l3_layout.L3Layouts(aggregates)
     server_groups = frozenset(group.id for group in fleet.server_groups)
     # By the object: very many hosts are of one layout.
     layouts: dict[int, host_view.CellLayout] = {}
@@ -385,7 +408,7 @@ def find(fleet: snapshot.Fleet) -> tuple[check_rule.Finding, ...]:
             layouts[id(host.cells)] = host_view.CellLayout(host.cells)
         findings += RULES.run(host_view.HostView(
             host, guests.pop(host.name, ()), layouts[id(host.cells)],
-            aggregates, server_groups))
+            frozenset(aggregates), server_groups, l3_layouts.of_host(host)))
     findings += (
         UNLISTED_HOST.finding(host_view.of_guests(name, homeless))
         for name, homeless in guests.items())

@@ -9,6 +9,7 @@ from typing import Any
 
 from nova_pinning.admission import gaps
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import resident_guest
 from nova_pinning.checks import check_rule
@@ -92,6 +93,7 @@ class FleetSummary:
     :param fullness: hosts with dedicated CPUs, by how many tenths of these
         guests have; the last is that of hosts that are full
     :param homeless: guests on hosts that the fleet does not have
+    :param caches: the L3 caches of the guests
     """
 
     classes: Mapping[hostclass.HostClass | None, FleetTotal]
@@ -100,6 +102,7 @@ class FleetSummary:
     fullness: tuple[int, ...]
     homeless: int
     findings: tuple[check_rule.Finding, ...]
+    caches: l3_layout.CacheSum
 
 
 def summarise(fleet: snapshot.Fleet) -> FleetSummary:
@@ -108,6 +111,8 @@ def summarise(fleet: snapshot.Fleet) -> FleetSummary:
     classes: dict[hostclass.HostClass | None, FleetTotal] = {}
     kinds: collections.Counter[HostKind] = collections.Counter()
     fullness = [0] * BINS
+    layouts = l3_layout.L3Layouts(occupied.rules_of(fleet).aggregates)
+    caches: list[l3_layout.GuestCaches | None] = []
     for host in fleet.hosts:
         total = classes.setdefault(host.host_class, FleetTotal())
         here = guests[host.name]
@@ -122,6 +127,8 @@ def summarise(fleet: snapshot.Fleet) -> FleetSummary:
             fullness[min(pinned, there) * (BINS - 1) // there] += 1
         _add(total, host, pinned)
         total.guests += len(here)
+        caches += [layouts.caches(host, guest.topology, guest.fit)
+                   for guest in here]
         total.memory_used_mib += sum(guest.memory_mib for guest in here)
         total.floating_vcpus += sum(map(_floating, here))
         kinds[_kind(host)] += 1
@@ -132,7 +139,7 @@ def summarise(fleet: snapshot.Fleet) -> FleetSummary:
         kinds=dict(kinds.most_common()), flavors=_flavors(fleet),
         fullness=tuple(fullness),
         homeless=len(fleet.guests) - sum(map(len, guests.values())),
-        findings=problems.find(fleet))
+        findings=problems.find(fleet), caches=l3_layout.total(caches))
 
 
 def _add(total: FleetTotal, host: offered_host.OfferedHost,
@@ -204,6 +211,7 @@ def as_dict(fleet: snapshot.Fleet, summary: FleetSummary) -> dict[str, Any]:
         'hosts': len(fleet.hosts),
         'guests': len(fleet.guests),
         'guests_on_unknown_hosts': summary.homeless,
+        **summary.caches.means,
         'gaps': gaps.as_list(fleet.hosts),
         'classes': [{'class': None if host_class is None else str(host_class),
                      **dataclasses.asdict(total)}

