@@ -11,6 +11,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import itertools
 import math
 import statistics
 from typing import Any
@@ -310,11 +311,8 @@ class _Forecaster:
 
     def forecast(self, seeds: Sequence[int]) -> CacheForecast:
         """What comes of the setting, of all seeds together."""
-        full = l3_layout.CacheSum()
-        sizes = {
-            request.name: SizeCaches(size, self._alone(request),
-                                     l3_layout.CacheSum())
-            for size, (request, _weight) in zip(self._plan.sizes, self._mix)}
+        full: dict[str, list[l3_layout.GuestCaches]] = {
+            request.name: [] for request, _weight in self._mix}
         limits, slow, count = [], 0, 0
         for seed in seeds:
             limit, placed = self._run(seed, dataclasses.replace(
@@ -323,14 +321,18 @@ class _Forecaster:
             least = min(_FULL[0], _FULL_OF_LIMIT * limit)
             for guest in placed:
                 if least <= guest.sold < _FULL[1]:
-                    full.add(guest.caches)
-                    sizes[guest.size].full.add(guest.caches)
+                    full[guest.size].append(guest.caches)
             slow += sum(guest.is_slow for guest in placed)
             count += len(placed)
         return CacheForecast(
             setting=self._setting, host_cells=len(self._host.cells),
-            guests=self._plan.offer.figures[0], sizes=tuple(sizes.values()),
-            full=full, limits=limits, slow_claims=slow / max(1, count),
+            guests=self._plan.offer.figures[0], sizes=tuple([
+                SizeCaches(size, self._alone(request),
+                           l3_layout.total(full[request.name]))
+                for size, (request, _weight)
+                in zip(self._plan.sizes, self._mix)]),
+            full=l3_layout.total(itertools.chain.from_iterable(full.values())),
+            limits=limits, slow_claims=slow / max(1, count),
             nova_limits=[self._run(seed, _NOVAS)[0] for seed in seeds])
 
     def _run(
