@@ -13,7 +13,7 @@ from nova_pinning.admission import devices
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot
-from nova_pinning.simulation import nova_replay
+from nova_pinning.tests.oracle import nova_replay
 
 DISK_GIB = 20
 

@@ -34,10 +34,8 @@ _OF_HARDWARE = (outcome.DoubtKind.CELLS, outcome.DoubtKind.DEVICES,
 class Simulate(base_command.FileCommand):
     """Simulate arrivals and departures of guests on a fleet.
 
-    Each guest is put where nova-scheduler would put it, by nova's own filter
-    and weigher classes, or with --fast by the engine alone, which decides the
-    same in a fraction of the time. Several configurations and seeds are
-    compared in one table, with 95% confidence intervals.
+    Each guest is put where nova-scheduler would put it. Several configurations
+    and seeds are compared in one table, with 95% confidence intervals.
 
     The same seed gives the same result on any machine and with any number of
     processes.
@@ -48,13 +46,13 @@ class Simulate(base_command.FileCommand):
     Examples::
 
       nova-pinning simulate fleet.json.zst --trace arrivals.csv
-      nova-pinning simulate fleet.json.zst --empty --fast --seeds 10 \\
+      nova-pinning simulate fleet.json.zst --empty --seeds 10 \\
           --arrivals 'mix=8:70,16:30 load=0.5-1.2 lifetime=24h' \\
           --configuration nova-default --configuration pinning
-      nova-pinning simulate fleet.json.zst --fast \\
+      nova-pinning simulate fleet.json.zst \\
           --arrivals 'mix=small:3,large rate=20 lifetime=7d' \\
           --configuration /etc/nova/nova.conf
-      nova-pinning simulate fleet.json.zst --fast --lifetimes 30d \\
+      nova-pinning simulate fleet.json.zst --lifetimes 30d \\
           --arrivals 'mix=8:70,16:30 load=0.8-1.1 lifetime=30d' \\
           --rebalance 'every=6h moves=1%' --stop-at-limit
     """
@@ -89,9 +87,6 @@ class Simulate(base_command.FileCommand):
             '--seeds', type=common_options.number(1, _MOST_SEEDS), default=1,
             metavar='N', help='run each configuration with the seeds 1 to N '
                               '(default: 1)')
-        parser.add_argument(
-            '--fast', action='store_true',
-            help="decide by the engine alone, not by nova's classes")
         parser.add_argument(
             '--empty', action='store_true',
             help="begin without the fleet's own guests")
@@ -223,6 +218,5 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
             refused_share=parsed_args.refusal_limit,
             window=parsed_args.refusal_window,
             stops_at_limit=parsed_args.stop_at_limit,
-            looks_at_l3=parsed_args.fast,
-            assumes=common_options.assumed(parsed_args)),
-        is_fast=parsed_args.fast)
+            looks_at_l3=True,
+            assumes=common_options.assumed(parsed_args)))

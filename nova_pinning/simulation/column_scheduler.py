@@ -34,8 +34,8 @@ _Asked = TypeVar('_Asked')
 class ColumnScheduler(abc.ABC, Generic[_Asked]):
     """Puts guests on hosts that Placement offers and filters let pass.
 
-    What chooses among them, with the CPUs of each in view, is the engine
-    alone or nova's own classes.
+    What chooses among them, with the CPUs of each in view, is the engine, or
+    what it is compared with.
 
     :param columns: with the ledger
     """

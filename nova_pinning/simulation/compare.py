@@ -42,7 +42,6 @@ class Study:
 
     :param configurations: with different names; the first is what the others
         are compared with
-    :param is_fast: by the engine alone, else by nova's own classes
     """
 
     fleet: snapshot.Fleet
@@ -50,7 +49,6 @@ class Study:
     configurations: tuple[scheduler_configuration.SchedulerConfiguration, ...]
     seeds: tuple[int, ...]
     plan: simulation_run.RunPlan = simulation_run.RunPlan()
-    is_fast: bool = True
 
     @property
     def cases(self) -> tuple[StudyCase, ...]:
@@ -64,15 +62,7 @@ class Study:
         seed, configuration = case
         return simulation_run.run(
             self.fleet, self.source.arrivals(seed), configuration, seed=seed,
-            plan=self.plan, factory=None if self.is_fast else _factory(),
-            tell=tell)
-
-
-def _factory() -> simulation_run.Factory:
-    from nova_pinning.bridge.offline import standalone
-    standalone.prepare()
-    from nova_pinning.simulation import nova_replay
-    return nova_replay.NovaReplay
+            plan=self.plan, tell=tell)
 
 
 def perform(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler through the engine alone.
+"""The scheduler through the engine.
 
 It decides as nova-scheduler does with PinnedTopologyFilter and the weighers
 of a configuration, to the last bit of a weight, and claims as nova-compute

@@ -73,7 +73,7 @@ def run(
     :param arrivals: in the order of their times
     :param seed: the order in which nova meets the hosts is drawn by it, which
         decides among equals, as are the lifetimes of the fleet's own guests
-    :param factory: None for the engine alone
+    :param factory: None for the engine
     :param tell: called now and then with how many more guests have arrived
     :param planner: of moves, where the configuration has guests moved; None
         for that of ``nova-pinning rebalance``

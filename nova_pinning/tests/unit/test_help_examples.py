@@ -34,7 +34,8 @@ _ELSEWHERE = {
     'nova-pinning host plan host.yaml --for 4:40,8:30,16:20,32:10 --caches':
         'takes half a minute',
     'nova-pinning simulate fleet.json.zst --empty': 'takes half a minute',
-    'nova-pinning simulate fleet.json.zst --fast': 'takes half a minute',
+    'nova-pinning simulate fleet.json.zst --arrivals': 'takes half a minute',
+    'nova-pinning simulate fleet.json.zst --lifetimes': 'takes half a minute',
 }
 _NAMES = {'dedicated-00001': 'cmp-17', 'dedicated-00002': 'cmp-18',
           'dedicated-2': 'small', 'dedicated-4': 'large',

@@ -54,7 +54,7 @@ class _TestCase(cli_case.TestCase):
 class TestSimulate(_TestCase):
 
     def test_trace(self):
-        done = self.simulate('--fast', '--trace',
+        done = self.simulate('--trace',
                              self.write('trace.csv', TRACE), '-f', 'json')
         self.assertEqual((0, ''), (done.status, done.err))
         run, = json.loads(done.out)['runs']
@@ -87,7 +87,7 @@ class TestSimulate(_TestCase):
 
     def test_table(self):
         done = self.simulate(
-            '--fast', '--arrivals', ARRIVALS, '--seeds', '3',
+            '--arrivals', ARRIVALS, '--seeds', '3',
             '--configuration', 'nova-default', '--configuration', 'pinning')
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertIn('2 hosts with 24 dedicated CPUs; 60 arrivals', done.out)
@@ -100,7 +100,7 @@ class TestSimulate(_TestCase):
 
     def test_legend(self):
         """It tells of the columns that there are."""
-        done = self.simulate('--fast', '--arrivals', 'mix=2 memory=16 rate=1 '
+        done = self.simulate('--arrivals', 'mix=2 memory=16 rate=1 '
                              'lifetime=1m count=5')
         text = ' '.join(done.out.split())
         self.assertIn('Dedicated CPUs sold on average;', text)
@@ -108,7 +108,7 @@ class TestSimulate(_TestCase):
         self.assertNotIn('limit', text)
         # Of less than a hundred no share is taken.
         done = self.simulate(
-            '--fast', '--arrivals',
+            '--arrivals',
             'mix=2 memory=16 rate=100 lifetime=9h count=60')
         text = ' '.join(done.out.split())
         self.assertIn('sold at the first refusal and on average;', text)
@@ -119,20 +119,12 @@ class TestSimulate(_TestCase):
     @ddt.data(40, 80)
     def test_width(self, columns):
         self.useFixture(fixtures.EnvironmentVariable('COLUMNS', str(columns)))
-        done = self.simulate('--fast', '--arrivals', ARRIVALS)
+        done = self.simulate('--arrivals', ARRIVALS)
         for line in done.out.splitlines():
             self.assertLessEqual(len(line), columns, line)
 
-    def test_real_classes_decide_the_same(self):
-        trace = self.write('trace.csv', TRACE)
-        digests = [
-            json.loads(self.simulate(
-                '--trace', trace, '-f', 'json', *more).out
-            )['runs'][0]['digest'] for more in ((), ('--fast',))]
-        self.assertEqual(*digests)
-
     def test_csv(self):
-        done = self.simulate('--fast', '--arrivals', ARRIVALS, '-f', 'csv')
+        done = self.simulate('--arrivals', ARRIVALS, '-f', 'csv')
         rows = list(csv.DictReader(io.StringIO(done.out)))
         self.assertEqual([str(number) for number in range(1, 61)],
                          [row['arrivals'] for row in rows])
@@ -143,7 +135,7 @@ class TestSimulate(_TestCase):
             extra_specs={'hw:cpu_policy': 'dedicated'})
         fleet = self.fleet(flavors=(flavor,))
         done = self.simulate(
-            '--fast', '--arrivals', 'mix=big rate=1 lifetime=forever count=3',
+            '--arrivals', 'mix=big rate=1 lifetime=forever count=3',
             '-f', 'json', fleet=fleet)
         self.assertEqual((0, ''), (done.status, done.err))
         kind, = json.loads(done.out)['runs'][0]['kinds']
@@ -158,7 +150,7 @@ class TestSimulate(_TestCase):
         one, two = [simulation_scenes.host(name) for name in ('one', 'two')]
         one = dataclasses.replace(one, inventories={
             **one.root_inventories, 'VGPU': inventory.Inventory(1)})
-        argv = ('--fast', '--arrivals',
+        argv = ('--arrivals',
                 'mix=vgpu rate=1 lifetime=forever count=3')
         fleet = self.fleet(flavors=(flavor,), hosts=(one, two))
         done = self.simulate(*argv, '-f', 'json', fleet=fleet)
@@ -186,24 +178,23 @@ class TestSimulate(_TestCase):
                 'few', metadata={'max_instances_per_host': '2'}),),
             enabled_filters=('AggregateNumInstancesFilter',
                              'NUMATopologyFilter'))
-        for more in (), ('--fast',):
-            done = self.simulate(
-                '--arrivals', 'mix=one rate=1 lifetime=forever count=3',
-                '-f', 'json', *more, fleet=fleet)
-            self.assertEqual((0, ''), (done.status, done.err))
-            self.assertEqual(1, json.loads(done.out)['runs'][0]['refused'])
+        done = self.simulate(
+            '--arrivals', 'mix=one rate=1 lifetime=forever count=3',
+            '-f', 'json', fleet=fleet)
+        self.assertEqual((0, ''), (done.status, done.err))
+        self.assertEqual(1, json.loads(done.out)['runs'][0]['refused'])
 
     def test_nova_conf(self):
         path = self.write('spread.conf', '[filter_scheduler]\n'
                           'ram_weight_multiplier = 3\n')
-        done = self.simulate('--fast', '--arrivals', ARRIVALS,
+        done = self.simulate('--arrivals', ARRIVALS,
                              '--configuration', path, '-f', 'json')
         self.assertEqual('spread.conf', json.loads(
             done.out)['configurations'][0]['name'])
 
     def test_rebalance(self):
         """Each configuration with moves too, and what was moved."""
-        argv = ('--fast', '--arrivals', 'mix=2:3,6:2 memory=64 rate=20 '
+        argv = ('--arrivals', 'mix=2:3,6:2 memory=64 rate=20 '
                 'lifetime=3h count=120', '--rebalance', 'every=1h moves=3')
         done = self.simulate(*argv)
         self.assertEqual((0, ''), (done.status, done.err))
@@ -227,22 +218,22 @@ class TestSimulate(_TestCase):
                  'fleet could hold even if it was empty: '
                  'dedicated-8x1024-1GiB-pages (1), '
                  'dedicated-8x1024-2-cells (1) and dedicated-16x1024 (2).')
-        done = self.simulate('--fast', '--trace', trace)
+        done = self.simulate('--trace', trace)
         self.assertIn(words, ' '.join(done.out.split()))
         document = json.loads(self.simulate(
-            '--fast', '--trace', trace, '-f', 'json').out)
+            '--trace', trace, '-f', 'json').out)
         self.assertEqual(
             [1, 1, 2], [kind['arrivals'] for kind in document['impossible']])
         run, = document['runs']
         self.assertEqual((1, 0), (run['arrivals'], run['refused']))
         self.assertEqual(f'warning: {words}\n', self.simulate(
-            '--fast', '--trace', trace, '-f', 'csv').err)
+            '--trace', trace, '-f', 'csv').err)
 
     def test_warns_of_problems(self):
         guest = resident_guest.ResidentGuest(
             uuid='stray', host='three', vcpus=1, memory_mib=1,
             guest_class=simulation_scenes.SHARED)
-        done = self.simulate('--fast', '--arrivals', ARRIVALS,
+        done = self.simulate('--arrivals', ARRIVALS,
                              fleet=self.fleet(guests=(guest,)))
         self.assertEqual(0, done.status)
         self.assertIn('warning: ', done.err)
@@ -270,7 +261,7 @@ class TestBadInput(_TestCase):
     )
     @ddt.unpack
     def test_said(self, argv, message):
-        done = self.simulate('--fast', *argv)
+        done = self.simulate(*argv)
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn(message, done.err)
 
@@ -287,14 +278,14 @@ class TestBadInput(_TestCase):
     def test_flavor_of_trace(self):
         path = self.write('trace.csv', 'time,id,flavor\n0,a,small\n1,b,big\n')
         flavor = flavor_model.Flavor(name='small', vcpus=1, memory_mib=16)
-        done = self.simulate('--fast', '--trace', path,
+        done = self.simulate('--trace', path,
                              fleet=self.fleet(flavors=(flavor,)))
         self.assertEqual(2, done.status)
         self.assertIn(f'{path}:3: ', done.err)
         self.assertIn("no flavor called 'big'", done.err)
 
     def test_no_hosts(self):
-        done = self.simulate('--fast', '--arrivals', ARRIVALS,
+        done = self.simulate('--arrivals', ARRIVALS,
                              fleet=self.fleet(hosts=()))
         self.assertEqual(2, done.status)
         self.assertIn('has no hosts', done.err)
@@ -305,6 +296,6 @@ class TestInterrupt(_TestCase):
     def test_interrupt(self):
         with mock.patch.object(compare, 'perform',
                                side_effect=KeyboardInterrupt):
-            done = self.simulate('--fast', '--arrivals', ARRIVALS)
+            done = self.simulate('--arrivals', ARRIVALS)
         self.assertEqual((130, ''), (done.status, done.out))
         self.assertIn('interrupted', done.err)

@@ -22,9 +22,9 @@ from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import fast
 from nova_pinning.simulation import guests
-from nova_pinning.simulation import nova_replay
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
+from nova_pinning.tests.oracle import nova_replay
 from nova_pinning.tests.unit.simulation import simulation_scenes
 from nova_pinning.tests.unit import unit_base
 

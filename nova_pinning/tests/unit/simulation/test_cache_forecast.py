@@ -15,8 +15,8 @@ from nova_pinning.fleet import shapes
 from nova_pinning.host.plan import plan_request
 from nova_pinning.host.plan import planner
 from nova_pinning.simulation import cache_forecast
-from nova_pinning.simulation import nova_replay
 from nova_pinning.simulation import simulation_run
+from nova_pinning.tests.oracle import nova_replay
 
 
 def _study(sizes, guests=40, cores=16, l3_cores=4, threads=1, sockets=1,

@@ -16,12 +16,12 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import plan_model
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
-from nova_pinning.simulation import nova_replay
 from nova_pinning.simulation import occupancy_ledger
 from nova_pinning.simulation import rebalance_policy
 from nova_pinning.simulation import rebalancing
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
+from nova_pinning.tests.oracle import nova_replay
 from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit.simulation import simulation_scenes
 from nova_pinning.tests.unit import unit_base

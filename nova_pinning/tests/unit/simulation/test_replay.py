@@ -16,9 +16,9 @@ from nova_pinning import errors
 from nova_pinning import model
 from nova_pinning.scheduler import mix
 from nova_pinning.scheduler import selftest
-from nova_pinning.simulation import nova_replay
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
+from nova_pinning.tests.oracle import nova_replay
 from nova_pinning.tests.unit.simulation import simulation_scenes
 
 #: With guests of all kinds among them, those included that nova's own fit

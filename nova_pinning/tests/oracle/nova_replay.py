@@ -7,7 +7,7 @@ over its HostStates. Guests are claimed by the functions with which
 nova-compute claims and counts. What Placement says, and the filters that look
 at neither CPUs nor devices, ``admission`` says.
 
-Importing this imports nova: call ``standalone.prepare()`` first.
+It is what the engine's simulation is compared with; no command runs it.
 """
 
 from collections.abc import Collection
@@ -269,8 +269,7 @@ class NovaReplay(column_scheduler.ColumnScheduler[Any]):
                 raise errors.InputError(
                     f'nova-compute does not claim guest {request.name} on '
                     f'host {host.name}, which its scheduler chose',
-                    None, 'leave [pinning] check_nova_claim on, or simulate '
-                    'with --fast')
+                    None, 'leave [pinning] check_nova_claim on')
             self._count(index, claimed)
         use = judge.use_of(
             request, occupancy, judge.FLOATING if claimed is None
