@@ -12,6 +12,7 @@ import dataclasses
 from typing import TypeAlias
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
@@ -19,13 +20,13 @@ from nova_pinning.admission import outcome
 from nova_pinning.capacity import count
 from nova_pinning.capacity import flavor_mix
 from nova_pinning.capacity import like_hosts
-from nova_pinning.capacity import next_caches
 from nova_pinning.capacity import shared_pools
 from nova_pinning.capacity import stranded
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 
+_ONE_CACHE = l3_layout.GuestCaches(1, 1)
 _NO_ROOM = 'not one more fits'
 _ONLY_BOUND = 'how many fit is known as a bound only'
 _NO_MIX = ('guests with devices, unequal cells, floating vCPUs in NUMA cells, '
@@ -156,7 +157,7 @@ def measure(
     counters = [count.Counter(request, admission) for request in requests]
     counted, hosts = [], []
     finder = stranded.StrandedFinder(counters)
-    caches = next_caches.NextCaches(requests, admission)
+    layouts = l3_layout.L3Layouts(admission.rules.aggregates)
     number = max(1, len(fleet.hosts))
     numbering = like_hosts.Numbering(admission.rules.counts_guests)
     for counted_host in map(numbering.host,
@@ -166,7 +167,10 @@ def measure(
         hosts.append(HostCapacity(
             counted_host.occupancy.host, counts, stranded.total(on_cells),
             tuple([here.stranded_cpus for here in on_cells]),
-            caches.on_host(counted_host, counts)))
+            tuple([_next_caches(
+                request, counted_host.occupancy, admission, layouts)
+                if here.certain else None
+                for request, here in zip(requests, counts)])))
         counted.append(counted_host)
         if not len(hosts) % 100:
             progress(len(hosts) / number)
@@ -182,6 +186,22 @@ def measure(
         counters, counted, hosts, {
             name: weight for name, weight in weights.items()
             if weight and name not in left_out}))
+
+
+def _next_caches(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy, admission: judge.AdmissionJudge,
+    layouts: l3_layout.L3Layouts,
+) -> l3_layout.GuestCaches | None:
+    """The L3 caches of the next guest on a host, None if not known."""
+    guest, layout = request.topology, layouts.of_host(occupancy.host)
+    if guest is None or not guest.is_pinned or layout is None:
+        return None
+    if layout.is_one_a_cell and len(guest.cells) == 1:
+        return _ONE_CACHE
+    found = admission.answer(request, occupancy)
+    return layout.caches(guest, found.use.fit) if isinstance(
+        found, outcome.Admitted) else None
 
 
 def _not_mixed(counter: count.Counter, size: FlavorCapacity) -> str:

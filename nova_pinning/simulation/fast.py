@@ -19,6 +19,7 @@ import numpy
 
 from nova_pinning.admission import judge
 from nova_pinning.admission import l3_layout
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import providers
 from nova_pinning import fit
 from nova_pinning.fit import score
@@ -27,7 +28,6 @@ from nova_pinning.scheduler import mix
 from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import cell_state
 from nova_pinning.simulation import column_scheduler
-from nova_pinning.simulation import hosts
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import settings
 
@@ -40,6 +40,7 @@ _MAX_DEVICES = 100
 
 #: [scheduler] max_attempts, as nova has it where nobody says otherwise.
 _MAX_ATTEMPTS = 3
+_NO_AGGREGATE = offered_host.Aggregate('')
 
 
 class _HostTier(enum.IntEnum):
@@ -134,7 +135,7 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
             dtype=float)
         self._weighers = [
             (name, numpy.array([
-                hosts.multiplier(name, multiplier, host, aggregates)
+                _multiplier(name, multiplier, host, aggregates)
                 for host in self.ledger.hosts]))
             for name, multiplier in configuration.weighers]
         self._needs_losses = any(
@@ -410,6 +411,25 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
         if not kind.is_pinned:
             return numpy.zeros(len(indices)), None
         return -kind.left[indices].astype(float), None
+
+
+def _multiplier(
+    weigher: str, configured: float, host: offered_host.OfferedHost,
+    aggregates: Mapping[str, offered_host.Aggregate],
+) -> float:
+    """The multiplier of a weigher on a host.
+
+    Aggregates outweigh the configuration: the least of what they say.
+    """
+    key = scheduler_configuration.MULTIPLIER_OPTIONS.get(weigher, '')
+    try:
+        return min([
+            float(aggregates[name].metadata[key]) for name in host.aggregates
+            if key in aggregates.get(name, _NO_AGGREGATE).metadata],
+            default=configured)
+    except ValueError:
+        # Nova logs it and goes by its configuration.
+        return configured
 
 
 def _tier(outcome: fit.Decision | model.Refusal | None) -> _HostTier:
