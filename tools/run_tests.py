@@ -41,13 +41,13 @@ STESTR = {
 OTHERS = {
     'fuzz': 'python -m nova_pinning.tests.oracle.fuzz --cases 2000 --seed 1 '
             '--no-shrink',
-    'claims': 'python -m nova_pinning.tests.oracle.claims --cases 3000 '
+    'claims': 'python -m nova_pinning.tests.oracle.claims --cases 1500 '
               '--seed 1 --no-shrink',
-    'flavors': 'python -m nova_pinning.tests.oracle.flavor_fuzz --cases 2000 '
+    'flavors': 'python -m nova_pinning.tests.oracle.flavor_fuzz --cases 1000 '
                '--seed 1',
     'admission': 'python -m nova_pinning.tests.oracle.admission --cases 2000 '
                  '--seed 36',
-    'moves': 'python -m nova_pinning.tests.oracle.moves --cases 2000 '
+    'moves': 'python -m nova_pinning.tests.oracle.moves --cases 500 '
              '--seed 38 --no-shrink',
     'bench': 'python -m benchmarks.speed --quick',
 }
