@@ -191,20 +191,19 @@ def _over_boots(
     being alike: Student's t with as many degrees of freedom as there are
     boots but one. Never less than rounds tell, nor more than is assumed.
     """
-    from scipy import stats
-
     logs = [math.log(mean) for values in boots
             if (mean := figures.fmean(values)) > 0]
 
     def reach(number: int, of_mean: float) -> float:
-        return math.sqrt(1 + of_mean) * figures.stdev(logs) * float(
-            stats.t.isf((1 - confidence) / 2, number - 1))
+        return math.sqrt((1 + of_mean) * variance) * intervals.t_quantile(
+            (1 - confidence) / 2, number - 1)
 
     most = math.log(1 + BOOTS)
     if len(logs) < 2:
         more: float = _LEAST_BOOTS - 1
         beyond = most
     else:
+        variance = intervals.variance(logs)
         away = abs(math.log(rounds.value))
         more = next((number - len(logs)
                      for number in range(len(logs) + 1, _MANY_BOOTS)
