@@ -6,9 +6,14 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import functools
+import itertools
+import math
 import os
 import pathlib
+import random
 
+from benchmarks import azure
 from benchmarks import bytedance
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
@@ -30,8 +35,10 @@ LIFETIME_HOURS = 1.0
 _RISE = 0.05
 _LAST_LOAD = 1.3
 
-#: The fleet whose data are somebody else's.
+#: The fleets whose data are somebody else's.
 SNAPSHOT = 'snapshot'
+AZURE = 'azure-2017'
+NEED_DATA = (SNAPSHOT, AZURE)
 
 Mix = tuple[tuple[guest_request.GuestRequest, float], ...]
 
@@ -43,6 +50,7 @@ class Scenario:
     :param first_load: offered at first, as a share of the CPUs
     :param quiet_hours: before the first arrival; the fleet's own guests
         leave in the meantime
+    :param has_bound: whether its patterns are few enough to go through
     """
 
     title: str
@@ -50,6 +58,7 @@ class Scenario:
     mix: Mix
     first_load: float = 0.3
     quiet_hours: float = 0.0
+    has_bound: bool = True
 
     @property
     def cpus(self) -> int:
@@ -143,15 +152,22 @@ def _pages_and_devices(count: int) -> Scenario:
             for vcpus, memory_gib, nvmes, weight in kinds))
 
 
-def snapshot_path() -> pathlib.Path:
-    """Where the real snapshot lies, if it is there.
+def data_path(name: str) -> pathlib.Path:
+    """Where a file of somebody else's data lies.
 
     Below the directory that NOVA_PINNING_DATA names, or else beside the
     checkout.
+
+    :raises errors.InputError: if it is not there
     """
-    data = os.environ.get('NOVA_PINNING_DATA') or (
-        pathlib.Path(__file__).resolve().parents[2].parent / 'shared/data')
-    return pathlib.Path(data, 'bytedance/clusters.json')
+    path = pathlib.Path(os.environ.get('NOVA_PINNING_DATA') or (
+        pathlib.Path(__file__).resolve().parents[2].parent / 'shared/data'),
+        name)
+    if not path.exists():
+        raise errors.InputError(
+            'is not there', errors.Location(str(path)),
+            f'set NOVA_PINNING_DATA to the directory that has {name}')
+    return path
 
 
 def _snapshot(_count: int) -> Scenario:
@@ -159,13 +175,7 @@ def _snapshot(_count: int) -> Scenario:
 
     :raises errors.InputError: if the data are not there
     """
-    path = snapshot_path()
-    if not path.exists():
-        raise errors.InputError(
-            'the real snapshot is not there', errors.Location(str(path)),
-            'set NOVA_PINNING_DATA to the directory that has '
-            'bytedance/clusters.json')
-    fleet = bytedance.read(path)
+    fleet = bytedance.read(data_path('bytedance/clusters.json'))
     return Scenario(
         title=f'the real {len(fleet.hosts)} hosts of 2 cells of 44 CPUs with '
               f'their {len(fleet.guests):,} guests, and arrivals like these',
@@ -188,6 +198,70 @@ def _mix_of(fleet: snapshot.Fleet) -> Mix:
         for guest, count in (found[key] for key in sorted(found, key=str)))
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Drift(Scenario):
+    """The mix turns into another one.
+
+    :param later: what it is in the end
+    """
+
+    later: Mix
+
+    def arrivals(self, seed: int) -> Iterator[arrival_process.Arrival]:
+        draws = random.Random(f'drift-{seed}')
+        kinds, weights = zip(*self.later)
+        last = (_LAST_LOAD - self.first_load) / _RISE * LIFETIME_HOURS * 3600
+        # Slots and super() do not go together here.
+        for arrival in Scenario.arrivals(self, seed):
+            if draws.random() < arrival.time_seconds / last:
+                arrival = arrival._replace(
+                    request=draws.choices(kinds, weights)[0])
+            yield arrival
+
+
+def _drift(count: int) -> Scenario:
+    return _Drift(
+        title=f'2 to 32 vCPUs with 4 GiB each, later 3 to 24 with 8 GiB, on '
+              f'{count} hosts of 2 cells of 38 CPUs and 192 GiB',
+        fleet=two_socket(count), has_bound=False,
+        mix=_mix(4, (2, 1, 30), (4, 1, 25), (8, 1, 20), (16, 1, 15),
+                 (32, 1, 10)),
+        later=_mix(8, (3, 1, 40), (6, 1, 30), (12, 1, 20), (24, 2, 10)))
+
+
+class _Azure(Scenario):
+    """Batches of Azure's trace, of which ever more come."""
+
+    __slots__ = ()
+
+    def arrivals(self, seed: int) -> Iterator[arrival_process.Arrival]:
+        """Whole batches, each with a probability that rises."""
+        machines = azure.read(data_path(azure.ARCHIVE))
+        last = machines[-1].time_seconds
+        alive = sum(machine.vcpus * min(
+            machine.lifetime_seconds or math.inf, last - machine.time_seconds)
+            for machine in machines) / last
+        plain = functools.cache(guests.plain)
+        draws = random.Random(f'azure-{seed}')
+        for _batch, together in itertools.groupby(
+                machines, lambda machine: machine.batch):
+            drawn = draws.random() * alive / self.cpus
+            for machine in together:
+                if drawn < self.first_load + (
+                        _LAST_LOAD * machine.time_seconds / last):
+                    yield arrival_process.Arrival(
+                        machine.time_seconds, machine.id,
+                        plain(machine.vcpus, machine.memory_mib),
+                        machine.lifetime_seconds)
+
+
+def _azure(count: int) -> Scenario:
+    return _Azure(
+        title=f'{azure.ATTRIBUTION}: batches at random, ever more, on {count} '
+              'hosts of 2 cells of 38 CPUs',
+        fleet=two_socket(count), mix=(), has_bound=False)
+
+
 #: How to make each scenario of so many hosts, and how many there are.
 _MAKERS: Mapping[str, tuple[Callable[[int], Scenario], int, int]] = {
     SNAPSHOT: (_snapshot, 279, 279),
@@ -195,14 +269,21 @@ _MAKERS: Mapping[str, tuple[Callable[[int], Scenario], int, int]] = {
     'two-socket-8-16': (_two_sizes, 120, 12),
     'epyc-nps4': (_epyc, 60, 4),
     'pages-pci': (_pages_and_devices, 120, 12),
+    'drift': (_drift, 120, 12),
+    AZURE: (_azure, 120, 12),
 }
 NAMES = tuple(_MAKERS)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add how much there is to do at once, and in all."""
-    parser.add_argument('--seeds', type=int, default=10, help='how many '
+    parser.add_argument('--seeds', type=int, default=20, help='how many '
                         '(default: %(default)s; of the quick form 2 at most)')
+    parser.add_argument('--smaller', type=int, default=1, metavar='N',
+                        help='generated fleets of N times fewer hosts, and '
+                        'as many times fewer cases where guests wait')
+    parser.add_argument('--runs', type=pathlib.Path, metavar='FILE',
+                        help='keep each run in it, and do none again')
     parser.add_argument('--processes', type=int, default=os.cpu_count() or 1,
                         help='how many (default: one for each CPU)')
 
@@ -212,10 +293,11 @@ def seeds(options: argparse.Namespace) -> int:
     return min(options.seeds, 2) if options.quick else int(options.seeds)
 
 
-def scenario(name: str, is_short: bool = False) -> Scenario:
+def scenario(name: str, is_short: bool = False, smaller: int = 1) -> Scenario:
     """A scenario by its name.
 
     :param is_short: with few hosts, to see that it works
+    :param smaller: of how many times fewer hosts
     """
     make, count, few = _MAKERS[name]
-    return make(few if is_short else count)
+    return make(few if is_short else max(1, count // smaller))

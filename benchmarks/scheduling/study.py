@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import concurrent.futures
+import dataclasses
 import functools
+import json
 import multiprocessing
+import pathlib
 import types
 from typing import NamedTuple
 
@@ -15,6 +18,7 @@ from benchmarks import judging
 from benchmarks import runner
 from benchmarks.scheduling import bound
 from benchmarks.scheduling import fleets
+from benchmarks.scheduling import waiting
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
 from nova_pinning.simulation import statistic
@@ -43,25 +47,31 @@ CONFIGURATIONS: Mapping[
                 multipliers={
                     name: scheduler_configuration.NAMED[OURS].multipliers[name]
                     for name in scheduler_configuration.OWN_WEIGHERS
-                }), scheduler_configuration.NAMED[OURS])}
+                }), scheduler_configuration.NAMED[OURS],
+            dataclasses.replace(
+                scheduler_configuration.NAMED[OURS], packs_cells=False,
+                name=waiting.OURS))}
 
 #: What ours has to sell more than nova's defaults, and than nova's packing
-#: (all mixes have guests of a quarter of a cell and more), how close to the
-#: bound, and how many guests in the fewest L3 domains: by column.
-BARS = {'over default': 0.10, 'over packing': 0.03, 'of bound': 0.98,
-        'L3': 0.95}
+#: (all mixes have guests of a quarter of a cell and more), and than the best
+#: fit, how close to the bound, and how many guests in the fewest L3 domains:
+#: by column.
+BARS = {'over default': 0.10, 'over packing': 0.03, 'over best-fit': 0.0,
+        'of bound': 0.98, 'L3': 0.95}
 
 
 class StudyJob(NamedTuple):
     """A run, or the bound of one.
 
     :param configuration: its name, or BOUND
+    :param smaller: as ``fleets.scenario`` has it
     """
 
     scenario: str
     seed: int
     configuration: str
     is_short: bool = False
+    smaller: int = 1
 
 
 class StudyRun(NamedTuple):
@@ -72,22 +82,27 @@ class StudyRun(NamedTuple):
     :param l3_possible: guests that some host would have put in the fewest
         L3 domains
     :param l3_met: those of them that were
+    :param waits: seconds that guests waited in each case, where they wait
     """
 
     job: StudyJob
     share: float | None
     l3_possible: int = 0
     l3_met: int = 0
+    waits: Sequence[int] = ()
 
 
 @functools.lru_cache(maxsize=1)
-def _scenario(name: str, is_short: bool) -> fleets.Scenario:
-    return fleets.scenario(name, is_short)
+def _scenario(name: str, is_short: bool, smaller: int) -> fleets.Scenario:
+    return fleets.scenario(name, is_short, smaller)
 
 
 def perform(job: StudyJob) -> StudyRun:
     """Do a job, in this process."""
-    scenario = _scenario(job.scenario, job.is_short)
+    if job.scenario == waiting.NAME:
+        return StudyRun(job, None, waits=waiting.waits(
+            job.seed, job.configuration, 10 if job.is_short else job.smaller))
+    scenario = _scenario(job.scenario, job.is_short, job.smaller)
     if job.configuration == BOUND:
         return StudyRun(job, bound.bound(
             scenario.fleet, list(scenario.arrivals(job.seed)),
@@ -105,9 +120,33 @@ def perform(job: StudyJob) -> StudyRun:
                     result.l3_met or 0)
 
 
-def perform_all(todo: Sequence[StudyJob],
-                processes: int) -> Iterator[StudyRun]:
-    """Do jobs, in order."""
+def perform_all(todo: Sequence[StudyJob], processes: int,
+                kept: pathlib.Path | None = None) -> Iterator[StudyRun]:
+    """Do jobs, but for those that are done already.
+
+    :param kept: a file with a line for each run, to which others are added
+    """
+    done = {} if kept is None else _read(kept)
+    yield from (done[job] for job in todo if job in done)
+    for run in _perform_now([job for job in todo if job not in done],
+                            processes):
+        if kept is not None:
+            with kept.open('a', encoding='utf-8') as file:
+                print(json.dumps(run), file=file)
+        yield run
+
+
+def _read(kept: pathlib.Path) -> dict[StudyJob, StudyRun]:
+    if not kept.exists():
+        return {}
+    runs = [StudyRun(StudyJob(*job), *values, tuple(waits))
+            for job, *values, waits in map(
+                json.loads, kept.read_text(encoding='utf-8').splitlines())]
+    return {run.job: run for run in runs}
+
+
+def _perform_now(todo: Sequence[StudyJob],
+                 processes: int) -> Iterator[StudyRun]:
     if processes < 2:
         yield from map(perform, todo)
         return
@@ -121,16 +160,57 @@ def measure(cases: Sequence[types.SimpleNamespace],
             step: runner.Step) -> list[runner.Outcome]:
     """Do all runs of one scenario, which is the only case."""
     (case,) = cases
-    # If there are no data for it, that is told now.
-    scenario = _scenario(case.name, options.quick)
+    if case.name == waiting.NAME:
+        waiting.read()
+        names: Sequence[str] = tuple(waiting.CONFIGURATIONS)
+        seeds = min(fleets.seeds(options), waiting.PARTS)
+    else:
+        # If there are no data for it, that is told now.
+        scenario = _scenario(case.name, options.quick, options.smaller)
+        names = names_of(scenario)
+        seeds = fleets.seeds(options)
     runs = []
     for run in perform_all([
-            StudyJob(case.name, seed, name, options.quick)
-            for seed in range(fleets.seeds(options))
-            for name in (*CONFIGURATIONS, BOUND)], options.processes):
+            StudyJob(case.name, seed, name, options.quick, options.smaller)
+            for seed in range(seeds) for name in names],
+            options.processes, options.runs):
         runs.append(run)
         step(case.name)
-    return list(summarise(scenario, runs))
+    return list(summarise_waits(runs) if case.name == waiting.NAME
+                else summarise(scenario, runs))
+
+
+def names_of(scenario: fleets.Scenario) -> Sequence[str]:
+    """The configurations of a scenario, and the bound where it has one."""
+    return *CONFIGURATIONS, *[BOUND][:scenario.has_bound]
+
+
+def summarise_waits(runs: Sequence[StudyRun]) -> Iterator[runner.Outcome]:
+    """How long guests wait, by configuration."""
+    waits: dict[str, list[Sequence[int]]] = {}
+    for run in runs:
+        waits.setdefault(run.job.configuration, []).append(run.waits)
+    for name, parts in waits.items():
+        changes = {other: waiting.change(parts, waits[other])
+                   for other in waiting.COMPARED if other != name}
+        cases = [wait for part in parts for wait in part]
+        yield runner.Outcome(
+            name=name,
+            cells=(name, f'{waiting.trimmed_mean(cases):,.0f}', *(
+                '{:+.0%}, {:+.0%} to {:+.0%}'.format(
+                    changes[other][0], *changes[other][1])
+                if other in changes else '-' for other in waiting.COMPARED)),
+            bars=[judging.below(interval, 0.0, '{:+.0%}'.format)._replace(
+                bar=f'less than {other}')
+                for other, (_change, interval) in changes.items()
+                if name == waiting.OURS],
+            details={'cases': len(cases)})
+
+
+def explain_waits(outcomes: Sequence[runner.Outcome],
+                  _options: argparse.Namespace) -> str:
+    """Say what was measured."""
+    return waiting.TITLE.format(outcomes[0].details['cases'])
 
 
 def summarise(scenario: fleets.Scenario,
@@ -147,13 +227,15 @@ def summarise(scenario: fleets.Scenario,
             if (share := run_of[name, seed].share) is not None and
             (share_of_other := run_of[other, seed].share) is not None])
 
-    for name in (*CONFIGURATIONS, BOUND):
+    for name in names_of(scenario):
         of_it = [run_of[name, seed] for seed in seeds]
         shares = [run.share for run in of_it if run.share is not None]
         figures = {
             'over default': compare(name, DEFAULT, 1.0),
             'over packing': compare(name, PACKING, 1.0),
-            'of bound': compare(name, BOUND)}
+            'over best-fit': compare(name, 'best-fit', 1.0)}
+        if scenario.has_bound:
+            figures['of bound'] = compare(name, BOUND)
         possible = sum(run.l3_possible for run in of_it)
         if possible and _has_small_domains(scenario):
             figures['L3'] = statistic.SeedEstimate(
@@ -206,8 +288,15 @@ def explain(outcomes: Sequence[runner.Outcome],
         'the limit.')
 
 
-GROUPS = [runner.Group(
-    cases=(types.SimpleNamespace(name=name),), measure=measure,
-    is_quick=lambda case: case.name != fleets.SNAPSHOT,
-    headings=('Weighers', 'sold', *BARS), numbers=range(1, 6),
-    explain=explain) for name in fleets.NAMES]
+GROUPS = [
+    *(runner.Group(
+        cases=(types.SimpleNamespace(name=name),), measure=measure,
+        is_quick=lambda case: case.name not in fleets.NEED_DATA,
+        headings=('Weighers', 'sold', *BARS), numbers=range(1, 7),
+        explain=explain) for name in fleets.NAMES),
+    runner.Group(
+        cases=(types.SimpleNamespace(name=waiting.NAME),), measure=measure,
+        is_quick=lambda _case: False, numbers=range(1, 6),
+        headings=('Weighers', 'wait, s', *(
+            f'than {name}' for name in waiting.COMPARED)),
+        explain=explain_waits)]

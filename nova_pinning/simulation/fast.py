@@ -9,6 +9,7 @@ there, and what about a cell, for all cells that are in the same state.
 
 from collections.abc import Callable
 from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Mapping
 import enum
 import math
@@ -144,6 +145,12 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
         self._needs_l3 = looks_at_l3 or any(
             name == scheduler_configuration.CACHE_LOCALITY
             for name, _multiplier in self._weighers)
+
+    def recall(self, asked: Iterable[tuple[str, model.Guest]]) -> None:
+        """Begin anew, as if these instances had been asked for lately."""
+        self._recent = mix.RecentMix(mix.RECENT_INSTANCES)
+        for uuid, guest in asked:
+            self._recent.add(uuid, guest)
 
     def ask(self, uuid: str,
             kind: admission_columns.KindColumns) -> _FastKind:
