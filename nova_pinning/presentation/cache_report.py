@@ -111,11 +111,12 @@ def _legend(study: cache_forecast.CacheStudy) -> Iterator[str]:
         yield f'{name}: {message}.'
     for number, forecast in enumerate(study.forecasts, 1):
         if forecast.slow_claims:
-            yield (f'{number}. is not for this mix: on the hosts that were '
-                   f'left for {forecast.slow_claims:.1%} of the guests '
-                   'nova-compute would look for cells longer than [pinning] '
+            yield (f'{number}.: on the hosts that were left for '
+                   f'{forecast.slow_claims:.1%} of the guests nova-compute '
+                   'looks for cells longer than [pinning] '
                    'nova_claim_max_seconds, at worst for '
-                   f'{words.span(forecast.worst_claim_seconds)}.')
+                   f'{words.span(forecast.worst_claim_seconds)}'
+                   + (': not for this mix.' if forecast.hangs else '.'))
     yield f'Proposed: {study.forecasts.index(study.proposed) + 1}.'
 
 

@@ -54,6 +54,9 @@ _MEMORY_MIB = 1024
 #: caches in relation to the fewest, and CPUs sold in relation to the host as
 #: it is.
 LEAST_ON_FEWEST, MOST_CACHES, LEAST_SOLD = 0.95, 1.05, 0.98
+#: How long a claim may take at worst, on the few hosts that are left when no
+#: other is.
+MOST_CLAIM_SECONDS = 3.0
 _OURS = scheduler_configuration.NAMED['pinning']
 _NOVAS = scheduler_configuration.NAMED['nova-default']
 _DEDICATED = hostclass.HostClass.DEDICATED
@@ -164,10 +167,16 @@ class CacheForecast:
                    ) / known_defects.PERMUTATIONS_PER_SECOND
 
     @property
+    def hangs(self) -> bool:
+        """Whether claims hold up nova-compute longer than anybody waits."""
+        return (self.slow_claims > 0
+                and self.worst_claim_seconds > MOST_CLAIM_SECONDS)
+
+    @property
     def is_good(self) -> bool:
         """Whether guests are on as few caches as is asked for, and at once."""
         return (self.on_fewest >= LEAST_ON_FEWEST
-                and self.ratio <= MOST_CACHES and not self.slow_claims)
+                and self.ratio <= MOST_CACHES and not self.hangs)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -187,15 +196,15 @@ class CacheStudy:
         """The setting that fits the mix.
 
         The least change that is good and sells little less; where there is
-        none, the one with the fewest caches that sells so much, without slow
-        claims if there is one.
+        none, the one with the fewest caches that sells so much, and does not
+        hang if there is one.
         """
         least = LEAST_SOLD * self.forecasts[0].sold
         selling = [forecast for forecast in self.forecasts
                    if forecast.sold >= least]
         good = [forecast for forecast in selling if forecast.is_good]
         return good[0] if good else min(selling, key=lambda forecast: (
-            forecast.slow_claims > 0, forecast.ratio))
+            forecast.hangs, forecast.ratio))
 
 
 def study(
@@ -232,7 +241,7 @@ def study(
                 impossible[setting.name] = error.message
         host = hosts.get(count)
         if host is not None and (
-                setting.packs_cells or found[-1].slow_claims) and (
+                setting.packs_cells or found[-1].hangs) and (
                 not setting.is_in_order or any(
                     len(node.l3_domains) > 1 for node in host.nodes)):
             found.append(_Forecaster(host, setting, guests_at_full).forecast(
