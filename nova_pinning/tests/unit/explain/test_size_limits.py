@@ -68,7 +68,8 @@ class TestLimits(unit_base.TestCase):
                 self._check(generate.generate_fleet(
                     1, shape, 7, filled=0.8, shared=0.4, churn=1.0))
 
-    @unit_base.settings(15)
+    # test_each_shape has one of each.
+    @unit_base.settings(15, in_ci=1)
     @hypothesis.given(
         strategies.sampled_from(sorted(shapes.SHAPES)),
         strategies.integers(0, 10 ** 6),
