@@ -9,8 +9,10 @@ import json
 import os
 import pathlib
 import shlex
+import socketserver
 import subprocess
 import sys
+import threading
 
 import fixtures
 from nova import context
@@ -26,6 +28,14 @@ from nova_pinning.tests.functional import marked_cloud
 
 KEY = f'trait:{placement_traits.DEDICATED}'
 ISOLATED = {KEY: 'required'}
+
+OPENSTACK = """#!{python} -IS
+import json, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({socket!r})
+    server.sendall(json.dumps(sys.argv[1:]).encode() + b'\\n')
+    print(*json.load(server.makefile()), end='')
+"""
 
 
 def shared_host():
@@ -82,9 +92,40 @@ class CheckTestCase(marked_cloud.SegregationTestCase):
                     self.run_in_shell(command)
 
     def run_in_shell(self, command):
+        """Have bash run a command, whose openstack is this process.
+
+        A process of its own would take two seconds to start.
+        """
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        with socketserver.UnixStreamServer(
+                str(path / 'socket'), self.handler()) as server:
+            program = path / 'openstack'
+            program.write_text(OPENSTACK.format(
+                python=sys.executable, socket=server.server_address))
+            program.chmod(0o755)
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            try:
+                self.bash(command, path)
+            finally:
+                server.shutdown()
+                thread.join()
+
+    def handler(self):
+        """What runs the commands of openstack that bash has to run."""
+        call = self.call_openstack
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                # If it fails, there is no answer, and the program fails, too.
+                output, _error = call(*json.loads(self.rfile.readline()))
+                self.wfile.write(json.dumps([output]).encode())
+
+        return Handler
+
+    def bash(self, command, path):
         environment = self.environment()
-        environment['PATH'] = os.pathsep.join(
-            [str(pathlib.Path(sys.executable).parent), environment['PATH']])
+        environment['PATH'] = os.pathsep.join([str(path), environment['PATH']])
         done = subprocess.run(
             ['bash', '-c', command], env=environment,
             stdin=subprocess.DEVNULL, capture_output=True, text=True,
