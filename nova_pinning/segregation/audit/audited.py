@@ -40,11 +40,14 @@ class SchedulerOptions:
     :param packs_cells: [compute] packing_host_numa_cells_allocation_strategy
     :param enabled_filters: [filter_scheduler] enabled_filters
     :param observes: whether [pinning] mode keeps ours from acting
+    :param multipliers: of those of nova's weighers that tell hosts apart by
+        what is free, by option, where FragmentationWeigher runs beside them
     """
 
     packs_cells: bool | None = None
     enabled_filters: tuple[str, ...] = ()
     observes: bool = False
+    multipliers: tuple[tuple[str, float], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

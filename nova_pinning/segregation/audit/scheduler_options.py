@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from nova_pinning.checks import check_rule
 from nova_pinning import errors
 from nova_pinning.model import filter_order
+from nova_pinning.model import hostclass
 from nova_pinning.segregation.audit import audited
+from nova_pinning.segregation import segregation_model
+
+#: Of weighers that prefer the hosts with the most that is free, or with a
+#: multiplier below 0 those with the least.
+_MULTIPLIERS = ('ram_weight_multiplier', 'cpu_weight_multiplier',
+                'disk_weight_multiplier')
+_WEIGHERS = {'nova_pinning.scheduler.weights.all_weighers',
+             'nova_pinning.scheduler.weights.FragmentationWeigher'}
 
 
 def read(arguments: Sequence[str]) -> audited.SchedulerOptions:
@@ -24,17 +33,25 @@ def read(arguments: Sequence[str]) -> audited.SchedulerOptions:
     conf.register_opts([cfg.BoolOpt(
         'packing_host_numa_cells_allocation_strategy', default=False)],
         group='compute')
-    conf.register_opts([cfg.ListOpt('enabled_filters', default=[])],
-                       group='filter_scheduler')
+    conf.register_opts([
+        cfg.ListOpt('enabled_filters', default=[]),
+        cfg.ListOpt('weight_classes', default=[]),
+        *(cfg.FloatOpt(name, default=1.0) for name in _MULTIPLIERS)],
+        group='filter_scheduler')
     pinning.register_opts(conf)
     try:
         # The environment is not that of nova-scheduler.
         conf(list(arguments), project='nova', prog='nova-scheduler',
              default_config_files=[], default_config_dirs=[], use_env=False)
+        scheduler = conf.filter_scheduler
+        weighs = (conf.pinning.fragmentation_weight_multiplier > 0
+                  and not _WEIGHERS.isdisjoint(scheduler.weight_classes))
         return audited.SchedulerOptions(
             conf.compute.packing_host_numa_cells_allocation_strategy,
-            tuple(conf.filter_scheduler.enabled_filters),
-            conf.pinning.mode == 'observe')
+            tuple(scheduler.enabled_filters),
+            conf.pinning.mode == 'observe',
+            tuple((name, scheduler[name])
+                  for name in _MULTIPLIERS if weighs))
     except (cfg.Error, OSError, ValueError) as error:
         raise errors.InputError(
             ' '.join(str(error).split()).rstrip('.'),
@@ -56,3 +73,39 @@ def wrong_order(view: audited.AuditedCloud) -> check_rule.Violations:
         yield check_rule.Violation(
             subject='service nova-scheduler', kind='service',
             name='nova-scheduler', message=wrong)
+
+
+@check_rule.rule(
+    'S802', check_rule.Severity.WARNING,
+    'weigher of nova that works against FragmentationWeigher',
+    why='it prefers hosts by how much of them is free, whatever would fit '
+        'there: above 0 it cuts up what large guests need, and below 0 it '
+        'sends guests where they strand CPUs',
+    advice='set it to 0.0 in [filter_scheduler] of each nova-scheduler; where '
+           'shared guests need it, in the metadata of an aggregate of the '
+           'dedicated hosts')
+def nova_weighs(view: audited.AuditedCloud) -> check_rule.Violations:
+    options = view.settings.scheduler
+    if options.observes:
+        return
+    for name, multiplier in options.multipliers:
+        names = sorted(
+            host.name for host in view.hosts_of(hostclass.HostClass.DEDICATED)
+            if _multiplier(host, name, multiplier))
+        if names:
+            yield check_rule.Violation(
+                subject='service nova-scheduler', kind='service',
+                name='nova-scheduler',
+                message=f'{name} is not 0 on {len(names)} dedicated hosts, '
+                f'{names[0]} for one')
+
+
+def _multiplier(host: segregation_model.MarkedHost, name: str,
+                multiplier: float) -> float:
+    """As nova.scheduler.utils.get_weight_multiplier has it."""
+    try:
+        return min([float(aggregate.metadata[name])
+                    for aggregate in host.aggregates
+                    if name in aggregate.metadata], default=multiplier)
+    except ValueError:
+        return multiplier

@@ -237,6 +237,8 @@ class TestFindings(unit_base.TestCase):
         ('', view(scheduler=runs('PinnedTopologyFilter', 'A',
                                  observes=True))),
         ('S801', view(scheduler=runs('PinnedTopologyFilter', 'A'))),
+        ('S802', view(dedicated(), scheduler=audited.SchedulerOptions(
+            multipliers=(('ram_weight_multiplier', -1.0),)))),
     )
     @ddt.unpack
     def test_codes(self, expected, seen):
@@ -418,6 +420,44 @@ class TestSchedulerOptions(unit_base.TestCase):
             runs('A', 'PinnedTopologyFilter', 'B', observes=True), self.read(
                 '[filter_scheduler]\nenabled_filters = A,\n'
                 '  PinnedTopologyFilter, B\n[pinning]\nmode = observe\n'))
+
+    def test_multipliers(self):
+        """They count where our weighers run, and have a say."""
+        ours = ('[filter_scheduler]\n'
+                'ram_weight_multiplier = -1.0\ncpu_weight_multiplier = 0.0\n'
+                'weight_classes = nova.scheduler.weights.all_weighers,\n'
+                '  nova_pinning.scheduler.weights.all_weighers\n')
+        self.assertEqual(
+            (('ram_weight_multiplier', -1.0), ('cpu_weight_multiplier', 0.0),
+             ('disk_weight_multiplier', 1.0)), self.read(ours).multipliers)
+        self.assertEqual((), self.read(
+            ours, '[pinning]\nfragmentation_weight_multiplier = 0\n'
+        ).multipliers)
+
+    def test_nova_weighs(self):
+        options = dataclasses.replace(runs(), multipliers=(
+            ('ram_weight_multiplier', 1.0), ('cpu_weight_multiplier', 0.0)))
+
+        def found(options, **metadata):
+            own = dataclasses.replace(
+                audit_cloud.aggregate('x', 'd'), metadata=metadata)
+            seen = view(dedicated(), shared(), aggregates=[own],
+                        scheduler=options)
+            return [finding.message for finding in findings(seen)
+                    if finding.code == 'S802']
+
+        message = ('ram_weight_multiplier is not 0 on 1 dedicated hosts, '
+                   'd for one')
+        for metadata, messages in (
+                ({}, [message]),
+                # As nova has it, an aggregate of the host outweighs it ...
+                ({'ram_weight_multiplier': '0.0'}, []),
+                # ... unless it is no number.
+                ({'ram_weight_multiplier': 'none'}, [message])):
+            self.assertEqual(messages, found(options, **metadata))
+        self.assertEqual([], found(dataclasses.replace(
+            options, observes=True)))
+        self.assertEqual([], found(runs()))
 
     def test_wrong(self):
         option = 'packing_host_numa_cells_allocation_strategy'
