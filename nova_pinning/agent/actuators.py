@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+import functools
 import os
 
 from nova_pinning.agent import kernel_files
@@ -10,6 +11,8 @@ from nova_pinning import cpuset
 from nova_pinning.host import agent_record
 
 _Kind = agent_record.Kind
+# Threads by the thousand have the same few.
+_cpus = functools.lru_cache(1024)(cpuset.CpuSet)
 
 
 class Actuators:
@@ -68,7 +71,7 @@ class Actuators:
                     f'/proc/{tid}/comm') == f'vhost-{process}'):
             return None
         try:
-            return cpuset.CpuSet(self._get_affinity(int(tid)))
+            return _cpus(frozenset(self._get_affinity(int(tid))))
         except OSError:
             return None
 
