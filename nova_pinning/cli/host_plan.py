@@ -22,6 +22,7 @@ from nova_pinning.host import host_loader
 from nova_pinning.host import host_model
 from nova_pinning.host import hostfile_writer
 from nova_pinning.host import levers
+from nova_pinning.host.plan import device_groups
 from nova_pinning.host.plan import plan_request
 from nova_pinning.host.plan import planner
 from nova_pinning.host import plan_model
@@ -95,6 +96,20 @@ class PlanHost(base_command.FileCommand):
             help='devices that guests get under a name, and that no longer '
                  'serve the host: nvme, gpu, nic, VENDOR:PRODUCT or an '
                  'address; may be given several times')
+        parser.add_argument(
+            '--pci-group', dest='pci_groups', action='append', default=[],
+            metavar='NAME=KIND',
+            help='sell the devices of a PCI alias in groups as well, each '
+                 'under an alias of its own: those behind one PCIe switch '
+                 '(switch), or that Fabric Manager can give to one guest '
+                 '(partition); needs PCI devices in Placement; may be given '
+                 'several times')
+        parser.add_argument(
+            '--mdev-type', dest='mdev_types', action='append', default=[],
+            metavar='TYPE=DEVICES',
+            help='have nova divide devices, named as for --pci-alias, into '
+                 'mediated devices (vGPUs) of a type such as nvidia-699; may '
+                 'be given several times')
         parser.add_argument(
             '--choice', type=common_options.number(1, _MAX_CPUS), default=1,
             metavar='N',
@@ -206,18 +221,35 @@ def _request(parsed_args: argparse.Namespace) -> plan_request.PlanOptions:
             given[name] = read(given[name], errors.Location(option))
     return plan_request.PlanOptions(**given | {
         'purpose': purpose,
-        'pci_aliases': tuple(_aliases(parsed_args.pci_aliases)),
+        'pci_aliases': tuple(_named_devices(
+            parsed_args.pci_aliases, '--pci-alias', 'gpu=10de:20b5')),
+        'pci_groups': _groups(parsed_args.pci_groups),
+        'mdev_types': tuple(_named_devices(
+            parsed_args.mdev_types, '--mdev-type', 'nvidia-699=10de:20b5')),
         'without_levers': frozenset(parsed_args.without_levers)})
 
 
-def _aliases(texts: list[str]) -> Iterator[tuple[str, str]]:
+def _named_devices(texts: list[str], option: str,
+                   example: str) -> Iterator[tuple[str, str]]:
     for text in texts:
-        alias, equals, what = text.partition('=')
-        if not alias or not equals or not what:
+        name, equals, what = text.partition('=')
+        if not name or not equals or not what:
             raise errors.InputError(
-                f'{text!r} does not name devices', errors.Location(
-                    '--pci-alias'), 'write it like gpu=10de:20b5')
-        yield alias, what
+                f'{text!r} does not name devices', errors.Location(option),
+                f'write it like {example}')
+        yield name, what
+
+
+def _groups(texts: list[str]) -> dict[str, device_groups.GroupBy]:
+    where = errors.Location('--pci-group')
+    kinds = common_options.pairs(texts, where, 'h100=switch')
+    for kind in kinds.values():
+        if kind not in [*device_groups.GroupBy]:
+            raise errors.InputError(
+                f'{kind!r} makes no groups', where,
+                f'write {words.listed([*device_groups.GroupBy])}')
+    return {alias: device_groups.GroupBy(kind)
+            for alias, kind in kinds.items()}
 
 
 def show(planned: host_model.HostDescription,

@@ -79,6 +79,10 @@ class PciDevice:
     :param vgpu_types: the same of a virtual function whose driver has no
         mediated devices
     :param vgpu_type: the id of the type that a virtual function has now
+    :param resource_class: by which Placement is to count it, '' for nova's own
+    :param traits: of its provider in Placement, one for each group in which
+        it is sold
+    :param mdev_type: the type that nova is to divide it into, '' for none
     :param mig_instances: how many GPU instances (MIG) there are, None if the
         driver does not tell
     """
@@ -109,6 +113,9 @@ class PciDevice:
     vgpu_types: tuple[hardware.VirtualGpuType, ...] = ()
     vgpu_type: str = ''
     mig_instances: int | None = None
+    resource_class: str = ''
+    traits: tuple[str, ...] = ()
+    mdev_type: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

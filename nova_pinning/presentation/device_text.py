@@ -27,7 +27,9 @@ def details(description: host_model.HostDescription,
         yield f'BAR of {host_structure.memory(max(device.bars_kib) / 1024)}'
     if device.mig_instances:
         yield words.count(device.mig_instances, 'MIG instance')
-    if device.mdev_types:
+    if device.mdev_type:
+        yield f'divided into {device.mdev_type}'
+    elif device.mdev_types:
         yield words.count(len(device.mdev_types), 'mdev type')
     if device.vgpu_type:
         yield f'vGPU type {device.vgpu_type}'

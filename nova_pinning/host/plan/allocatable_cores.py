@@ -54,6 +54,7 @@ class AllocatableNode:
     :param busy_devices: how many devices there are that serve the host and
         are in use
     :param idle_devices: the others that serve the host
+    :param has_gpus: whether there are GPUs that guests get
     :param sells: whether pinned guests can have memory here
     :param wide_domain: the L3 domain that has all its CPUs and some of other
         nodes (sub-NUMA clustering), none if there is no such
@@ -66,6 +67,7 @@ class AllocatableNode:
     busy_devices: int
     idle_devices: int
     sells: bool
+    has_gpus: bool = False
     socket: int = 0
     wide_domain: cpuset.CpuSet = cpuset.CpuSet()
     socket_distances: tuple[tuple[int, int], ...] = ()
@@ -89,6 +91,13 @@ def serves_host(device: host_model.PciDevice) -> bool:
     """
     return (not device.alias and not device.physical_function and device.kind
             in (hardware.PciKind.NIC, hardware.PciKind.NVME))
+
+
+def is_gpu_for_guests(device: host_model.PciDevice) -> bool:
+    """Whether it is a whole GPU that guests get, or parts of one."""
+    return (device.kind is hardware.PciKind.GPU
+            and bool(device.alias or device.mdev_type)
+            and not device.physical_function)
 
 
 def is_in_use(device: host_model.PciDevice) -> bool:
@@ -127,6 +136,9 @@ def allocatable_nodes(
             busy_devices=devices[node.id, True],
             idle_devices=devices[node.id, False],
             sells=node.memory_mib > 0 and node.id not in full,
+            has_gpus=any(device.numa_node == node.id for device
+                         in description.pci_devices
+                         if is_gpu_for_guests(device)),
             socket=node.socket,
             wide_domain=wide,
             socket_distances=distances.get(node.socket, ()))

@@ -31,6 +31,7 @@ _HOST_STEP, _SHARED_STEP = 8, 64
 
 def figures(
     *, far_cpus: int = 0, busy_devices: int = 0, idle_devices: int = 0,
+    gpu_cpus: int = 0,
     l3_host: int = 0, l3_shared: int = 0, sockets: int = 0,
     socket_distances: int = 0, fast_cpus: int = 0,
 ) -> int:
@@ -43,6 +44,8 @@ def figures(
     :param busy_devices: devices in use that serve the host, on nodes that
         have no CPUs for the host
     :param idle_devices: the same of devices of which no use is known
+    :param gpu_cpus: CPUs for the host, and shared ones, on nodes with GPUs
+        for guests
     :param l3_host: CPUs of guests that share an L3 domain with CPUs for the
         host or for polling
     :param l3_shared: dedicated CPUs that do so with shared CPUs; of an L3
@@ -54,8 +57,8 @@ def figures(
         kind
     """
     number = 0
-    for figure in (far_cpus, busy_devices, idle_devices, l3_host, l3_shared,
-                   sockets, socket_distances, fast_cpus):
+    for figure in (far_cpus, busy_devices, idle_devices, gpu_cpus, l3_host,
+                   l3_shared, sockets, socket_distances, fast_cpus):
         number = (number << _FIGURE_BITS) + figure
     return number
 

@@ -278,8 +278,11 @@ class _Field:
         is_same_l3 = after and node.wide_domain and (
             after[0].wide_domain == node.wide_domain)
         return core_allocations.figures(
-            busy_devices=busy, idle_devices=idle, l3_host=l3_host,
-            l3_shared=l3_shared, sockets=sockets, socket_distances=distances,
+            busy_devices=busy, idle_devices=idle,
+            gpu_cpus=core_allocations.cpus_taken(
+                allocation) if node.has_gpus else 0,
+            l3_host=l3_host, l3_shared=l3_shared, sockets=sockets,
+            socket_distances=distances,
         ), (bool(after) and after[0].socket == node.socket and has_host, first,
             *((has_l3_host, has_l3_shared) if is_same_l3 else (False, False)))
 
@@ -315,8 +318,8 @@ class _Field:
                              for group in domain.groups))
                 for domain in node.domains))
             numbers.append(kinds.setdefault(
-                (node_class, node.busy_devices, node.idle_devices, has_cpu0,
-                 shape), len(kinds)))
+                (node_class, node.busy_devices, node.idle_devices,
+                 node.has_gpus, has_cpu0, shape), len(kinds)))
         return numbers
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The devices of a host: which guests get, and who serves the others."""
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
@@ -37,22 +38,20 @@ def with_aliases(
     """
     given: dict[str, str] = {}
     in_use: dict[str, host_model.PciDevice] = {}
-    physical = {device.physical_function for device in devices}
     for alias, what in aliases:
-        named = [device for device in devices if _is_meant(
-            device, what, has_functions=device.address in physical)]
-        if not named:
+        found = [_as_kept(device) for device in named(devices, what)]
+        if not found:
             raise errors.InputError(
                 f'there is no device {what!r} for alias {alias}', _WHERE,
                 'write nvme, gpu, nic, VENDOR:PRODUCT or an address such as '
                 '0000:3b:00.0')
-        free = [device for device in named if not device.in_use]
+        free = [device for device in found if not device.in_use]
         if not free:
             raise errors.InputError(
                 f'no device {what!r} is left for alias {alias}: '
                 + ', '.join(f'{device.address} is {device.in_use}'
-                            for device in named), _WHERE)
-        in_use |= {device.address: device for device in named
+                            for device in found), _WHERE)
+        in_use |= {device.address: device for device in found
                    if device.in_use}
         for device in free:
             other = given.setdefault(device.address, alias)
@@ -61,9 +60,33 @@ def with_aliases(
                     f'{device.address} would have two aliases, {other} and '
                     f'{alias}', _WHERE)
     return tuple(
-        dataclasses.replace(device, alias=given[device.address])
+        dataclasses.replace(device, alias=given[device.address],
+                            resource_class='', traits=(), mdev_type='')
         if device.address in given else device
         for device in devices), tuple(in_use.values())
+
+
+def _as_kept(device: host_model.PciDevice) -> host_model.PciDevice:
+    """The device, in use if nova would not start with it in its device_spec.
+
+    See MAX_DOMAIN in nova.pci.devspec; Intel VMD has such domains.
+    """
+    domain = device.address.partition(':')[0]
+    return device if device.in_use or len(domain) == 4 else (
+        dataclasses.replace(device, in_use='in a PCI domain above ffff, '
+                            'which nova does not take'))
+
+
+def named(devices: Iterable[host_model.PciDevice],
+          what: str) -> list[host_model.PciDevice]:
+    """The devices that are meant.
+
+    :param what: 'nvme', 'gpu', 'nic', 'VENDOR:PRODUCT' or an address
+    """
+    devices = tuple(devices)
+    physical = {device.physical_function for device in devices}
+    return [device for device in devices if _is_meant(
+        device, what, has_functions=device.address in physical)]
 
 
 def _is_meant(device: host_model.PciDevice, what: str,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is asked of a plan, and what is taken where nothing is said."""
 
+from collections.abc import Mapping
 import dataclasses
 import math
 
@@ -10,6 +11,7 @@ from nova_pinning import errors
 from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host.plan import allocatable_cores
+from nova_pinning.host.plan import device_groups
 from nova_pinning.host import plan_model
 from nova_pinning import units
 
@@ -52,6 +54,9 @@ class PlanOptions:
     :param host_memory_mib: memory for the host itself
     :param pci_aliases: (alias, what it names) in order: 'nvme', 'gpu',
         'nic', 'VENDOR:PRODUCT' or an address
+    :param pci_groups: what makes groups of the devices of an alias
+    :param mdev_types: (type of mediated devices, devices that are divided
+        into it), which are named as for aliases
     :param cpu_allocation_ratio: vCPUs of shared guests for each CPU
     :param wake_us: microseconds in which idle CPUs of guests are to wake up,
         0 for no idle states at all; None to leave that alone
@@ -68,6 +73,9 @@ class PlanOptions:
     page_size_kib: int | None = None
     host_memory_mib: int | None = None
     pci_aliases: tuple[tuple[str, str], ...] = ()
+    pci_groups: Mapping[str, device_groups.GroupBy] = dataclasses.field(
+        default_factory=dict)
+    mdev_types: tuple[tuple[str, str], ...] = ()
     cpu_allocation_ratio: float | None = None
     wake_us: int | None = None
     without_levers: frozenset[str] = frozenset()

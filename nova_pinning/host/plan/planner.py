@@ -18,6 +18,8 @@ from nova_pinning.host import host_model
 from nova_pinning.host import levers
 from nova_pinning.host.plan import allocatable_cores
 from nova_pinning.host.plan import cpu_search
+from nova_pinning.host.plan import device_groups
+from nova_pinning.host.plan import device_warnings
 from nova_pinning.host.plan import devices
 from nova_pinning.host.plan import explain
 from nova_pinning.host.plan import memory
@@ -49,8 +51,9 @@ def plan(description: host_model.HostDescription,
     """
     pci_devices, used = devices.with_aliases(
         description.pci_devices, request.pci_aliases)
-    description = dataclasses.replace(
-        description, pci_devices=pci_devices, plan=None)
+    description = device_groups.with_mdev_types(device_groups.with_groups(
+        dataclasses.replace(description, pci_devices=pci_devices, plan=None),
+        request.pci_groups), request.mdev_types)
     sizes, priced = _choose(description, request)
     if request.choice > len(priced):
         raise errors.InputError(
@@ -77,12 +80,14 @@ def plan(description: host_model.HostDescription,
         interrupts=tuple(interrupt for interrupt, _reason in interrupts),
         levers=pulled,
         reasons=(*explain.reasons(description, request, taken, priced),
+                 *device_groups.reasons(description),
                  *explain.interrupt_reasons(interrupts),
                  *explain.lever_reasons(pulled)),
-        warnings=plan_warnings.warnings(
+        warnings=(*plan_warnings.warnings(
             description, request, taken, used,
             _spare_cpus(description, request, sizes, taken),
             [interrupt for interrupt, _reason in interrupts]),
+            *device_warnings.warnings(description, taken, sizes)),
         alternatives=tuple(
             plan_model.PlanAlternative(
                 other.choice.host_cpus, other.choice.poll_cpus,

@@ -148,7 +148,9 @@ _further = strategies.sampled_from([{}, {}, {
         'rdma_devices': ('mlx5_0',), 'namespaces_mib': {'nvme0n1': 1907729},
         'mdev_types': (hardware.VirtualGpuType('nvidia-699', 'A100-4C', 0),),
         'vgpu_types': (hardware.VirtualGpuType('1155'),),
-        'vgpu_type': '1155', 'mig_instances': 0}])
+        'vgpu_type': '1155', 'mig_instances': 0,
+        'resource_class': 'CUSTOM_A', 'traits': ('CUSTOM_A_SWITCH_0',),
+        'mdev_type': 'nvidia-699'}])
 
 
 @strategies.composite

@@ -109,12 +109,13 @@ def _domains(draw, cores):
 @strategies.composite
 def _devices(draw, nodes):
     for number in range(draw(strategies.integers(0, 3))):
+        kind = draw(strategies.sampled_from([
+            hardware.PciKind.NIC, hardware.PciKind.NVME,
+            hardware.PciKind.GPU, hardware.PciKind.OTHER]))
         yield host_model.PciDevice(
             f'0000:{number:02x}:00.0', '8086', '1572',
-            draw(strategies.sampled_from([None, *nodes])),
-            kind=draw(strategies.sampled_from([
-                hardware.PciKind.NIC, hardware.PciKind.NVME,
-                hardware.PciKind.OTHER])),
+            draw(strategies.sampled_from([None, *nodes])), kind=kind,
+            alias='gpu' if kind is hardware.PciKind.GPU else '',
             names=(f'dev{number}',),
             speed_mbps=draw(strategies.sampled_from([0, 25000])),
             in_use=draw(strategies.sampled_from(['', 'mounted on /'])))

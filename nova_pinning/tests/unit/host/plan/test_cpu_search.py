@@ -50,7 +50,7 @@ def _merit(description, demand, choice):
     rooms = [fit.Room(len(node.cpus & choice.dedicated_cpus))
              for node in description.nodes if node.memory_mib]
     alone = [capacity.guests(rooms, size) for size in demand.sizes]
-    far = in_use = idle = fast = 0
+    far = in_use = idle = near_gpus = fast = 0
     host_l3 = shared_l3 = 0
     taken = choice.host_cpus | choice.poll_cpus
     guests = choice.dedicated_cpus
@@ -70,6 +70,12 @@ def _merit(description, demand, choice):
                     in_use += 1
                 else:
                     idle += 1
+        if any(device.kind is hardware.PciKind.GPU and device.alias
+               and device.numa_node == node.id
+               for device in description.pci_devices):
+            near_gpus += len(node.cpus & choice.host_cpus)
+            if demand.shared_cpus is not None:
+                near_gpus += len(node.cpus & choice.shared_cpus)
         for domain in node.l3_domains or (node.cpus,):
             # One of several nodes counts once, by all that is in it.
             is_wide = len(domain) > len(node.cpus)
@@ -95,7 +101,7 @@ def _merit(description, demand, choice):
         sum(capacity.mix(rooms, demand.sizes, demand.weights)),
         sum(count * size.guest_vcpus * weight for count, size, weight
             in zip(alone, demand.sizes, demand.weights)),
-        alone, -far, -in_use, -idle, -host_l3, -shared_l3,
+        alone, -far, -in_use, -idle, -near_gpus, -host_l3, -shared_l3,
         -len(sockets), -away, -fast,
         [[-cpu for cpu in cpus] for cpus in (
             choice.host_cpus, choice.poll_cpus, choice.shared_cpus)])

@@ -87,7 +87,9 @@ def any_planned(draw):
     purpose = draw(st.sampled_from(plan_model.Purpose))
     devices = tuple(
         dataclasses.replace(pci_device, alias=draw(st.just('') | ALIASES),
-                            product_id=draw(st.sampled_from(['0953', 'a80a'])))
+                            product_id=draw(st.sampled_from(['0953', 'a80a'])),
+                            # A plan has classes for all of them or for none.
+                            resource_class='', traits=(), mdev_type='')
         for pci_device in host.pci_devices)
     # Those of one alias are all virtual functions, or none of them is.
     functions = draw(st.fixed_dictionaries({

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How devices are sold: one by one, in groups, or divided up.
+
+Nova knows no groups. What it has is Placement, which counts each device by
+itself: devices of a group have a trait of their own, and an alias asks for so
+many devices with it (nova.compute.pci_placement_translator,
+nova.pci.request). So there is an alias for each group, and one for any of the
+devices.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import enum
+import itertools
+import re
+
+from nova_pinning import errors
+from nova_pinning.host import host_model
+from nova_pinning.host.plan import devices
+from nova_pinning.host import plan_model
+from nova_pinning.host import words
+
+_WHERE = errors.Location('--pci-group')
+_MDEV = errors.Location('--mdev-type')
+
+
+class GroupBy(enum.StrEnum):
+    """What makes devices a group."""
+
+    SWITCH = 'switch'  # they are behind one PCIe switch
+    PARTITION = 'partition'  # Fabric Manager can give them to one guest
+
+
+def resource_class(alias: str) -> str:
+    """The custom resource class for an alias, as nova would make it."""
+    return 'CUSTOM_' + re.sub('[^A-Z0-9_]+', '_', alias.upper())
+
+
+def with_groups(
+    description: host_model.HostDescription, groups: Mapping[str, GroupBy],
+) -> host_model.HostDescription:
+    """A host with traits on devices that make groups.
+
+    All devices for guests get a resource class then, each alias its own: with
+    Placement nova takes no alias that stands for several products.
+
+    :param groups: by alias, {} to leave all as it is
+    :raises errors.InputError: if an alias has no groups, or that is not known
+    """
+    if not groups:
+        return description
+    of_alias: dict[str, list[host_model.PciDevice]] = {}
+    for device in description.pci_devices:
+        if device.alias:
+            of_alias.setdefault(device.alias, []).append(device)
+    for alias in groups:
+        if alias not in of_alias:
+            raise errors.InputError(f'no device has the alias {alias!r}',
+                                    _WHERE, 'name them with --pci-alias')
+    classes = {alias: resource_class(alias) for alias in sorted(of_alias)}
+    for alias, other in itertools.combinations(classes, 2):
+        if classes[alias] == classes[other]:
+            raise errors.InputError(
+                f'{alias} and {other} would both be {classes[alias]} to '
+                'Placement', _WHERE)
+    switches = _switches(description, [
+        device for alias, by in groups.items() if by is GroupBy.SWITCH
+        for device in of_alias[alias]])
+    traits: dict[str, list[str]] = {}
+    for alias, by in groups.items():
+        members = {
+            number: {device.address for device in of_alias[alias]
+                     if description.switch_of(device.parent) == switch}
+            for number, switch in enumerate(switches)
+        } if by is GroupBy.SWITCH else _partitions(
+            description, alias, of_alias[alias])
+        for number, addresses in members.items():
+            for address in addresses:
+                traits.setdefault(address, []).append(
+                    f'{classes[alias]}_{by.name}_{number}')
+    return dataclasses.replace(description, pci_devices=tuple(
+        dataclasses.replace(
+            device, resource_class=classes[device.alias],
+            traits=tuple(traits.get(device.address, ())))
+        if device.alias else device for device in description.pci_devices))
+
+
+def _switches(description: host_model.HostDescription,
+              grouped: Sequence[host_model.PciDevice]) -> list[str]:
+    """The switches of devices, ascending: the same numbers for all aliases."""
+    found = {device.address: description.switch_of(device.parent)
+             for device in grouped}
+    for device in grouped:
+        if not device.parent:
+            raise errors.InputError(
+                f'it is not known where {device.address} is in the PCIe tree',
+                _WHERE, 'have host discover look at the machine again')
+        if not found[device.address]:
+            raise errors.InputError(
+                f'{device.address} is behind no PCIe switch', _WHERE,
+                'sell its kind one by one, or give it another alias')
+    return sorted(set(found.values()))
+
+
+def _partitions(
+    description: host_model.HostDescription, alias: str,
+    own: Sequence[host_model.PciDevice],
+) -> dict[int, set[str]]:
+    """GPUs that Fabric Manager can give to one guest, two or more.
+
+    :returns: by its number, under which somebody has to activate it
+    """
+    addresses = {device.address for device in own}
+    found = {partition.id: set(partition.addresses)
+             for partition in description.gpu_partitions
+             if len(partition.addresses) > 1
+             and addresses.issuperset(partition.addresses)}
+    if not found:
+        raise errors.InputError(
+            f'no partition of several GPUs is known among those with alias '
+            f'{alias}', _WHERE,
+            'give host discover what fmpm -l prints, with --fabric')
+    return found
+
+
+def group_alias(alias: str, trait: str) -> str:
+    """The alias for one group: 'h100-switch-0' of CUSTOM_H100_SWITCH_0."""
+    rest = trait.removeprefix(resource_class(alias)).lower()
+    return alias + rest.replace('_', '-')
+
+
+def reasons(
+    description: host_model.HostDescription,
+) -> Iterator[plan_model.PlanReason]:
+    """Which devices make each group."""
+    groups: dict[str, list[str]] = {}
+    for device in description.pci_devices:
+        for trait in device.traits:
+            groups.setdefault(
+                group_alias(device.alias, trait), []).append(device.address)
+    for alias, addresses in groups.items():
+        yield plan_model.PlanReason(
+            'pci_devices', f'{alias} is {words.listed(addresses)}')
+
+
+def with_mdev_types(
+    description: host_model.HostDescription,
+    chosen: Sequence[tuple[str, str]],
+) -> host_model.HostDescription:
+    """A host with the types of mediated devices that nova is to make.
+
+    :param chosen: (type, devices that are divided)
+    :raises errors.InputError: if there are none that can be
+    """
+    types: dict[str, str] = {}
+    for mdev_type, what in chosen:
+        named = devices.named(description.pci_devices, what)
+        able = [device for device in named if mdev_type in {
+            one.id for one in device.mdev_types}]
+        if not able:
+            raise errors.InputError(
+                f'no device {what!r} can be divided into {mdev_type}', _MDEV,
+                'host files have the types of each device under mdev_types; '
+                'they are there while the driver for vGPUs is loaded')
+        for device in able:
+            if device.alias or types.setdefault(
+                    device.address, mdev_type) != mdev_type:
+                raise errors.InputError(
+                    f'{device.address} cannot be for {mdev_type} and '
+                    f'{device.alias or types[device.address]}', _MDEV,
+                    'nova divides a device into one type, or gives it away '
+                    'as a whole')
+    return dataclasses.replace(description, pci_devices=tuple(
+        dataclasses.replace(device, mdev_type=types[device.address])
+        if device.address in types else device
+        for device in description.pci_devices))
