@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import dataclasses
 
 from nova_pinning.host import host_model
+from nova_pinning.host.render import drivers
 from nova_pinning.host.render import forms
 from nova_pinning.host.render import host_unit
 from nova_pinning.host.render import kernel
@@ -58,5 +59,6 @@ def _plain(layout: planned_host.PlannedHost,
     yield from host_unit.files(layout, chosen)
     yield from partition.files(layout, chosen)
     yield from openvswitch.files(layout)
+    yield from drivers.files(layout)
     yield nova_conf.file(layout, chosen)
     yield from provider.files(layout)

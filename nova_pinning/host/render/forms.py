@@ -228,7 +228,8 @@ def _openstack_ansible(layout: planned_host.PlannedHost,
             # Several values of one option: the keys of a mapping.
             overrides.setdefault(setting.group, {})[setting.name] = {
                 value: None for value in setting.values}
-        elif setting.group == 'compute':
+        elif setting.group not in ('DEFAULT', 'pci') or (
+                setting.name == 'report_in_placement'):
             overrides.setdefault(setting.group, {})[setting.name] = (
                 setting.values[0])
     variables: dict[str, Any] = {
@@ -238,8 +239,7 @@ def _openstack_ansible(layout: planned_host.PlannedHost,
     if layout.shared_cpus:
         variables['nova_cpu_allocation_ratio'] = nova.cpu_allocation_ratio
     if layout.devices:
-        variables['nova_device_spec'] = [
-            {'address': device.address} for device in layout.devices]
+        variables['nova_device_spec'] = nova_conf.device_specs(layout)
         variables['nova_pci_alias'] = [
             json.dumps(alias).replace('$', '$$')
             for alias in nova_conf.aliases(layout, chosen)]

@@ -97,7 +97,9 @@ def _size(kib: int) -> str:
 
 def _device_flags(layout: planned_host.PlannedHost) -> Iterator[KernelFlag]:
     """The IOMMU, where guests or OVS-DPDK get devices as a whole."""
-    if not layout.devices and not layout.poll_cpus:
+    if not layout.poll_cpus and not any(
+            device.alias or device.mdev_type
+            for device in layout.host.pci_devices):
         return
     cpu = layout.host.cpu_model
     if cpu.arch != 'x86_64':

@@ -7,6 +7,7 @@ import dataclasses
 import json
 
 from nova_pinning import errors
+from nova_pinning.host.plan import device_groups
 from nova_pinning.host.render import manifest
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
@@ -32,7 +33,7 @@ def settings(layout: planned_host.PlannedHost,
              options: options.RenderOptions) -> tuple[NovaOption, ...]:
     """All options that a plan decides, those of a group together."""
     return tuple((*_default(layout), *_compute(layout),
-                  *_pci(layout, options)))
+                  *_pci(layout, options), *_mdevs(layout)))
 
 
 def file(layout: planned_host.PlannedHost,
@@ -143,12 +144,22 @@ def _pci(layout: planned_host.PlannedHost,
     devices = layout.devices
     if not devices:
         return
+    if any(device.resource_class for device in devices):
+        _check_providers(layout)
+        yield NovaOption(
+            'pci', 'report_in_placement', ('true',),
+            'Placement counts the devices, each with the traits of its '
+            'groups. Nova cannot go back from this. Once all hosts have it, '
+            'nova-api, nova-scheduler and nova-conductor need '
+            '[filter_scheduler] pci_in_placement = true; until then nova '
+            'refuses the aliases of groups, and with them all others.')
     yield NovaOption(
         'pci', 'device_spec',
-        tuple(json.dumps({'address': device.address}) for device in devices),
+        tuple(map(json.dumps, device_specs(layout))),
         'The devices that guests may get, one by one: others of their kind '
         'stay with the host. The address of a physical function stands for '
-        'its virtual functions, too.')
+        'its virtual functions, too. Of what is not managed, libvirt leaves '
+        'the driver as it is.')
     yield NovaOption(
         'pci', 'alias', tuple(json.dumps(alias) for alias in aliases(
             layout, options)),
@@ -156,7 +167,48 @@ def _pci(layout: planned_host.PlannedHost,
         'to be in the nova.conf of nova-api. The NUMA policy is left to '
         'flavors (hw:pci_numa_affinity_policy). Devices that can be split '
         'into virtual functions are type-PF, even if they have none so far: '
-        'say so with --device-type, for the plan does not tell.')
+        'say so with --device-type where the plan has no sriov_totalvfs.')
+
+
+def device_specs(
+        layout: planned_host.PlannedHost) -> Sequence[dict[str, str]]:
+    """[pci] device_spec: one for each device."""
+    return [{
+        'address': device.address,
+        **({'resource_class': device.resource_class}
+           if device.resource_class else {}),
+        **({'traits': ','.join(device.traits)} if device.traits else {}),
+        # The maker's own driver serves it to the guest.
+        **({'managed': 'no'} if device.vgpu_type else {}),
+    } for device in layout.devices]
+
+
+def _check_providers(layout: planned_host.PlannedHost) -> None:
+    """Refuse what nova-compute would not report to Placement.
+
+    See nova.compute.pci_placement_translator.PciResourceProvider.
+
+    :raises errors.InputError: if there is any of it
+    """
+    sold = {device.address for device in layout.devices}
+    kinds: dict[str, set[tuple[str, ...]]] = {}
+    for device in layout.host.pci_devices:
+        physical = device.physical_function
+        if physical in sold:
+            raise errors.InputError(
+                f'{physical} and its virtual function {device.address} would '
+                'both be for guests, of which Placement can count but one',
+                layout.host.where, 'give an alias to either')
+        if physical and device.alias:
+            kinds.setdefault(physical, set()).add((
+                device.resource_class or f'{device.vendor_id}:'
+                f'{device.product_id}', *device.traits))
+    for physical, alike in kinds.items():
+        if len(alike) > 1:
+            raise errors.InputError(
+                f'the virtual functions of {physical} are of several resource '
+                'classes or traits, and Placement counts them as one',
+                layout.host.where, 'have them in the same alias and groups')
 
 
 def aliases(layout: planned_host.PlannedHost,
@@ -165,16 +217,60 @@ def aliases(layout: planned_host.PlannedHost,
 
     :raises errors.InputError: if nova could not give out all devices of one
     """
-    products = dict.fromkeys(
-        (device.alias, device.vendor_id, device.product_id)
-        for device in layout.devices)
-    # Nova compares the types of aliases of one name, so all of them have one.
-    types = {alias: options.device_types.get(alias) or _type(layout, alias)
-             for alias, _vendor, _product in products}
-    return [{
-        'name': alias, 'vendor_id': vendor, 'product_id': product,
-        'device_type': types[alias],
-    } for alias, vendor, product in sorted(products)]
+    products: dict[str, set[tuple[str, str]]] = {}
+    classes: dict[str, tuple[str, list[str]]] = {}
+    for device in layout.devices:
+        products.setdefault(device.alias, set()).add(
+            (device.vendor_id, device.product_id))
+        if device.resource_class:
+            _own, traits = classes.setdefault(
+                device.alias, (device.resource_class, []))
+            traits += (trait for trait in device.traits
+                       if trait not in traits)
+    made = []
+    for alias, own_products in sorted(products.items()):
+        # Nova compares the types of aliases of one name.
+        kind = options.device_types.get(alias) or _type(layout, alias)
+        ids = [{'vendor_id': vendor, 'product_id': product}
+               for vendor, product in sorted(own_products)]
+        own, traits = classes.get(alias, ('', []))
+        if not own:
+            made += [{'name': alias, **one, 'device_type': kind}
+                     for one in ids]
+            continue
+        # With Placement an alias stands once. Those of groups have no ids:
+        # without Placement nova would heed these, and not the traits.
+        made.append({'name': alias, **(ids[0] if len(ids) == 1 else {}),
+                     'device_type': kind, 'resource_class': own})
+        made += [{'name': device_groups.group_alias(alias, trait),
+                  'device_type': kind, 'resource_class': own,
+                  'traits': trait} for trait in traits]
+    return made
+
+
+def _mdevs(layout: planned_host.PlannedHost) -> Iterator[NovaOption]:
+    """[devices], and a group for each type of mediated devices."""
+    types: dict[str, list[str]] = {}
+    for device in layout.host.pci_devices:
+        if device.mdev_type:
+            types.setdefault(device.mdev_type, []).append(device.address)
+    if not types:
+        return
+    yield NovaOption(
+        'devices', 'enabled_mdev_types', (','.join(types),),
+        'What nova divides devices into. Flavors ask for resources:VGPU=1, or '
+        'for the class of a type where there are several. The mediated '
+        'devices are gone when the host boots; nova-compute makes those of '
+        'its guests again.')
+    for mdev_type, addresses in types.items():
+        group = f'mdev_{mdev_type}'
+        yield NovaOption(group, 'device_addresses', (','.join(addresses),),
+                         f'The devices that are divided into {mdev_type}.')
+        if len(types) > 1:
+            yield NovaOption(
+                group, 'mdev_class',
+                (device_groups.resource_class(mdev_type),),
+                'By which flavors tell the types apart.')
 
 
 def _type(layout: planned_host.PlannedHost, alias: str) -> str:

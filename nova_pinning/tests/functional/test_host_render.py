@@ -2,6 +2,7 @@
 """What host render writes for nova, read by nova itself."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -15,12 +16,15 @@ import hypothesis
 from oslo_config import cfg
 from oslotest import base as oslotest
 
+from nova.compute import pci_placement_translator
 from nova.compute import provider_config as nova_provider_config
 import nova.conf
 from nova.conf import compute as compute_conf
+from nova.conf import devices as devices_conf
 from nova.conf import libvirt as libvirt_conf
 from nova.conf import pci as pci_conf
 from nova.conf import scheduler as scheduler_conf
+from nova import exception
 from nova import objects
 from nova.pci import request as pci_request
 from nova.pci import whitelist
@@ -28,7 +32,9 @@ from nova.virt import hardware
 from nova.virt.libvirt import driver
 
 from nova_pinning import cpuset
+from nova_pinning.host import hardware as hardware_model
 from nova_pinning.host import host_model
+from nova_pinning.host.plan import device_groups
 from nova_pinning.host.plan import plan_request
 from nova_pinning.host.plan import planner
 from nova_pinning.host import plan_model
@@ -64,7 +70,8 @@ print(json.dumps({
 def loaded(*paths):
     """nova's options from these files, in the place of the process's own."""
     conf = cfg.ConfigOpts()
-    for module in (compute_conf, libvirt_conf, pci_conf, scheduler_conf):
+    for module in (compute_conf, devices_conf, libvirt_conf, pci_conf,
+                   scheduler_conf):
         module.register_opts(conf)
     conf(['--config-file=' + str(path) for path in paths],
          project='nova', default_config_files=[], default_config_dirs=[])
@@ -199,6 +206,106 @@ class TestAccepted(_TestCase):
             [(_policy, specs)] = pci_request.get_alias_from_config().values()
             self.assertEqual(['1db4', '1db6'],
                              [spec['product_id'] for spec in specs])
+
+    def _gpus(self, **values):
+        """GPUs of two groups, a NIC of the first, and parts of others."""
+        def device(bus, number, product='2330', **more):
+            return host_model.PciDevice(
+                f'0000:{bus:02x}:00.0', '10de', product, 1,
+                **{'alias': 'h100', 'kind': hardware_model.PciKind.GPU,
+                   'resource_class': 'CUSTOM_H100',
+                   'traits': (f'CUSTOM_H100_SWITCH_{number}',)} | more)
+        return render_samples.planned(pci_devices=(
+            device(0x11, 0), device(0x12, 0), device(0x21, 1),
+            device(0x31, 0, '1021', alias='ib', resource_class='CUSTOM_IB',
+                   kind=hardware_model.PciKind.NIC,
+                   traits=('CUSTOM_IB_SWITCH_0',)),
+            *(device(bus, 0, product, alias='vgpu',
+                     resource_class='CUSTOM_VGPU', traits=(),
+                     vgpu_type='1155',
+                     physical_function=f'0000:{bus - 1:02x}:00.0')
+              for bus, product in ((0x41, '2331'), (0x43, '2336')))),
+            **values)
+
+    def test_groups(self):
+        """Placement has a provider for each device, aliases ask for them."""
+        objects.register_all()
+        host = self._gpus()
+        with loaded(self.write(render.files(host))) as conf:
+            self.assertTrue(conf.pci.report_in_placement)
+            specs = whitelist.Whitelist(conf.pci.device_spec)
+            view = pci_placement_translator.PlacementView('compute', [])
+            for device in host.pci_devices:
+                reported = objects.PciDevice(
+                    address=device.address, vendor_id=device.vendor_id,
+                    product_id=device.product_id, status='available',
+                    dev_type=host.device_type(device),
+                    parent_addr=device.physical_function or None)
+                spec = specs.get_devspec(reported)
+                view.process_dev(reported, spec)
+                self.assertEqual('false' if device.vgpu_type else None,
+                                 spec.get_tags().get('managed'))
+            found = {
+                name.partition('_')[2]: (rp.resource_class, {
+                    trait for trait in rp.traits if 'CUSTOM' in trait})
+                for name, rp in view.rps.items()}
+            self.assertEqual({
+                '0000:11:00.0': ('CUSTOM_H100', {'CUSTOM_H100_SWITCH_0'}),
+                '0000:12:00.0': ('CUSTOM_H100', {'CUSTOM_H100_SWITCH_0'}),
+                '0000:21:00.0': ('CUSTOM_H100', {'CUSTOM_H100_SWITCH_1'}),
+                '0000:31:00.0': ('CUSTOM_IB', {'CUSTOM_IB_SWITCH_0'}),
+                '0000:40:00.0': ('CUSTOM_VGPU', set()),
+                '0000:42:00.0': ('CUSTOM_VGPU', set())}, found)
+            # Until it is told of Placement nova refuses rather than heed the
+            # class alone.
+            self.assertRaises(exception.PciInvalidAlias,
+                              pci_request.get_alias_from_config)
+            # Options are objects of nova's modules, and those outlive conf.
+            self.addCleanup(conf.clear_override, 'pci_in_placement',
+                            'filter_scheduler')
+            conf.set_override('pci_in_placement', True, 'filter_scheduler')
+            aliases = pci_request.get_alias_from_config()
+        self.assertEqual({
+            'h100': ('CUSTOM_H100', None),
+            'h100-switch-0': ('CUSTOM_H100', 'CUSTOM_H100_SWITCH_0'),
+            'h100-switch-1': ('CUSTOM_H100', 'CUSTOM_H100_SWITCH_1'),
+            'ib': ('CUSTOM_IB', None),
+            'ib-switch-0': ('CUSTOM_IB', 'CUSTOM_IB_SWITCH_0'),
+            'vgpu': ('CUSTOM_VGPU', None)},
+            {name: (spec.get('resource_class'), spec.get('traits'))
+             for name, (_policy, [spec]) in aliases.items()})
+
+    def test_classes_are_named_as_nova_does(self):
+        for alias in ('h100', 'a b', 'Grüße', 'x--y', '7'):
+            self.assertEqual(
+                pci_placement_translator.get_resource_class(alias, '', ''),
+                device_groups.resource_class(alias), alias)
+
+    def test_mediated_devices(self):
+        device = host_model.PciDevice(
+            '0000:41:00.0', '10de', '20b5', 1, mdev_type='nvidia-699')
+        for types, classes in (
+                (('nvidia-699',), ['VGPU']),
+                (('nvidia-699', 'nvidia-700'), [
+                    'CUSTOM_NVIDIA_699', 'CUSTOM_NVIDIA_700'])):
+            files = render.files(render_samples.planned(pci_devices=tuple(
+                dataclasses.replace(device, address=f'0000:4{number}:00.0',
+                                    mdev_type=one)
+                for number, one in enumerate(types))))
+            with loaded(self.write(files)) as conf:
+                self.assertEqual(list(types),
+                                 conf.devices.enabled_mdev_types)
+                devices_conf.register_dynamic_opts(conf)
+                self.assertEqual(
+                    [(classes[number], [f'0000:4{number}:00.0'])
+                     for number in range(len(types))],
+                    [(conf[f'mdev_{one}'].mdev_class,
+                      conf[f'mdev_{one}'].device_addresses) for one in types])
+
+    def test_domains_above_ffff(self):
+        """Why no device there is given an alias."""
+        self.assertRaises(exception.PciConfigInvalidSpec, whitelist.Whitelist,
+                          ['{"address": "10000:01:00.0"}'])
 
     def test_kolla(self):
         host = render_samples.polling()
