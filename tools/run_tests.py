@@ -238,6 +238,9 @@ def main():
     with (tempfile.TemporaryDirectory() as scratch,
           progress.Progress('') as shown,
           concurrent.futures.ThreadPoolExecutor(2) as pool):
+        # Each test has a home of its own, in which every command that it starts
+        # would look through all packages for entry points.
+        os.environ['XDG_CACHE_HOME'] = scratch
 
         def run(suite):
             if suite in OTHERS:
