@@ -43,6 +43,13 @@ class _Servers:
                 (cell.id, cell.cpu_pinning, cell.pagesize) for cell in cells])
             self.ids[server.name] = server.id
 
+    def note_many(self, *servers):
+        """Servers of one request, whose claims are made in any order."""
+        self.note(*servers)
+        names = [server.name for server in servers]
+        self.places.update(zip(names, sorted(
+            map(self.places.__getitem__, names), key=str)))
+
     def note_hosts(self, *names):
         """Where others may go is part of it."""
         for name in names:
@@ -80,7 +87,8 @@ class TestObserve(base.BaseTestCase):
                 {**test_nova_numa_fit.DEDICATED,
                  **test_nova_numa_fit.TestCellTooLarge.SPECS})),
             nova.boot('first', dedicated), nova.boot('second', dedicated),
-            nova.boot('shared', shared), *nova.boot_many('many', dedicated, 3))
+            nova.boot('shared', shared))
+        servers.note_many(*nova.boot_many('many', dedicated, 3))
         servers.note_hosts('small', 'smaller')
         return servers
 
@@ -93,7 +101,7 @@ class TestObserve(base.BaseTestCase):
             nova.start_host(name, hosts.HostShape(
                 cores_per_cell=4, threads=1, memory_mib=memory_gib * GIB,
                 dedicated='0-3', huge_pages=pages))
-        servers.note(*nova.boot_many('both', nova.create_flavor(
+        servers.note_many(*nova.boot_many('both', nova.create_flavor(
             'large', 2, 2 * GIB,
             {**test_nova_numa_fit.DEDICATED, 'hw:mem_page_size': 'large'}), 2))
         servers.note_hosts('1g', '2m')
