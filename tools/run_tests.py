@@ -38,6 +38,8 @@ STESTR = {
     # What asks nova for anything else.
     'bridge': 'nova_pinning/tests/unit/bridge',
 }
+# Tests of clouds wait now and then, so there is one more than CPUs.
+PROCESSES = {'functional': (os.cpu_count() or 1) + 1}
 OTHERS = {
     'fuzz': 'python -m nova_pinning.tests.oracle.fuzz --cases 2000 --seed 1 '
             '--no-shrink',
@@ -238,7 +240,7 @@ def main():
     with (tempfile.TemporaryDirectory() as scratch,
           progress.Progress('') as shown,
           concurrent.futures.ThreadPoolExecutor(2) as pool):
-        # Each test has a home of its own, in which every command that it starts
+        # Each test has a home of its own, where every command that it starts
         # would look through all packages for entry points.
         os.environ['XDG_CACHE_HOME'] = scratch
 
@@ -246,7 +248,8 @@ def main():
             if suite in OTHERS:
                 return run_other(suite, shlex.split(OTHERS[suite]), shown)
             of_suite, is_good = run_stestr(
-                suite, STESTR[suite], pathlib.Path(scratch), shown)
+                suite, STESTR[suite], pathlib.Path(scratch), shown,
+                '--concurrency', str(PROCESSES.get(suite, 0)))
             totals.update(of_suite)
             return is_good and of_suite.counts['passed'] > 0
 

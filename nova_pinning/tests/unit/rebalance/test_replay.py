@@ -29,6 +29,7 @@ from nova_pinning.rebalance import plan_request
 from nova_pinning.rebalance import replay
 from nova_pinning.rebalance import slot_size
 from nova_pinning.rebalance import solver_settings
+from nova_pinning.tests import forms
 from nova_pinning.tests.unit.fleet import bytedance_data
 from nova_pinning.tests.unit.rebalance import small_fleets
 from nova_pinning.tests.unit import unit_base
@@ -112,8 +113,9 @@ class TestClaims(unit_base.TestCase):
             occupancies[move.target] = occupancies[move.target].adding(
                 guests[move.guest])
 
+    # Hosts of eight cells take longer than all others here together.
     @ddt.data(('two-socket-80', False, 12), ('two-socket-88', True, 12),
-              ('epyc-nps4', False, 6))
+              *[('epyc-nps4', False, 6)][forms.SHORT:])
     @ddt.unpack
     def test_generated(self, shape, packs_cells, hosts):
         fleet = dataclasses.replace(
