@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import concurrent.futures
-import dataclasses
 import functools
 import json
 import multiprocessing
@@ -48,9 +47,7 @@ CONFIGURATIONS: Mapping[
                     name: scheduler_configuration.NAMED[OURS].multipliers[name]
                     for name in scheduler_configuration.OWN_WEIGHERS
                 }), scheduler_configuration.NAMED[OURS],
-            dataclasses.replace(
-                scheduler_configuration.NAMED[OURS], packs_cells=False,
-                name=waiting.OURS))}
+            waiting.CONFIGURATIONS[waiting.OURS])}
 
 #: What ours has to sell more than nova's defaults, and than nova's packing
 #: (all mixes have guests of a quarter of a cell and more), and than the best

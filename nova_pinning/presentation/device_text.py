@@ -8,9 +8,10 @@ from nova_pinning.host import host_model
 from nova_pinning.host import words
 from nova_pinning.presentation import host_structure
 from nova_pinning import spelling
+from nova_pinning import units
 
 #: Smaller regions fit everywhere, and nobody asks for them.
-_LEAST_BAR_KIB = 1024 * 1024
+_LEAST_BAR_KIB = units.KIB_PER_GIB
 _NVIDIA = '10de'
 
 
@@ -24,7 +25,8 @@ def details(description: host_model.HostDescription,
     if device.rdma_devices:
         yield 'RDMA'
     if device.bars_kib and max(device.bars_kib) >= _LEAST_BAR_KIB:
-        yield f'BAR of {host_structure.memory(max(device.bars_kib) / 1024)}'
+        bar_mib = max(device.bars_kib) / units.KIB_PER_MIB
+        yield f'BAR of {host_structure.memory(bar_mib)}'
     if device.mig_instances:
         yield words.count(device.mig_instances, 'MIG instance')
     if device.mdev_type:

@@ -20,7 +20,6 @@ _BARS_GIB = {
     '10de:20b0': 64, '10de:20f1': 64, '10de:20b2': 128, '10de:20b5': 128,
     '10de:2330': 128, '10de:2331': 128, '10de:2335': 256, '10de:26b9': 64,
     '1002:740f': 64, '1002:74a1': 256}
-_KIB_PER_GIB = 1024 * 1024
 #: Bits of physical addresses that QEMU gives a guest unless it is told.
 _ADDRESS_BITS = 40
 #: Memory besides which a few large BARs may have no room.
@@ -207,7 +206,7 @@ def beyond_addresses(subject: checked.CheckedFlavor) -> check_rule.Violations:
 def _bar_gib(device: host_model.PciDevice) -> int | None:
     """The size of its largest BAR, None if it is not known, 0 if small."""
     if device.bars_kib is not None:
-        return max(device.bars_kib, default=0) // _KIB_PER_GIB
+        return max(device.bars_kib, default=0) // units.KIB_PER_GIB
     return _BARS_GIB.get(
         f'{device.vendor_id}:{device.product_id}', 0 if device.kind in (
             hardware.PciKind.NIC, hardware.PciKind.NVME) else None)

@@ -19,6 +19,7 @@ from nova_pinning.host.discover import virtual_gpus
 from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.host import machine_files
+from nova_pinning import units
 
 _HEX = re.compile(r'0x([0-9a-f]{1,8})', re.ASCII)
 # The path of a namespace that has several: nvme0c1n2 is a part of nvme0n2.
@@ -202,7 +203,7 @@ class _DeviceServices:
         return _DeviceService(
             names=disks,
             namespaces_mib={
-                name: count * _SECTOR_BYTES // 2 ** 20
+                name: count * _SECTOR_BYTES // units.BYTES_PER_MIB
                 for name, count in sectors.items() if count > 0},
             queues=max(queues, default=0) or max(counts, default=0),
             in_use=use.describe_uses(use.of_disk(tree, name, self._mounts)

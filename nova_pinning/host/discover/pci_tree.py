@@ -11,6 +11,7 @@ and 7.7.11, and the kernel's Documentation/ABI/testing/sysfs-bus-pci.
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+import itertools
 import re
 
 from nova_pinning.host import hardware
@@ -57,14 +58,15 @@ def bridges(tree: machine_files.Tree,
             devices: Iterable[str]) -> tuple[hardware.PciBridge, ...]:
     """The bridges above devices, by address."""
     parents = {bridge: parent for device in devices
-               for way in (above(tree, device), )
-               for parent, bridge in zip(way, way[1:])}
-    return tuple(
-        hardware.PciBridge(address, parents[address], port,
-                           _acs(config, port), iommu_group(tree, address))
-        for address in sorted(parents)
-        for config in (tree.content(f'{PCI}/{address}/config') or b'', )
-        for port in (_port(tree, address, config), ))
+               for parent, bridge in itertools.pairwise(above(tree, device))}
+    found = []
+    for address, parent in sorted(parents.items()):
+        config = tree.content(f'{PCI}/{address}/config') or b''
+        port = _port(tree, address, config)
+        found.append(hardware.PciBridge(
+            address, parent, port, _acs(config, port),
+            iommu_group(tree, address)))
+    return tuple(found)
 
 
 def _port(tree: machine_files.Tree, address: str,
