@@ -10,9 +10,9 @@ from nova import context
 from nova import objects
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import pci_alias
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import snapshot
 from nova_pinning.tests.oracle import nova_replay
 
 DISK_GIB = 20
@@ -22,7 +22,7 @@ VENDOR_ID = '10de'
 WANTED_PRODUCT = '20b5'
 OTHER_PRODUCT = '1eb8'
 # All of them near the guest.
-_ALIASES = {'gpu': snapshot.PciAlias(
+_ALIASES = {'gpu': pci_alias.PciAlias(
     (devices.device_keys(VENDOR_ID, WANTED_PRODUCT),), 'required')}
 
 

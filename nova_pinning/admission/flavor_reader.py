@@ -16,6 +16,7 @@ import os_traits
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import image_properties
 from nova_pinning.admission import outcome
+from nova_pinning.admission import pci_alias
 from nova_pinning import model
 from nova_pinning.model import flag
 from nova_pinning.placement import inventory
@@ -107,7 +108,7 @@ class FlavorReader:
 
     def doubts(self) -> Iterator[outcome.Doubt]:
         """What asks for more than is read here."""
-        for key in ('accel:device_profile', 'pci_passthrough:alias'):
+        for key in ('accel:device_profile', pci_alias.KEY):
             if self._specs.get(key):
                 yield outcome.Doubt(
                     outcome.DoubtKind.REQUEST,

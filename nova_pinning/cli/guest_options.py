@@ -11,6 +11,7 @@ import os
 import sys
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import pci_alias
 from nova_pinning.bridge.offline import standalone
 from nova_pinning.cli import common_options
 from nova_pinning.cli import select
@@ -156,7 +157,7 @@ def requests_by_name(
 
 def requests_of(
     named: Mapping[str, errors.Location], fleet: snapshot.Fleet,
-    image: Mapping[str, str], aliases: Mapping[str, snapshot.PciAlias],
+    image: Mapping[str, str], aliases: Mapping[str, pci_alias.PciAlias],
 ) -> dict[str, guest_request.GuestRequest]:
     """The same, with these image properties and PCI aliases."""
     source = fleet.where.source or 'the snapshot'
@@ -178,7 +179,7 @@ def requests_of(
 
 def guest_request_for(
     flavor: flavor_model.Flavor, image_properties: Mapping[str, str],
-    aliases: Mapping[str, snapshot.PciAlias],
+    aliases: Mapping[str, pci_alias.PciAlias],
 ) -> guest_request.GuestRequest:
     """One guest of a flavor, as nova would place it; see bridge.wanted.
 
@@ -186,12 +187,12 @@ def guest_request_for(
         that helps
     """
     from nova_pinning.bridge.offline import flavor_request
-    from nova_pinning.bridge.offline import order
     try:
         return flavor_request.request_for(flavor, image_properties, aliases)
     except errors.InputError as error:
         advice = error.advice
-        unknown = sorted(order.pci_aliases(flavor) - set(aliases))
+        unknown = sorted(
+            {*pci_alias.names(flavor.extra_specs)}.difference(aliases))
         if unknown and 'PCI alias' in error.message:
             advice = ('give a nova.conf with --config-file in which [pci] has '
                       + ' and '.join(

@@ -11,6 +11,7 @@ import logging
 from typing import Any
 
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import pci_alias
 from nova_pinning.capacity import capacity
 from nova_pinning import errors
 from nova_pinning.exporter import fleet_figures
@@ -121,7 +122,7 @@ class FleetWatch:
 
 
 def _read_flavors(flavors: Sequence[flavor_model.Flavor],
-                  aliases: Mapping[str, snapshot.PciAlias],
+                  aliases: Mapping[str, pci_alias.PciAlias],
                   in_placement: bool,
                   ) -> tuple[guest_request.GuestRequest, ...]:
     """What nova makes of flavors; those that it refuses are left out."""

@@ -11,6 +11,7 @@ import fractions
 import math
 from typing import Any
 
+from nova_pinning.admission import pci_alias
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.flavors import cells
@@ -183,7 +184,7 @@ def _devices(size: shape.CatalogueEntry) -> Iterator[Spec]:
         counts.append(f'{alias}:{count}')
         last = setting
     if counts:
-        yield 'pci_passthrough:alias', ','.join(counts), last
+        yield pci_alias.KEY, ','.join(counts), last
 
 
 def _caches(size: shape.CatalogueEntry,

@@ -28,13 +28,11 @@ from typing import TypeAlias
 
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
-from nova_pinning.fleet import snapshot
 from nova_pinning.model import flag
 from nova_pinning.model import nova_release
 
-#: In a flavor's extra specs: the aliases that it asks for.
-_ALIAS_KEY = 'pci_passthrough:alias'
 _LIVE_KEY = 'live_migratable'
 _VGPU = 'VGPU'
 _MIN_QEMU = 8_001_000
@@ -43,23 +41,16 @@ _MIN_QEMU = 8_001_000
 Objection: TypeAlias = str | outcome.Doubt
 
 
-def alias_names(extra_specs: Mapping[str, str]) -> list[str]:
-    """What a flavor asks for by ``pci_passthrough:alias``: 'a:1,b:2'."""
-    return [item.partition(':')[0].strip()
-            for item in extra_specs.get(_ALIAS_KEY, '').split(',')
-            if item.strip()]
-
-
 def live_refusals(
     guest: resident_guest.ResidentGuest, extra_specs: Mapping[str, str],
-    aliases: Mapping[str, snapshot.PciAlias],
+    aliases: Mapping[str, pci_alias.PciAlias],
 ) -> Iterator[Objection]:
     """Why devices keep a guest from moving live to any host.
 
     :param extra_specs: of its flavor
     :param aliases: of the cloud, as far as they are known
     """
-    names = alias_names(extra_specs)
+    names = pci_alias.names(extra_specs)
     if not guest.devices and not names:
         return
     for use in guest.devices:
@@ -95,7 +86,7 @@ def live_host_refusals(
     :param usual: what hosts run of which it is not known; None for a release
         that moves devices
     """
-    if guest.devices or alias_names(extra_specs):
+    if guest.devices or pci_alias.names(extra_specs):
         for host in (source, target):
             release = (nova_release.of_name(host.nova_release)
                        if host.nova_release else usual)

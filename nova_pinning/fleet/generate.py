@@ -20,6 +20,7 @@ import uuid
 from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning import fit
@@ -111,7 +112,7 @@ def generate_fleet(
             offered_host.Aggregate(name, metadata={
                 flavor_model.CLASS_KEY: name})
             for name in sorted({host.aggregates[0] for host in made})),
-        pci_aliases={device.alias: snapshot.PciAlias((device.keys,))
+        pci_aliases={device.alias: pci_alias.PciAlias((device.keys,))
                      for device in kind.cell_devices},
         source=f'generated: {hosts:,} hosts of shape {kind.name}, seed '
                f'{seed}, {filled:.0%} filled')

@@ -11,6 +11,7 @@ from nova_pinning.admission import devices
 from nova_pinning.admission import flavor_reader
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import outcome
+from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning.placement import inventory
@@ -43,7 +44,7 @@ def of_guest(
         queries = reader.queries()
         # Which devices it has is known.
         doubts = tuple(doubt for doubt in reader.doubts()
-                       if doubt.about != 'pci_passthrough:alias')
+                       if doubt.about != pci_alias.KEY)
     return guest_request.GuestRequest(
         name=guest.flavor, vcpus=guest.vcpus, memory_mib=guest.memory_mib,
         disk_gib=guest.disk_gib, guest_class=guest.guest_class,
@@ -79,7 +80,7 @@ class RequestReader:
 
 def device_requests(
     guest: resident_guest.ResidentGuest,
-    aliases: Mapping[str, snapshot.PciAlias],
+    aliases: Mapping[str, pci_alias.PciAlias],
 ) -> tuple[devices.PciRequest, ...]:
     """The PCI devices that a guest asks a new host for.
 
@@ -95,7 +96,7 @@ def device_requests(
 
 def _device_request(
     keys: devices.Pairs, count: int,
-    aliases: Mapping[str, snapshot.PciAlias],
+    aliases: Mapping[str, pci_alias.PciAlias],
 ) -> devices.PciRequest:
     had = devices.PciPool(keys, None, count,
                           is_complete='dev_type' in dict(keys))

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 import dataclasses
 import datetime
 from typing import Annotated
-from typing import NamedTuple
 from typing import TypeAlias
 
-from nova_pinning.admission import devices
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.document import codec
@@ -32,17 +31,6 @@ _Flavor: TypeAlias = Annotated[flavor_model.Flavor, codec.Fields(
     rxtx_factor=terms.Ratio, projects=tuple[terms.Line, ...],
     description=terms.ShownProse,
     extra_specs=Mapping[terms.Word, terms.Prose])]
-
-
-class PciAlias(NamedTuple):
-    """A name under which flavors ask for devices ([pci] alias).
-
-    :param specs: as nova.pci.request.get_alias_from_config has them
-    """
-
-    specs: tuple[devices.PciSpec, ...]
-    policy: Annotated[str, codec.Limit(enum=[
-        'legacy', 'preferred', 'required', 'socket'])] = 'legacy'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +56,7 @@ class Fleet:
     flavors: tuple[_Flavor, ...] = ()
     aggregates: tuple[offered_host.Aggregate, ...] = ()
     server_groups: tuple[offered_host.ServerGroup, ...] = ()
-    pci_aliases: Mapping[terms.Word, PciAlias] = dataclasses.field(
+    pci_aliases: Mapping[terms.Word, pci_alias.PciAlias] = dataclasses.field(
         default_factory=dict)
     packs_cells: bool = False
     enabled_filters: tuple[terms.Word, ...] = ()

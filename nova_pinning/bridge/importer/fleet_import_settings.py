@@ -8,6 +8,7 @@ from nova import exception
 from nova.pci import request as pci_request
 from oslo_config import cfg
 
+from nova_pinning.admission import pci_alias
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.bridge.offline import nova_conf_reader
 from nova_pinning import errors
@@ -68,7 +69,7 @@ def overridden(fleet: snapshot.Fleet, conf: cfg.ConfigOpts) -> snapshot.Fleet:
 
 def pci_aliases(
     conf: cfg.ConfigOpts,
-) -> dict[str, snapshot.PciAlias]:
+) -> dict[str, pci_alias.PciAlias]:
     """[pci] alias.
 
     :raises errors.InputError: if nova refuses it
@@ -81,7 +82,7 @@ def pci_aliases(
         raise errors.InputError(
             f'[pci] alias: {error}', errors.Location('nova.conf')) from error
     return {
-        name: snapshot.PciAlias(tuple(
+        name: pci_alias.PciAlias(tuple(
             tuple(sorted(spec.items())) for spec in specs), policy)
         for name, (policy, specs) in by_alias.items()}
 

@@ -17,13 +17,13 @@ from nova import objects
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import pci_alias
 from nova_pinning.bridge.offline import nova_options
 from nova_pinning.bridge.offline import order
 from nova_pinning.bridge.offline import placement_queries
 from nova_pinning.bridge import topology
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 
 _IN_PLACEMENT = 'filter_scheduler', 'pci_in_placement'
@@ -32,7 +32,7 @@ _IN_PLACEMENT = 'filter_scheduler', 'pci_in_placement'
 def request_for(
     flavor: flavor_model.Flavor,
     image_properties: Mapping[str, str] | None = None,
-    pci_aliases: Mapping[str, snapshot.PciAlias] | None = None,
+    pci_aliases: Mapping[str, pci_alias.PciAlias] | None = None,
 ) -> guest_request.GuestRequest:
     """One more guest of a flavor and an image, as nova would place it.
 
@@ -66,7 +66,7 @@ def of_order(
     flavor: flavor_model.Flavor, image: Mapping[str, str],
     ordered: order.ApiRequest,
     queries: Iterable[placement_queries.SchedulerQuery | None],
-    pci_aliases: Mapping[str, snapshot.PciAlias] = MappingProxyType({}),
+    pci_aliases: Mapping[str, pci_alias.PciAlias] = MappingProxyType({}),
 ) -> guest_request.GuestRequest:
     """The same of what nova has made of flavor and image.
 
@@ -122,7 +122,7 @@ def _place(where: errors.Location) -> errors.Location | None:
     return where if where.source else None
 
 
-def _alias_options(name: str, alias: snapshot.PciAlias) -> list[str]:
+def _alias_options(name: str, alias: pci_alias.PciAlias) -> list[str]:
     """[pci] alias, which has one spec each time.
 
     Nova reads several of one name only if each has a type.
@@ -136,7 +136,7 @@ def _alias_options(name: str, alias: snapshot.PciAlias) -> list[str]:
 
 
 def _request(
-    request: Any, aliases: Mapping[str, snapshot.PciAlias],
+    request: Any, aliases: Mapping[str, pci_alias.PciAlias],
     query: guest_request.CandidatesQuery,
 ) -> devices.PciRequest:
     """A nova.objects.InstancePCIRequest in the terms of a fleet.

@@ -23,6 +23,7 @@ from nova import objects
 from nova.pci import request as pci_request
 from nova.virt import hardware
 
+from nova_pinning.admission import pci_alias
 from nova_pinning.bridge.offline import nova_capabilities
 from nova_pinning.bridge.offline import nova_options
 from nova_pinning.bridge import topology
@@ -131,10 +132,8 @@ def judging(
     image = image_meta(_ANY_IMAGE if image_properties is None
                        else image_properties)
     if pci_aliases is None:
-        pci_aliases = {
-            item.partition(':')[0].strip() for flavor in flavors
-            for item in flavor.extra_specs.get(
-                checked.ALIAS_KEY, '').split(',')}
+        pci_aliases = {name for flavor in flavors
+                       for name in pci_alias.names(flavor.extra_specs)}
     with nova_options.applied({('pci', 'alias'): [
             json.dumps({'name': name, 'vendor_id': 'ffff',
                         'product_id': 'ffff'})
@@ -269,7 +268,7 @@ def _advice(key: str, value: str) -> str:
                 '--os-compute-api-version 2.85, where nova-api does not look')
     if _validator(key) is None:
         return meant(key)
-    if key == checked.ALIAS_KEY:
+    if key == pci_alias.KEY:
         return nova_exceptions.EXCEPTIONS['PciInvalidAlias'].advice
     return ''
 
@@ -445,8 +444,8 @@ class _Failures:
             key for prefix in ('hw:', 'hw_') for root in roots
             for key in there
             if key == f'{prefix}{root}' or key.startswith(f'{prefix}{root}.')]
-        if not (named or concerned) and checked.ALIAS_KEY in there:
-            concerned.append(checked.ALIAS_KEY)
+        if not (named or concerned) and pci_alias.KEY in there:
+            concerned.append(pci_alias.KEY)
         return tuple(sorted(dict.fromkeys((*named, *concerned)),
                             key=lambda key: key in self._image))
 

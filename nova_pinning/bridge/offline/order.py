@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 import dataclasses
-import re
 from typing import Any
 import uuid
 
@@ -18,6 +17,7 @@ from nova import objects
 from nova.pci import request as pci_request
 from nova.virt import hardware
 
+from nova_pinning.admission import pci_alias
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 
@@ -26,8 +26,6 @@ UUID = '00000000-0000-0000-0000-000000000001'
 IMAGE = '00000000-0000-0000-0000-000000000002'
 PROJECT = '0' * 32
 
-#: The extra spec that asks for PCI devices.
-ALIAS_KEY = 'pci_passthrough:alias'
 _IMAGE_SOURCE = '--image-property'
 
 
@@ -48,12 +46,6 @@ class ApiRequest:
     image: Any
     topology: Any
     pci_requests: Any
-
-
-def pci_aliases(flavor: flavor_model.Flavor) -> set[str]:
-    """The PCI aliases that a flavor asks for; odd text is nova's to judge."""
-    text = flavor.extra_specs.get(ALIAS_KEY, '')
-    return {name.strip() for name in re.findall(r'([^:,]+):', text)}
 
 
 def from_flavor(
@@ -77,7 +69,7 @@ def from_flavor(
         hardware.get_vif_multiqueue_constraint(nova_flavor, image)
         topology = hardware.numa_get_constraints(nova_flavor, image)
         policy = hardware.get_pci_numa_policy_constraint(nova_flavor, image)
-    with refusals(flavor, image_properties, ALIAS_KEY):
+    with refusals(flavor, image_properties, pci_alias.KEY):
         requests = pci_request.get_pci_requests_from_flavor(
             nova_flavor, affinity_policy=policy)
     requests.instance_uuid = UUID

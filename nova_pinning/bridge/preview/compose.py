@@ -13,6 +13,7 @@ from nova import objects
 from nova.virt import hardware
 
 from nova_pinning.admission import outcome
+from nova_pinning.admission import pci_alias
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import numa
@@ -66,7 +67,7 @@ def preview_guest(
         not start with the host's options
     """
     guest.prepare()
-    aliases = order.pci_aliases(flavor)
+    aliases = set(pci_alias.names(flavor.extra_specs))
     with nova_options.applied(settings.options(host, aliases)):
         request = order.from_flavor(flavor, image_properties)
         with order.refusals(flavor, image_properties):

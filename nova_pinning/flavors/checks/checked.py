@@ -9,6 +9,7 @@ import re
 from nova_pinning.admission import devices
 from nova_pinning.admission import flavor_reader
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import pci_alias
 from nova_pinning.checks import check_rule
 from nova_pinning import errors
 from nova_pinning.flavors.checks import target
@@ -23,11 +24,8 @@ from nova_pinning.placement import inventory
 #: How a place in the image's properties is called in findings.
 IMAGE_SOURCE = '--image-property'
 
-ALIAS_KEY = 'pci_passthrough:alias'
-
 _PCPU_KEY = re.compile(r'resources([1-9][0-9]*)?:PCPU')
 _THREADS_KEY = re.compile(rf'trait([1-9][0-9]*)?:{inventory.THREADS}')
-_ALIAS = re.compile(r'\s*([^:,]+):(\d{1,9})\s*')
 _LONGEST = 80
 _LONGEST_TEXT = 600
 
@@ -139,7 +137,7 @@ class CheckedFlavor:
         asked = {key.partition(':')[2]: whole_number(value)
                  for key, value in self.specs.items()
                  if key.startswith('resources:')}
-        return (self.guest is None and ALIAS_KEY not in self.specs
+        return (self.guest is None and pci_alias.KEY not in self.specs
                 and asked.get('VCPU') == 0 == asked.get('MEMORY_MB')
                 and any(name.startswith('CUSTOM_') and amount
                         for name, amount in asked.items()))
@@ -164,7 +162,7 @@ class CheckedFlavor:
             extra_specs=guest_request.pairs(self.specs), image=image,
             # Which devices an alias stands for, the hosts say.
             doubts=tuple(doubt for doubt in reader.doubts()
-                         if doubt.about != ALIAS_KEY))
+                         if doubt.about != pci_alias.KEY))
 
     @property
     def _names_pcpus(self) -> bool:
@@ -221,10 +219,7 @@ class CheckedFlavor:
     @property
     def devices(self) -> tuple[tuple[str, int], ...]:
         """(alias, count) of the PCI devices asked for."""
-        matches = (_ALIAS.fullmatch(item) for item in
-                   self.specs.get(ALIAS_KEY, '').split(','))
-        return tuple((match[1].strip(), int(match[2]))
-                     for match in matches if match)
+        return pci_alias.counts(self.specs)
 
     @property
     def pci_policy(self) -> str:

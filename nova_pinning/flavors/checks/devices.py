@@ -5,6 +5,7 @@ What nova does is in nova.pci.stats.PciDeviceStats and nova.virt.hardware
 (get_vtpm_constraint, get_vif_multiqueue_constraint).
 """
 
+from nova_pinning.admission import pci_alias
 from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
@@ -32,13 +33,13 @@ _KEYS = ('hw:pci_numa_affinity_policy', 'hw_pci_numa_affinity_policy')
     'P301', Severity.NOTE, 'PCI affinity policy without a PCI device',
     why='the policy then matters for SR-IOV ports of networks only',
     advice='leave it out unless guests attach to such ports, or ask for the '
-           f'device under {checked.ALIAS_KEY}',
+           f'device under {pci_alias.KEY}',
     in_catalogue=(
         'leave affinity out unless guests attach to such ports, or '
         'ask for the device under pci_devices'))
 def policy_without_device(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
-    if subject.pci_policy and checked.ALIAS_KEY not in subject.specs:
+    if subject.pci_policy and pci_alias.KEY not in subject.specs:
         yield subject.violation(
             f'{subject.shown("pci_numa_affinity_policy")}, but the flavor '
             'asks for no PCI device', _KEYS)
@@ -60,7 +61,7 @@ def cells_without_device(
         if 0 < count < cells:
             yield subject.violation(
                 f'{cells} NUMA cells, but {count} of the devices "{alias}" '
-                'with affinity required', (*_KEYS, checked.ALIAS_KEY))
+                'with affinity required', (*_KEYS, pci_alias.KEY))
             continue
         nodes = [_nodes_with(alias, host) for host in subject.candidates]
         if nodes and 0 < max(nodes) < cells:
@@ -68,7 +69,7 @@ def cells_without_device(
                 f'{cells} NUMA cells with affinity required, but no host '
                 f'given has devices "{alias}" on more than {max(nodes)} '
                 f'{"node" if max(nodes) == 1 else "nodes"}',
-                (*_KEYS, checked.ALIAS_KEY))
+                (*_KEYS, pci_alias.KEY))
 
 
 def _nodes_with(alias: str, host: target.TargetHosts) -> int:
@@ -142,13 +143,13 @@ def no_secure_boot(subject: checked.CheckedFlavor) -> check_rule.Violations:
     'P307', Severity.ERROR, 'PCI alias with count 0',
     why='guests get no such device, and nova refuses hosts all the same that '
         'have none, or none near enough',
-    advice=f'leave the alias out of {checked.ALIAS_KEY}, or ask for one or '
+    advice=f'leave the alias out of {pci_alias.KEY}, or ask for one or '
            'more')
 def no_devices(subject: checked.CheckedFlavor) -> check_rule.Violations:
     for alias, count in subject.devices:
         if not count:
             yield subject.violation(f'0 of the devices "{alias}"',
-                                    (checked.ALIAS_KEY,))
+                                    (pci_alias.KEY,))
 
 
 @check_rule.rule(
@@ -195,12 +196,12 @@ def beyond_addresses(subject: checked.CheckedFlavor) -> check_rule.Violations:
     if memory_gib + bars_gib > 2 ** (bits - 30):
         yield subject.violation(
             f'{told}: too much for {bits} bits of addresses',
-            (checked.ALIAS_KEY,))
+            (pci_alias.KEY,))
     elif unknown > 1 and memory_gib > _MUCH_MEMORY_GIB:
         yield subject.violation(
             f'{told}, and {unknown} devices of which it is not known: if '
             f'they are large GPUs, {bits} bits of addresses may not do',
-            (checked.ALIAS_KEY,), severity=Severity.NOTE)
+            (pci_alias.KEY,), severity=Severity.NOTE)
 
 
 def _bar_gib(device: host_model.PciDevice) -> int | None:

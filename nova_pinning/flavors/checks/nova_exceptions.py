@@ -8,8 +8,8 @@ that it is about and with what to write instead.
 import dataclasses
 import typing
 
+from nova_pinning.admission import pci_alias
 from nova_pinning.checks import check_rule
-from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import nova_rules
 
 
@@ -124,7 +124,7 @@ _BY_CLASS = (
             'write required, preferred, legacy or socket'}),
     (nova_rules.PCI, '', {
         'PciInvalidAlias':
-            f'write {checked.ALIAS_KEY} as name:count, such as nvme:1',
+            f'write {pci_alias.KEY} as name:count, such as nvme:1',
         'PciRequestAliasNotDefined':
             'define the alias under [pci] alias in nova.conf, for nova-api '
             'and for the hosts, or name one that is'}),

@@ -6,6 +6,7 @@ nothing where it is not told. What is in which release is in
 :mod:`nova_pinning.flavors.release_support`.
 """
 
+from nova_pinning.admission import pci_alias
 from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
@@ -151,7 +152,7 @@ def unreported_trait(
            'these traits')
 def unowned_devices(
         subject: checked.CheckedFlavor) -> check_rule.Violations:
-    if checked.ALIAS_KEY not in subject.specs:
+    if pci_alias.KEY not in subject.specs:
         return
     first = release_support.REQUEST_FILTERS['owner_nova_filter']
     lacking = tuple(release for release in subject.releases
@@ -160,4 +161,4 @@ def unowned_devices(
         yield subject.violation(
             f'nova {release_support.listed(lacking)} has no request filter '
             f'owner_nova_filter, which came with {first} and asks for trait '
-            f'{release_support.OWNER_TRAIT}', (checked.ALIAS_KEY,))
+            f'{release_support.OWNER_TRAIT}', (pci_alias.KEY,))

@@ -9,10 +9,10 @@ if sys.version_info < (3, 11):
 import ddt
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import pci_alias
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import unit_base
@@ -72,7 +72,7 @@ class TestWanted(unit_base.TestCase):
     def test_devices(self):
         found = flavor_request.request_for(
             _flavor(**{'pci_passthrough:alias': 'gpu:2'}), {},
-            {'gpu': snapshot.PciAlias((_GPU, _GPU2), 'required')})
+            {'gpu': pci_alias.PciAlias((_GPU, _GPU2), 'required')})
         self.assertEqual(
             (devices.PciRequest('gpu', (_GPU, _GPU2), 2, 'required'),),
             found.devices)
@@ -80,8 +80,8 @@ class TestWanted(unit_base.TestCase):
     def test_devices_that_placement_finds(self):
         """A group of Placement's for each device, named the same each time."""
         flavor = _flavor(**{'pci_passthrough:alias': 'gpu:2,gold:1'})
-        aliases = {'gpu': snapshot.PciAlias((_GPU,)),
-                   'gold': snapshot.PciAlias(((
+        aliases = {'gpu': pci_alias.PciAlias((_GPU,)),
+                   'gold': pci_alias.PciAlias(((
                        ('resource_class', 'gold'), ('traits', 'fast')),))}
         with flavor_request.batch(pci_in_placement=True):
             found, again = [flavor_request.request_for(flavor, {}, aliases)
@@ -104,7 +104,7 @@ class TestWanted(unit_base.TestCase):
         found = flavor_request.request_for(
             _flavor(**{'pci_passthrough:alias': 'gpu:1',
                        'hw:pci_numa_affinity_policy': 'preferred'}), {},
-            {'gpu': snapshot.PciAlias((_GPU,))})
+            {'gpu': pci_alias.PciAlias((_GPU,))})
         self.assertEqual('preferred', found.devices[0].policy)
 
     @ddt.data(

@@ -23,6 +23,7 @@ from sqlalchemy import exc as sa_exception
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import pci_alias
 from nova_pinning.admission import providers
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.bridge.importer import fleet_import
@@ -563,9 +564,9 @@ class CloudTestCase(TestCase):
         self.assertTrue(imported.fleet.packs_cells)
         self.assertEqual(4096, imported.fleet.hosts[0].reserved_memory_mib)
         self.assertEqual(
-            {'nic': snapshot.PciAlias((devices.device_keys(
+            {'nic': pci_alias.PciAlias((devices.device_keys(
                 '15B3', '101e', 'type-VF'),), 'required'),
-             'gpu': snapshot.PciAlias(((('resource_class', 'GPU'),),))},
+             'gpu': pci_alias.PciAlias(((('resource_class', 'GPU'),),))},
             imported.fleet.pci_aliases)
         self.assertEqual((), imported.notes)
 

@@ -5,6 +5,7 @@ import argparse
 import ddt
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import pci_alias
 from nova_pinning.cli import common_options
 from nova_pinning.cli import guest_options
 from nova_pinning import errors
@@ -16,7 +17,7 @@ _FLEET = snapshot.Fleet(
     hosts=(), where=errors.Location('fleet.json'), flavors=(
         flavor_model.Flavor(name='small', vcpus=2, memory_mib=2048),
         flavor_model.Flavor(name='large', vcpus=8, memory_mib=8192)),
-    pci_aliases={'gpu': snapshot.PciAlias(
+    pci_aliases={'gpu': pci_alias.PciAlias(
         (devices.device_keys('1111', '2222'),))})
 _DEDICATED = 'vcpus=2 ram=2GiB hw:cpu_policy=dedicated'
 

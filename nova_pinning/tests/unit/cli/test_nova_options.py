@@ -4,6 +4,7 @@ import argparse
 import os
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import pci_alias
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.cli import nova_options
 from nova_pinning import errors
@@ -66,7 +67,7 @@ class TestNovaOptions(cli_case.TestCase):
                          (told.rules.default_zone, told.packs_cells))
 
     def test_aliases(self):
-        known = {name: snapshot.PciAlias((devices.device_keys('1', '2'),))
+        known = {name: pci_alias.PciAlias((devices.device_keys('1', '2'),))
                  for name in ('gpu', 'nic')}
         told = self._told(*self._nova_conf(
             '[pci]', f'alias = {_ALIAS % "10de"}'), pci_aliases=known)

@@ -7,6 +7,7 @@ import hypothesis
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import pci_alias
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
@@ -96,7 +97,7 @@ class TestWays(unit_base.TestCase):
             4, **{'pci_passthrough:alias': 'gpu:1'}),)
         found = _explain(_fleet(
             host, flavors=flavors, guests=_taken(host, 2),
-            pci_aliases={'gpu': snapshot.PciAlias((kind,))}),
+            pci_aliases={'gpu': pci_alias.PciAlias((kind,))}),
             explain_cases.flavor(8))
         self.assertEqual(['6 vCPUs, 12 GiB, the largest of this shape'],
                          [one.text for one in found.remediation.smaller])
@@ -181,7 +182,7 @@ class TestWays(unit_base.TestCase):
             _cell(0, 4), _cell(1),
             pci_pools=(devices.PciPool(kind, 0, 1),))
         fleet = _fleet(host, pci_aliases={
-            'gpu': snapshot.PciAlias((kind,), 'required')})
+            'gpu': pci_alias.PciAlias((kind,), 'required')})
         found = _explain(fleet, explain_cases.flavor(
             8, **{'pci_passthrough:alias': 'gpu:1'}))
         self.assertEqual(

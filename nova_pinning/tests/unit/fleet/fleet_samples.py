@@ -9,6 +9,7 @@ from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
 from nova_pinning import cpuset
@@ -172,7 +173,7 @@ ANY_FLEET = strategies.builds(
         max_per_host=strategies.integers(1, 65536)),
         unique_by=lambda group: group.id),
     pci_aliases=strategies.dictionaries(_WORDS, strategies.builds(
-        snapshot.PciAlias, _tuples(_KINDS | strategies.dictionaries(
+        pci_alias.PciAlias, _tuples(_KINDS | strategies.dictionaries(
             _WORDS, strategies.none() | _WORDS, max_size=2).map(
                 lambda spec: tuple(sorted(spec.items())))),
         _POLICIES), max_size=2),

@@ -15,6 +15,7 @@ from oslotest import base
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import outcome
+from nova_pinning.admission import pci_alias
 from nova_pinning.admission import providers
 from nova_pinning import cpuset
 from nova_pinning.document import typed_document
@@ -433,9 +434,9 @@ class TestVersion1(base.BaseTestCase):
         self.assertEqual(model.CellFit(0, ((4, 1), (5, 9), (7, 2))),
                          second.fit.cells[0])
         self.assertEqual(
-            {'gpu': snapshot.PciAlias((
+            {'gpu': pci_alias.PciAlias((
                 devices.device_keys('10de', '20b5', ''),)),
-             'nic': snapshot.PciAlias((
+             'nic': pci_alias.PciAlias((
                  (('dev_type', None), ('vendor_id', '8086')),), 'socket')},
             fleet.pci_aliases)
         self.assertEqual(fleet, document.loads(document.dumps(fleet)))

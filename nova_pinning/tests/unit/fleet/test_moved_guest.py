@@ -3,9 +3,9 @@
 import dataclasses
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import moved_guest
-from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import unit_base
 
@@ -57,5 +57,5 @@ class TestOfGuest(unit_base.TestCase):
             _GUEST, devices=(devices.PciUse(keys, 0, 1),))
         self.assertEqual(
             (devices.PciRequest('', (keys,), 1),),
-            moved_guest.device_requests(guest, {'gold': snapshot.PciAlias(
+            moved_guest.device_requests(guest, {'gold': pci_alias.PciAlias(
                 ((('resource_class', 'GOLD'),),))}))

@@ -7,6 +7,7 @@ from oslotest import base
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import offered_host
+from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
@@ -24,7 +25,7 @@ CPU = offered_host.HostCpuModel(
     features=frozenset({'pku', 'rdpid'}))
 DEVICES = (devices.PciUse(devices.device_keys('8086', '154c'), 0, 1),)
 
-ALIASES = {name: snapshot.PciAlias((devices.device_keys(
+ALIASES = {name: pci_alias.PciAlias((devices.device_keys(
     '10de', '20b5', **values),)) for name, values in (
         ('gpu', {'live_migratable': 'true'}), ('old', {}))}
 

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from benchmarks import bytedance
 from nova_pinning.admission import devices
 from nova_pinning.admission import outcome
+from nova_pinning.admission import pci_alias
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge.offline import fleet_claim
@@ -19,7 +20,6 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
-from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.rebalance import defragment
 from nova_pinning.rebalance import drain
@@ -144,7 +144,7 @@ class TestDevices(unit_base.TestCase):
             for number in range(3)]
         fleet = small_fleets.fleet_of(
             hosts, [(0, [0], 2), (1, [0], 2), (2, [0], 4)],
-            pci_aliases={'nvme': snapshot.PciAlias((kind,), 'required')})
+            pci_aliases={'nvme': pci_alias.PciAlias((kind,), 'required')})
         use = devices.PciUse(kind, 0, 1)
         fleet = dataclasses.replace(fleet, guests=(
             dataclasses.replace(fleet.guests[0], devices=(use,)),
