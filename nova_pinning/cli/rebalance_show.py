@@ -84,9 +84,10 @@ class ShowPlan(display.Lister):
         sizes: Sequence[slot_size.SlotSize] = ()
         rules, excluded, dirty_limit_mib = given, frozenset[str](), None
         if plan.request is None:
-            print('warning: the plan was made by an older release: it is '
-                  'verified by the usual rules and the options that are given '
-                  'here, and the room is not counted', file=sys.stderr)
+            print('warning: the plan does not say what it was asked for '
+                  'with: it is verified by the usual rules and the options '
+                  'that are given here, and the room is not counted',
+                  file=sys.stderr)
         else:
             request = plan.request
             rules = _overridden(request.rules, given)

@@ -23,7 +23,6 @@ from nova_pinning.document import source
 from nova_pinning.document import typed_document
 from nova_pinning import errors
 from nova_pinning.fleet import snapshot
-from nova_pinning.fleet import version_1
 
 VERSION = 2
 # How many hosts or guests are looked at for more errors after the first.
@@ -70,10 +69,6 @@ def loads(text: str, source_name: str = '') -> snapshot.Fleet:
     if 'version' not in value:
         raise document.error('is not a fleet snapshot: it has no version',
                              advice=_MADE_BY)
-    if value['version'] == version_1.VERSION and (
-            value['version'] is not True):
-        value = version_1.migrated(document)
-        document = dataclasses.replace(document, value=value, whole=value)
     fleet: snapshot.Fleet = typed_document.read(
         snapshot.Fleet, document, VERSION, near=document.near)
     for message, path, advice in _faults(fleet):

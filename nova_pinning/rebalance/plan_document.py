@@ -2,13 +2,10 @@
 """A plan of moves as a file: one JSON document, version 2.
 
 A file whose name ends in ``.zst`` is packed with Zstandard, ``-`` stands for
-the standard input or output. Each move is one line. Version 1 differs in where
-guests lie, and in what was asked for, which stands there as on the command
-line: that is not read.
+the standard input or output. Each move is one line.
 """
 
 from collections.abc import Sequence
-import contextlib
 import os
 from typing import Any
 
@@ -20,7 +17,6 @@ from nova_pinning.document import typed_document
 from nova_pinning.rebalance import plan_model
 
 VERSION = 2
-_OLD = 1
 _MADE_BY = ('a plan of moves is made by nova-pinning rebalance plan with '
             '--output')
 
@@ -54,28 +50,10 @@ def loads(text: str, source_name: str = 'plan') -> plan_model.RebalancePlan:
     if not isinstance(value, dict) or 'moves' not in value:
         raise document.error('is not a plan of moves', advice=_MADE_BY)
     # What was not known of hosts is for who reads what a command prints.
-    version, ignored = VERSION, ['gaps']
-    if value.get('version') == _OLD:
-        version, ignored = _OLD, ['gaps', 'request']
-        _renew(value['moves'])
     plan: plan_model.RebalancePlan = typed_document.read(
-        plan_model.RebalancePlan, document, version, ignored)
+        plan_model.RebalancePlan, document, VERSION, ['gaps'])
     _check_moves(document, plan.moves)
     return plan
-
-
-def _renew(moves: Any) -> None:
-    """Tell where guests lie as version 2 does.
-
-    What is none of version 1 is left for the reader to refuse.
-    """
-    with contextlib.suppress(AttributeError, LookupError, TypeError):
-        for move in moves:
-            for cell in (*move.get('source_fit', ()),
-                         *move.get('target_fit', ())):
-                cell['host_cell'] = cell.pop('cell')
-                if 'cpus' in cell:
-                    cell['pins'] = f'{cell.pop("vcpus")}:{cell.pop("cpus")}'
 
 
 def dumps(plan: plan_model.RebalancePlan) -> str:

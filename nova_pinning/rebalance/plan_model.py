@@ -117,8 +117,7 @@ class FleetState:
 class RebalancePlan:
     """Moves in an order in which each fits at the moment it is made.
 
-    :param request: what it was asked for with; None if that is not known, as
-        of plans that an older release made
+    :param request: what it was asked for with; None if that is not known
     :param is_optimal: whether it is proved that no other plan gains more
         with as many moves; with ``until``, that fewer will not do, or that
         so much room cannot be made within the limits
@@ -152,7 +151,6 @@ class RebalancePlan:
         """
         if self.request is None:
             raise errors.InputError(
-                'the plan was made by an older release, and what it was asked '
-                'for with cannot be read', advice='make a new one with '
-                'nova-pinning rebalance plan')
+                'the plan does not say what it was asked for with',
+                advice='make a new one with nova-pinning rebalance plan')
         return self.request

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import copy
 import dataclasses
 import json
 import os
@@ -13,10 +12,6 @@ from hypothesis import strategies
 import jsonschema
 from oslotest import base
 
-from nova_pinning.admission import devices
-from nova_pinning.admission import outcome
-from nova_pinning.admission import pci_alias
-from nova_pinning.admission import providers
 from nova_pinning import cpuset
 from nova_pinning.document import typed_document
 from nova_pinning import errors
@@ -25,7 +20,6 @@ from nova_pinning.fleet import problems
 from nova_pinning.fleet import snapshot
 from nova_pinning.fleet import summary
 from nova_pinning import model
-from nova_pinning.placement import inventory
 from nova_pinning.tests.unit.fleet import fleet_samples
 from nova_pinning.tests.unit import unit_base
 
@@ -376,90 +370,3 @@ class TestEmpty(base.BaseTestCase):
         self.assertEqual(fleet, document.loads(document.dumps(fleet)))
         self.assertEqual(fleet, document.loads(
             '{"version": 2, "hosts": []}'))
-
-
-class TestVersion1(base.BaseTestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.value = json.loads(
-            (pathlib.Path(__file__).parent / 'version-1.json').read_text())
-
-    def _read(self):
-        return document.loads(json.dumps(self.value, indent=1), 'old.json')
-
-    def test_all_of_it(self):
-        host, guest = self.value['hosts'][0], self.value['guests'][0]
-        host |= {
-            'class': 'shared', 'resources': {'CUSTOM_L3_WAYS': 9},
-            'inventories': {'PCPU': {'total': 14, 'held': -2},
-                            'VGPU': {'held': 1}},
-            'gaps': [{'kind': 'held', 'text': 'a', 'about': 'b'}]}
-        host['pci_pools'].append({
-            'kind': '10de:20b5', 'keys': {'dev_type': 'type-PCI'},
-            'numa_node': None, 'total': 1, 'provider': 2,
-            'is_complete': True})
-        guest['fit'] = [{'cell': 1, 'pins': [[1, 5], [0, 4]],
-                         'emulator_cpus': '7,6'}]
-        self.value['topologies'][0]['cells'][0] |= {
-            'dedicated_vcpus': '4-7,^6', 'page_size': 'any'}
-        self.value['guests'][1]['fit'] = [{'cell': 0, 'cpus': '1,9,2'}]
-        self.value['pci_aliases']['nic'] = {
-            'specs': [{'vendor_id': '8086', 'dev_type': None}],
-            'policy': 'socket'}
-        fleet = self._read()
-        found, (first, second) = fleet.hosts[0], fleet.guests
-        self.assertEqual('shared', found.host_class)
-        self.assertEqual({'CUSTOM_L3_WAYS': 9}, found.resources)
-        self.assertEqual({'PCPU': inventory.Inventory(14)}, found.inventories)
-        self.assertEqual({'PCPU': -2, 'VGPU': 1}, found.held)
-        held, of_others = found.gaps
-        self.assertEqual(
-            outcome.Doubt(outcome.DoubtKind.HELD, 'a', 'b'), held)
-        # Whether it has GPUs of a provider below its own, nobody knows.
-        self.assertEqual((outcome.DoubtKind.PROVIDERS, ''),
-                         (of_others.kind, of_others.about))
-        self.assertEqual([True, False], [
-            providers.is_told(found, name) for name in ('PCPU', 'VGPU')])
-        self.assertEqual((
-            devices.PciPool(devices.device_keys('10de', '20b5', ''), 1, 2,
-                            is_complete=False),
-            devices.PciPool(devices.device_keys('10de', '20b5'), None, 1, 2),
-        ), found.pci_pools)
-        self.assertEqual(
-            model.GuestCell((4, 5, 7), (), 16384, model.PAGES_ANY),
-            first.topology.cells[0])
-        self.assertEqual(model.CellFit(1, ((1, 5), (0, 4)), (7, 6)),
-                         first.fit.cells[0])
-        self.assertEqual(model.CellFit(0, ((4, 1), (5, 9), (7, 2))),
-                         second.fit.cells[0])
-        self.assertEqual(
-            {'gpu': pci_alias.PciAlias((
-                devices.device_keys('10de', '20b5', ''),)),
-             'nic': pci_alias.PciAlias((
-                 (('dev_type', None), ('vendor_id', '8086')),), 'socket')},
-            fleet.pci_aliases)
-        self.assertEqual(fleet, document.loads(document.dumps(fleet)))
-
-    def test_errors(self):
-        for change, message in (
-                ({'hosts': 1}, 'is not a fleet snapshot of version 1'),
-                ({'layouts': []}, 'there is no layouts[0]'),
-                ({'guests': [{**self.value['guests'][0], 'vcpus': 0}]},
-                 'guests[0] (7c1f7e7e-95a4-4a0e-8a15-5b5a3f1f0d61).vcpus: 0 '
-                 'is not a number of vCPUs')):
-            error = self.assertRaises(
-                errors.InputError, document.loads,
-                json.dumps(self.value | change, indent=1), 'old.json')
-            self.assertIn(message, str(error))
-            self.assertLess(0, error.where.line)
-
-    @unit_base.settings(60)
-    @hypothesis.given(strategies.data())
-    def test_something_else(self, data):
-        value = copy.deepcopy(self.value)
-        change_anything(value, data)
-        try:
-            document.loads(json.dumps(value), 'old.json')
-        except errors.InputError as error:
-            self.assertIn('old.json', str(error))

@@ -346,12 +346,12 @@ C     3  g4         2   1 GiB  d     0     a   0     2-3   live
                          [move.memory_mib for move in made.moves])
         self.assertEqual(memory_mib, made.request.memory_mib)
 
-    def test_old_plan(self):
-        """One of version 1 can be carried out, but not be made anew."""
+    def test_without_request(self):
+        """It can be carried out, but not be made anew."""
         with open(self.path) as file:
-            old = json.load(file)
+            made = json.load(file)
         with open(self.path, 'w') as file:
-            json.dump({**old, 'version': 1, 'request': {'sizes': '4'}}, file)
+            json.dump({**made, 'request': None}, file)
         status, _output, error = self.run_apply(
             '--yes', '--replan', '--host-files', os.path.dirname(self.path))
         self.assertEqual(2, status)
