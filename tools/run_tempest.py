@@ -108,25 +108,6 @@ class Cloud:
         return settings.State(self.state).log / 'nova-scheduler.log'
 
 
-def add_cloud_options(parser):
-    """Add what is said of the cloud, its directory and its ports."""
-    parser.add_argument('--keep', action='store_true',
-                        help='leave the cloud up in the end')
-    parser.add_argument('--release', default=nova_release.NEWEST.name,
-                        metavar='NAME',
-                        help='of the OpenStack that is tested, such as 2025.1 '
-                             '(default: %(default)s)')
-    parser.add_argument('--state', type=pathlib.Path,
-                        default=os.environ.get('MINICLOUD_STATE',
-                                               ROOT / '.minicloud'),
-                        help='where minicloud keeps everything (default: '
-                             '$MINICLOUD_STATE or .minicloud)')
-    parser.add_argument('--base-port', type=int,
-                        help='the first of the ports to use (default: what '
-                             'minicloud takes, $MINICLOUD_BASE_PORT or its '
-                             'own)')
-
-
 @contextlib.contextmanager
 def running_cloud(options, hosts, topology):
     """Bring a cloud up, and take it down in the end.
@@ -134,7 +115,7 @@ def running_cloud(options, hosts, topology):
     If it does not come up, that is the end of the program: then it has
     cleaned up, or it is somebody else's cloud.
 
-    :param options: those of add_cloud_options()
+    :param options: of the command line
     :returns: the cloud, and a directory for files
     """
     cloud = Cloud(options.state.resolve(), options.release)
@@ -255,7 +236,21 @@ def main():
     parser.add_argument('--virtual', action='store_true',
                         help='on a host in its own QEMU, with NUMA '
                              'nodes and hardware threads; slow')
-    add_cloud_options(parser)
+    parser.add_argument('--keep', action='store_true',
+                        help='leave the cloud up in the end')
+    parser.add_argument('--release', default=nova_release.NEWEST.name,
+                        metavar='NAME',
+                        help='of the OpenStack that is tested, such as 2025.1 '
+                             '(default: %(default)s)')
+    parser.add_argument('--state', type=pathlib.Path,
+                        default=os.environ.get('MINICLOUD_STATE',
+                                               ROOT / '.minicloud'),
+                        help='where minicloud keeps everything (default: '
+                             '$MINICLOUD_STATE or .minicloud)')
+    parser.add_argument('--base-port', type=int,
+                        help='the first of the ports to use (default: what '
+                             'minicloud takes, $MINICLOUD_BASE_PORT or its '
+                             'own)')
     options = parser.parse_args()
     hosts = VIRTUAL_HOSTS if options.virtual else HOSTS
     regex = options.regex or (VIRTUAL_TESTS if options.virtual else TESTS)

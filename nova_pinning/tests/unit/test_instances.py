@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import os
 import pathlib
-import subprocess
-import types
+import signal
+from unittest import mock
 
 import ddt
 import fixtures
@@ -14,34 +13,6 @@ from benchmarks import instances
 PROOF = instances.Proof('smp-mutex', 'cn', ('scenario=one',))
 
 
-class TestBind(testtools.TestCase):
-
-    def test_those_that_know_of_the_directory(self):
-        directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        cpu = min(os.sched_getaffinity(0))
-        known, named, other = (
-            self._start(environment, *arguments)
-            for environment, arguments in (
-                ({'STATE': str(directory)}, ()), ({}, (str(directory / 'x'),)),
-                ({}, ())))
-        before = os.sched_getaffinity(0)
-        instances.bind(directory, {cpu})
-        self.assertEqual({cpu}, os.sched_getaffinity(known))
-        self.assertEqual({cpu}, os.sched_getaffinity(named))
-        self.assertEqual(before, os.sched_getaffinity(other))
-        self.assertEqual(before, os.sched_getaffinity(0))
-
-    def _start(self, environment, *arguments):
-        process = subprocess.Popen(
-            ['sh', '-c', 'echo; read -r line', 'sh', *arguments],
-            env=environment | {'PATH': os.environ['PATH']},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.addCleanup(process.communicate)
-        # It runs the program that it was started for.
-        process.stdout.readline()
-        return process.pid
-
-
 class TestProve(testtools.TestCase):
 
     def setUp(self):
@@ -50,123 +21,86 @@ class TestProve(testtools.TestCase):
         self.events = []
         self.statuses = {}
         self.useFixture(fixtures.MonkeyPatch('subprocess.call', self.report))
+        self.useFixture(fixtures.MonkeyPatch(
+            'benchmarks.instances.run', self.run_proof))
         self.report_status = 0
-
-    def results(self, proof):
-        return self.scratch / proof.name
 
     def report(self, command):
         self.events.append(command[2:])
         return self.report_status
 
-    def prove(self, *proofs):
-        def run(proof):
-            self.events.append(proof.name)
-            status = self.statuses.get(proof, 0)
-            if status != 2:
-                self.results(proof).touch()
-            return status
+    def run_proof(self, command):
+        results = pathlib.Path(command[command.index('--output') + 1])
+        self.events.append(results.stem)
+        status = self.statuses.get(results.stem, 0)
+        if status != 2:
+            results.touch()
+        return status
 
-        return instances.prove(
-            proofs, types.SimpleNamespace(run=run, results=self.results),
-            pathlib.Path('/out.html'), lambda: self.events.append('up'))
+    def prove(self, *proofs):
+        return instances.prove(proofs, self.scratch, pathlib.Path('/image'))
 
     def test_all(self):
-        guest = instances.Proof('smp-mutex', 'vm')
-        self.assertEqual([], self.prove(guest, instances.SELF_TEST, PROOF))
+        self.assertEqual([], self.prove(instances.SELF_TEST, PROOF))
         self.assertEqual([
-            'self-test-bm', 'smp-mutex-cn', 'up', 'smp-mutex-vm',
-            ['report', '--claims', '--output', '/out.html', '--self-test',
-             *(f'{self.scratch}/{name}' for name in (
-                 'self-test-bm', 'self-test-bm', 'smp-mutex-cn',
-                 'smp-mutex-vm'))]], self.events)
+            'self-test-bm', 'smp-mutex-cn',
+            ['report', '--claims', '--output', f'{self.scratch}/report.html',
+             '--self-test', *(f'{self.scratch}/{name}.jsonl' for name in (
+                 'self-test-bm', 'self-test-bm', 'smp-mutex-cn'))]],
+            self.events)
 
     def test_what_is_not_measured_or_does_not_hold(self):
         self.report_status = 1
         other = instances.Proof('cpu-weights', 'cn')
-        self.statuses = {PROOF: 1, other: 2}
+        self.statuses = {PROOF.name: 1, other.name: 2}
         self.assertEqual(
             ['smp-mutex-cn: bench run ended with 1',
              'cpu-weights-cn: bench run ended with 2',
              'bench report --claims ended with 1'], self.prove(PROOF, other))
 
     def test_nothing_measured(self):
-        self.statuses = {PROOF: 2}
+        self.statuses = {PROOF.name: 2}
         self.assertEqual(['smp-mutex-cn: bench run ended with 2'],
                          self.prove(PROOF))
         self.assertEqual(['smp-mutex-cn'], self.events)
 
 
-class Child:
-    """A process that ends with a status, or when it is told to."""
+class TestRun(testtools.TestCase):
 
-    def __init__(self, command, status):
-        self.command = command
-        self.status = status
-        self.pid = 4711
-        self.signals = []
-
-    def wait(self):
-        if isinstance(self.status, BaseException) and not self.signals:
-            raise self.status
-        return 130 if self.signals else self.status
-
-
-class TestRunner(testtools.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.status = 0
-        self.children = []
-        self.useFixture(fixtures.MonkeyPatch(
-            'subprocess.Popen', self.popen))
-        self.useFixture(fixtures.MonkeyPatch('os.killpg', self.kill))
-
-    def popen(self, command, **options):
-        self.children.append(Child(command, self.status))
-        return self.children[-1]
-
-    def kill(self, pid, number):
-        self.assertEqual(4711, pid)
-        self.children[-1].signals.append(number)
-
-    def run_proof(self, proof=PROOF):
-        runner = instances.Runner(
-            pathlib.Path('/out'), pathlib.Path('/image'))
-        runner.enter = ['nsenter', '--net']
-        return runner.run(proof)
-
-    def test_container(self):
-        self.assertEqual(0, self.run_proof())
-        self.assertEqual(
-            [str(instances.PROGRAM), 'bench', 'run', 'smp-mutex', '--short',
-             '--output', '/out/smp-mutex-cn.jsonl', '--platform', 'cn',
-             '--only', 'scenario=one'], self.children[0].command)
-
-    def test_another_platform_beside(self):
-        self.run_proof(instances.Proof('platform-overhead', 'cn',
-                                       beside=('bm',)))
-        command = self.children[0].command
-        first = command.index('--platform')
-        self.assertEqual(['--platform', 'cn', '--platform', 'bm'],
-                         command[first:first + 4])
-
-    def test_guest(self):
-        self.run_proof(instances.Proof('smp-mutex', 'vm'))
-        command = self.children[0].command
-        self.assertEqual(['nsenter', '--net', 'env'], command[2:5])
-        self.assertIn('/image', command)
-        first = command.index('taskset')
-        self.assertEqual(instances.CONTROLLER_CPUS, command[first + 2])
-
-    def test_fails(self):
-        self.status = 1
-        self.assertEqual(1, self.run_proof())
+    def test_status(self):
+        self.assertEqual(3, instances.run(['sh', '-c', 'exit 3']))
 
     def test_interrupted(self):
-        self.status = KeyboardInterrupt()
-        self.assertRaises(KeyboardInterrupt, self.run_proof)
-        self.assertEqual([instances.signal.SIGINT], self.children[0].signals)
+        """What was started is told to end, and waited for."""
+        child = mock.Mock()
+        child.wait.side_effect = [KeyboardInterrupt, 130]
+        with mock.patch('subprocess.Popen', return_value=child):
+            self.assertRaises(KeyboardInterrupt, instances.run, ['bench'])
+        child.send_signal.assert_called_once_with(signal.SIGINT)
+        self.assertEqual(2, child.wait.call_count)
+
+
+class TestCommand(testtools.TestCase):
+
+    def command(self, proof):
+        return instances.command(
+            proof, pathlib.Path('/out.jsonl'), pathlib.Path('/image'))
+
+    def test_container(self):
+        self.assertEqual(
+            [str(instances.PROGRAM), 'bench', 'run', 'smp-mutex', '--short',
+             '--output', '/out.jsonl', '--platform', 'cn',
+             '--only', 'scenario=one'], self.command(PROOF))
+
+    def test_another_platform_beside(self):
+        command = self.command(instances.Proof(
+            'platform-overhead', 'cn', beside=('bm',)))
+        self.assertEqual(['--platform', 'cn', '--platform', 'bm'],
+                         command[-4:])
+
+    def test_guest(self):
+        command = self.command(instances.Proof('smp-mutex', 'vm'))
+        self.assertEqual(['--image', '/image'], command[-2:])
 
 
 @ddt.ddt
@@ -174,7 +108,7 @@ class TestProofs(testtools.TestCase):
 
     def test_names(self):
         names = [proof.name
-                 for proof in (*instances.PROOFS, *instances.LONGER)]
+                 for proof in (*instances.PROOFS, *instances.OTHERS)]
         self.assertEqual(len(names), len(set(names)))
 
     def test_studies_are_run(self):
@@ -184,9 +118,9 @@ class TestProofs(testtools.TestCase):
             {'hardware-latency', 'memory-placement', 'mine', 'network-queues'},
             {*experiment_file.shipped()} - {
                 proof.experiment
-                for proof in (*instances.PROOFS, *instances.LONGER)})
+                for proof in (*instances.PROOFS, *instances.OTHERS)})
 
-    @ddt.data(*instances.PROOFS, *instances.LONGER)
+    @ddt.data(*instances.PROOFS, *instances.OTHERS)
     def test_cases(self, proof):
         """Each names cases that there are."""
         from nova_pinning.cli import bench_run

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments from the command to the report, with real processes.
 
-benchmarks/instances.py does the same on all platforms, which takes a
-cloud and a quarter of an hour.
+benchmarks/instances.py does the same for more of them, which takes a
+quarter of an hour.
 """
 
 import json
