@@ -19,7 +19,7 @@ _Subject = TypeVar('_Subject')
 
 
 class Severity(enum.StrEnum):
-    """How bad a finding is, the worst first; SARIF has the same names.
+    """How bad a finding is, the worst first.
 
     An ERROR breaks what was promised, or never works. A WARNING works, but
     not as expected. A NOTE is worth knowing.

@@ -29,9 +29,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help='the least severity that makes the exit '
                         'status 1 (default: %(default)s)')
     common_options.add_format(
-        parser, 'table', 'json', 'sarif', 'prometheus',
-        note='; sarif is for code review tools, prometheus for the textfile '
-        'collector')
+        parser, 'table', 'json', 'prometheus',
+        note='; prometheus is for the textfile collector')
     parser.add_argument('--ignore', action='append', default=[],
                         metavar='WHAT',
                         help='leave out what rules with a code such as P105 '
@@ -77,11 +76,8 @@ def _write(checked: report.CheckReport,
     match parsed_args.format:
         case 'json':
             print(json.dumps(checked.as_dict(), indent=2))
-        case 'sarif':
-            # Only here, for they take a while to load.
-            from nova_pinning.checks import sarif
-            print(json.dumps(sarif.as_sarif(checked), indent=2))
         case 'prometheus':
+            # Only here, for it takes a while to load.
             from nova_pinning.checks import metrics
             print(metrics.exposition(checked), end='')
         case _:

@@ -97,7 +97,7 @@ class CheckCatalogue(base_command.FileCommand):
       nova-pinning flavor check flavors.yaml --format json > known.json
       nova-pinning flavor check flavors.yaml --ignore known.json
       nova-pinning flavor check flavors.yaml enterprise \\
-          --image-property hw_cpu_policy=shared --format sarif
+          --image-property hw_cpu_policy=shared
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

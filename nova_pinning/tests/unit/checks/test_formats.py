@@ -13,7 +13,6 @@ from prometheus_client import parser
 from nova_pinning.checks import check_rule
 from nova_pinning.checks import metrics
 from nova_pinning.checks import report
-from nova_pinning.checks import sarif
 from nova_pinning import errors
 from nova_pinning.host.check import facts
 from nova_pinning.tests.unit.checks import samples
@@ -57,70 +56,6 @@ class TestJson(unit_base.TestCase):
         sample = re.search(r'\{.*\}', path.read_text(), re.DOTALL)[0]
         self.assertEqual(list(report.findings_as_dicts([samples.finding()])[
             0]), list(json.loads(sample)))
-
-
-class TestSarif(unit_base.TestCase):
-
-    def result(self, *arguments, **values):
-        log = json.loads(json.dumps(sarif.as_sarif(samples.check_report(
-            samples.finding(*arguments, **values)))))
-        [result] = log['runs'][0]['results']
-        return result
-
-    def test_rules(self):
-        log = sarif.as_sarif(samples.check_report())
-        self.assertEqual('2.1.0', log['version'])
-        [run] = log['runs']
-        self.assertEqual([], run['results'])
-        rules = run['tool']['driver']['rules']
-        self.assertEqual(list(samples.RULES), [rule['id'] for rule in rules])
-        for rule in rules:
-            self.assertIn(rule['defaultConfiguration']['level'],
-                          ('error', 'warning', 'note'))
-            for text in (rule['shortDescription'], rule['fullDescription'],
-                         rule['help']):
-                self.assertRegex(text['text'], r'^[A-Z].*[^.?]\.$')
-
-    def test_a_file(self):
-        result = self.result('flavor a', 'X102', name='a', location=(
-            errors.Location('etc/flavors.yaml', 41, 5, 'families.a')))
-        self.assertEqual(('X102', 'warning'),
-                         (result['ruleId'], result['level']))
-        self.assertEqual('X102', list(samples.RULES)[result['ruleIndex']])
-        self.assertEqual('flavor a: it is wrong; take a smaller one',
-                         result['message']['text'])
-        [location] = result['locations']
-        self.assertEqual(
-            {'artifactLocation': {'uri': 'etc/flavors.yaml'},
-             'region': {'startLine': 41, 'startColumn': 5}},
-            location['physicalLocation'])
-        self.assertEqual(
-            'etc/flavors.yaml: families.a',
-            location['logicalLocations'][0]['fullyQualifiedName'])
-
-    def test_paths(self):
-        for path, uri in (('/a b/f.yaml', 'file:///a%20b/f.yaml'),
-                          ('a b.yaml', 'a%20b.yaml'),
-                          ('./a.yaml', 'a.yaml')):
-            [location] = self.result(location=errors.Location(path, 1))[
-                'locations']
-            self.assertEqual(
-                {'artifactLocation': {'uri': uri}, 'region': {
-                    'startLine': 1}}, location['physicalLocation'])
-
-    def test_a_cloud(self):
-        for location, name in (
-                (errors.Location('cloud a', key='flavor b'),
-                 'cloud a: flavor b'), (None, 'cloud north: b')):
-            self.assertEqual(
-                [{'logicalLocations': [{
-                    'name': 'b', 'kind': 'member',
-                    'fullyQualifiedName': name}]}],
-                self.result(name='b', location=location)['locations'])
-
-    def test_commands(self):
-        self.assertEqual({'commands': ['a', 'b']}, self.result(
-            remediation=('a', 'b'))['properties'])
 
 
 @ddt.ddt

@@ -126,10 +126,6 @@ class TestCheckFlavors(cli_case.TestCase):
         content = json.loads(self.check('f.s', '--format', 'json').out)
         self.assertEqual(1, content['flavors'])
 
-    def test_sarif(self):
-        log = json.loads(self.check('--format', 'sarif').out)
-        self.assertIn(self.path, str(log['runs'][0]['results']))
-
     def test_prometheus(self):
         done = self.check('--format', 'prometheus')
         self.assertIn('nova_pinning_flavor_violations{code="P105",'

@@ -145,14 +145,9 @@ class TestCheckFleet(_FleetTestCase):
         self.assertEqual(status, done.status)
 
     def test_formats(self):
-        path = self.odd_fleet()
-        done = self.run_command('fleet', 'check', path, '--format', 'sarif')
-        self.assertEqual(1, done.status)
-        [result] = json.loads(done.out)['runs'][0]['results']
-        self.assertEqual('F303', result['ruleId'])
-        self.assertIn(path, str(result['locations']))
-        done = self.run_command('fleet', 'check', path,
+        done = self.run_command('fleet', 'check', self.odd_fleet(),
                                 '--format', 'prometheus')
+        self.assertEqual(1, done.status)
         self.assertIn('nova_pinning_fleet_violations{code="F303",'
                       'severity="error"} 1.0\n', done.out)
         self.assertIn('nova_pinning_fleet_hosts 4.0\n', done.out)
