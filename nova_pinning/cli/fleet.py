@@ -26,17 +26,14 @@ from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
 from nova_pinning import units
 
-# Columns of the longest bar.
-_BAR = 40
-
 _T = TypeVar('_T')
 
 
 class ShowFleet(display.ShowOne):
     """Show what is in a fleet snapshot.
 
-    The hosts by class and kind, what is sold of them, the guests by flavor,
-    and how full the hosts are.
+    The hosts by class and kind, what is sold of them, and the guests by
+    flavor.
 
     Examples::
 
@@ -116,10 +113,6 @@ def _hosts(figures: summary.FleetSummary,
         (typed_table.count('hosts'), 'class', 'cells', 'memory', 'besides'),
         ((number, *_kind(kind)) for kind, number in shown), console)
     _more(len(figures.kinds), len(shown), 'kinds', console)
-    if sum(figures.fullness):
-        printing.heading('Hosts by share of dedicated CPUs sold', console)
-        for line in _bars(figures.fullness, console):
-            console.print(line, soft_wrap=True)
 
 
 def _guests(figures: summary.FleetSummary,
@@ -216,16 +209,3 @@ def _counted(values: Iterable[_T]) -> list[tuple[_T, int]]:
     """How many of equal values follow each other."""
     return [(value, len(list(group)))
             for value, group in itertools.groupby(values)]
-
-
-def _bars(fullness: tuple[int, ...],
-          console: rich.console.Console) -> Iterator[str]:
-    most = max(fullness)
-    width = len(f'{most:,}')
-    longest = min(_BAR, console.width - width - 13)
-    for index, number in enumerate(fullness):
-        low = index * 100 // (summary.BINS - 1)
-        name = 'all' if low == 100 else f'{low}-{low + 9} %'
-        # What is there is seen, however little it is.
-        bar = printing.bar(-(-number * longest // most), 0, console)
-        yield f'  {name:>7}  {number:>{width},}  {bar}'.rstrip()

@@ -20,9 +20,6 @@ from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.model import hostclass
 
-#: Parts that hosts are told apart in by how full they are: 0 to 9 tenths,
-#: and those that are full.
-BINS = 11
 # No architecture's usual pages are larger.
 _MAX_SMALL_PAGE_KIB = 64
 
@@ -90,8 +87,6 @@ class FleetSummary:
     :param classes: by class of the hosts, None for hosts of no known class
     :param kinds: how many hosts there are of each, most first
     :param flavors: most vCPUs first
-    :param fullness: hosts with dedicated CPUs, by how many tenths of these
-        guests have; the last is that of hosts that are full
     :param homeless: guests on hosts that the fleet does not have
     :param caches: the L3 caches of the guests
     """
@@ -99,7 +94,6 @@ class FleetSummary:
     classes: Mapping[hostclass.HostClass | None, FleetTotal]
     kinds: Mapping[HostKind, int]
     flavors: tuple[FlavorUse, ...]
-    fullness: tuple[int, ...]
     homeless: int
     findings: tuple[check_rule.Finding, ...]
     caches: l3_layout.CacheSum
@@ -110,7 +104,6 @@ def summarise(fleet: snapshot.Fleet) -> FleetSummary:
     guests = occupied.guests_by_host(fleet)
     classes: dict[hostclass.HostClass | None, FleetTotal] = {}
     kinds: collections.Counter[HostKind] = collections.Counter()
-    fullness = [0] * BINS
     layouts = l3_layout.L3Layouts(occupied.rules_of(fleet).aggregates)
     caches: list[l3_layout.GuestCaches | None] = []
     for host in fleet.hosts:
@@ -122,9 +115,6 @@ def summarise(fleet: snapshot.Fleet) -> FleetSummary:
             if isinstance(cell, model.HostCell))
         pinned = (_pinned(here) if host.is_opaque
                   else len(taken & host.dedicated_cpus))
-        there = host.dedicated_count
-        if there:
-            fullness[min(pinned, there) * (BINS - 1) // there] += 1
         _add(total, host, pinned)
         total.guests += len(here)
         caches += [layouts.caches(host, guest.topology, guest.fit)
@@ -137,7 +127,6 @@ def summarise(fleet: snapshot.Fleet) -> FleetSummary:
                  for host_class in (*hostclass.HostClass, None)
                  if host_class in classes},
         kinds=dict(kinds.most_common()), flavors=_flavors(fleet),
-        fullness=tuple(fullness),
         homeless=len(fleet.guests) - sum(map(len, guests.values())),
         findings=problems.find(fleet), caches=l3_layout.total(caches))
 
@@ -234,6 +223,5 @@ def as_dict(fleet: snapshot.Fleet, summary: FleetSummary) -> dict[str, Any]:
             'name': use.name, 'class': str(use.guest_class),
             'guests': use.guests, 'vcpus': use.vcpus,
             'memory_mib': use.memory_mib} for use in summary.flavors],
-        'hosts_by_tenths_of_cpus_sold': list(summary.fullness),
         'findings': {str(severity): number for severity, number
                      in check_rule.count(summary.findings).items()}}

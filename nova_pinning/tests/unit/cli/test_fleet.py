@@ -54,7 +54,7 @@ class TestShowFleet(_FleetTestCase):
         shown = ' '.join(done.out.split())
         for words in ('4 hosts with', 'shape two-socket-96-pci, seed 1',
                       '2 x 46 dedicated', '2 L3', '4 of 10de:20b5',
-                      'dedicated-4', '80-89 % 1 ', 'Nothing odd was found.'):
+                      'dedicated-4', 'Nothing odd was found.'):
             self.assertIn(words, shown)
 
     def test_odd(self):

@@ -83,14 +83,6 @@ class TestSummary(base.BaseTestCase):
             total.dedicated_cpus, total.pinned_cpus, total.shared_cpus,
             total.floating_limit, total.memory_mib))
 
-    def test_fullness(self):
-        for filled, place in ((0, 0), (1, 10)):
-            fleet = fleet_samples.tidy(filled=filled, mix='2')
-            found = summary.summarise(fleet).fullness
-            self.assertEqual({place: 3}, {
-                place: number for place, number in enumerate(found)
-                if number})
-
     def test_reserved_memory(self):
         host = offered_host.OfferedHost(
             name='a', cells=fleet_samples.tidy().hosts[0].cells,
@@ -113,6 +105,3 @@ class TestSummary(base.BaseTestCase):
         self.assertEqual(
             len(fleet.guests) - value['guests_on_unknown_hosts'],
             sum(one['guests'] for one in value['classes']))
-        self.assertEqual(sum(
-            bool(host.dedicated_count) for host in fleet.hosts),
-            sum(found.fullness))
