@@ -109,8 +109,6 @@ def load_settings(arguments: Sequence[str]) -> Any:
     """
     conf = cfg.ConfigOpts()
     exporter_options.register_opts(conf)
-    conf.register_opts(map(cfg.StrOpt, exporter_options.REMOVED),
-                       exporter_options.GROUP)
     try:
         conf(list(arguments), project='nova-pinning', prog='exporter')
         for _group, options in exporter_options.list_opts().items():
@@ -120,11 +118,4 @@ def load_settings(arguments: Sequence[str]) -> Any:
     except (cfg.Error, OSError, ValueError) as error:
         raise errors.InputError(
             str(error), errors.Location('[pinning_exporter]')) from error
-    for name in exporter_options.REMOVED:
-        if conf.pinning_exporter[name]:
-            raise errors.InputError(
-                'is not an option any more: the exporter has neither TLS nor '
-                'passwords', errors.Location(f'[pinning_exporter] {name}'),
-                'take it out, serve on 127.0.0.1, and have a web server with '
-                'both in front, as the guide to the exporter shows')
     return conf

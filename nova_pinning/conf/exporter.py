@@ -123,10 +123,6 @@ web_opts = [
              'should not know them.'),
 ]
 
-#: Options that protected what is served. While one is set, what served it
-#: openly would break a promise.
-REMOVED = ('tls_certificate', 'tls_key', 'tls_client_ca', 'basic_auth_file')
-
 _OPTS = read_opts + count_opts + web_opts
 
 

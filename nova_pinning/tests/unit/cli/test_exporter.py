@@ -11,7 +11,6 @@ import ddt
 import fixtures
 
 from nova_pinning.cli import exporter
-from nova_pinning.conf import exporter as conf_exporter
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.tests import runner
@@ -74,9 +73,7 @@ class ExporterTestCase(cli_case.TestCase):
         ('snapshot = x\nnova_conf = y', 'only one can be'),
         ('snapshot = x\nread_interval_seconds = 0', 'read_interval_seconds'),
         ('snapshot = x\nlisten_port = 70000', 'listen_port'),
-        ('snapshot = x\nhost_files = /none', '/none'),
-        *((f'snapshot = x\n{name} = /none', f'{name}: is not an option any '
-          'more') for name in conf_exporter.REMOVED))
+        ('snapshot = x\nhost_files = /none', '/none'))
     @ddt.unpack
     def test_bad_options(self, text, said):
         path = self.write('x.conf', f'[pinning_exporter]\n{text}\n')
