@@ -6,7 +6,9 @@ has to be looked at again, errors.RefusedError where the cloud will not do it,
 and errors.CloudError where nothing will work.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import contextlib
 from typing import Any
 import urllib.parse
@@ -19,6 +21,8 @@ from nova_pinning.placement import provider_reader
 
 #: Answers of nova's rate limit.
 _TOO_MANY = (413, 429)
+#: How often a listing is begun again because its pages changed under it.
+_LISTINGS = 5
 
 
 def got(compute: Any, path: str, **options: Any) -> Any:
@@ -40,6 +44,51 @@ def got(compute: Any, path: str, **options: Any) -> Any:
             raise
         # A conflict, which says nothing of what was asked for.
         raise errors.CloudError(str(error)) from error
+
+
+def listed(
+    read: Callable[[str, Mapping[str, str]], Any], path: str, what: str,
+    query: Mapping[str, str],
+) -> Iterator[dict[str, Any]]:
+    """What the compute API lists, page by page, each once.
+
+    What goes away meanwhile may be among it.
+
+    :param read: answers a GET of a path with a query with the body
+    :param what: what a page calls them: 'servers'
+    :raises errors.CloudError: if they cannot be had
+    """
+    known: set[str] = set()
+    for _listing in range(_LISTINGS):
+        try:
+            for shown in _pages(read, path, what, query):
+                if shown['id'] not in known:
+                    known.add(shown['id'])
+                    yield shown
+            return
+        except errors.RefusedError:
+            # The last one of a page was deleted before the next was asked for
+            # (400).
+            if not known:
+                raise
+    raise errors.CloudError(f'the list of {what} changes faster than it can '
+                            'be read')
+
+
+def _pages(
+    read: Callable[[str, Mapping[str, str]], Any], path: str, what: str,
+    query: Mapping[str, str],
+) -> Iterator[dict[str, Any]]:
+    marker: dict[str, str] = {}
+    while True:
+        body = read(path, {**query, **marker})
+        yield from body[what]
+        if not body[what] or not body.get(f'{what}_links'):
+            return
+        last = body[what][-1]['id']
+        if last == marker.get('marker'):
+            raise errors.CloudError(f'the list of {what} has no end')
+        marker = {'marker': last}
 
 
 def send_once(compute: Any, method: str, path: str, body: Any = None,

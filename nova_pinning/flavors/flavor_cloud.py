@@ -11,7 +11,6 @@ Reading is repeated, since it changes nothing.
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import contextlib
 import dataclasses
 import functools
 from typing import Any
@@ -25,9 +24,6 @@ from nova_pinning.placement import client
 from nova_pinning.placement import provider_reader
 
 MICROVERSION = '2.86'
-
-#: How often a listing is begun again because its pages changed under it.
-_LISTINGS = 5
 
 #: What nova says of a resize from its first request on until it is confirmed
 #: or reverted.
@@ -82,8 +78,9 @@ class FlavorCloud:
         """
         return tuple(
             self._with_projects(flavor) if with_projects(flavor) else flavor
-            for flavor in map(self._flavor, self._listing(
-                '/flavors/detail', 'flavors', {'is_public': 'None'})))
+            for flavor in map(self._flavor, cloud_requests.listed(
+                self._read, '/flavors/detail', 'flavors',
+                {'is_public': 'None'})))
 
     def flavor(self, flavor_id: str) -> flavor_model.Flavor | None:
         """A flavor with its projects, None if there is none.
@@ -95,28 +92,6 @@ class FlavorCloud:
         except errors.UnsettledError:
             return None
         return self._with_projects(self._flavor(shown))
-
-    def _listing(self, path: str, what: str,
-                 query: Mapping[str, str]) -> list[dict[str, Any]]:
-        for _listing in range(_LISTINGS):
-            # If not, the last one of a page was deleted before the next (400).
-            with contextlib.suppress(errors.RefusedError):
-                return list(self._pages(path, what, query))
-        raise errors.CloudError(f'the list of {what} changes faster than it '
-                                'can be read')
-
-    def _pages(self, path: str, what: str,
-               query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        marker: dict[str, str] = {}
-        while True:
-            body = self._read(path, {**query, **marker})
-            yield from body[what]
-            if not body[what] or not body.get(f'{what}_links'):
-                return
-            last = body[what][-1]['id']
-            if last == marker.get('marker'):
-                raise errors.CloudError(f'the list of {what} has no end')
-            marker = {'marker': last}
 
     def _flavor(self, shown: Mapping[str, Any]) -> flavor_model.Flavor:
         if 'extra_specs' not in shown:
@@ -183,8 +158,9 @@ class FlavorCloud:
             if self._may_be_resized(server['id'], flavor))
 
     def _servers(self, path: str = '/servers',
-                 **query: str) -> list[dict[str, Any]]:
-        return self._listing(path, 'servers', {'all_tenants': '1', **query})
+                 **query: str) -> Iterator[dict[str, Any]]:
+        return cloud_requests.listed(self._read, path, 'servers',
+                                     {'all_tenants': '1', **query})
 
     def _may_be_resized(self, server_id: str,
                         flavor: flavor_model.Flavor) -> bool:

@@ -90,15 +90,6 @@ class ListedServer:
         return any(key.startswith(_TOPOLOGY_KEYS) for key in keys)
 
 
-class _Listing(segregation_cloud.ServerListing):
-    """Lists servers as they are shown."""
-
-    @classmethod
-    def existing(cls, connection: Any = None, **shown: Any) -> Any:
-        return ListedServer(shown['id'], {
-            key: shown[key] for key in _SHOWN if key in shown})
-
-
 class ComputeCloud(segregation_cloud.SegregationCloud):
     """What else is asked of a cloud; all of it can be called by threads.
 
@@ -146,7 +137,10 @@ class ComputeCloud(segregation_cloud.SegregationCloud):
 
         :param host: only those on this compute service
         """
-        servers = tuple(self._listed(_Listing, {'host': host} if host else {}))
+        servers = [
+            ListedServer(shown['id'], {
+                key: shown[key] for key in _SHOWN if key in shown})
+            for shown in self._shown_servers(host)]
         for server in servers:
             segregation_cloud.check_shown(server.shown)
         return tuple(server for server in servers if server.host)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real cloud's hosts, aggregates and servers, through openstacksdk.
 
-openstacksdk does the paging, keystoneauth1 the retries. What is asked of the
-compute API is asked at one microversion: 2.98 (Epoxy), the first in which
-servers come with the properties of their images, or the newest that the cloud
-knows, which must be 2.86 (Ussuri) at least, as for the flavors. Only to change
-an aggregate openstacksdk takes the oldest, 2.1, which has all that it needs.
+keystoneauth1 does the retries. What is asked of the compute API is asked at
+one microversion: 2.98 (Epoxy), the first in which servers come with the
+properties of their images, or the newest that the cloud knows, which must be
+2.86 (Ussuri) at least, as for the flavors. Only to change an aggregate
+openstacksdk takes the oldest, 2.1, which has all that it needs.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
-from openstack import resource
 from openstack import utils
 
 from nova_pinning import errors
@@ -30,9 +29,6 @@ from nova_pinning.segregation import segregation_model
 MICROVERSION = '2.98'
 #: The oldest that will do.
 LEAST_MICROVERSION = flavor_cloud.MICROVERSION
-
-#: How often a listing is begun again because its pages changed under it.
-_LISTINGS = 5
 
 #: What nova says of a migration whose server is already said to be elsewhere,
 #: while it will be able to go back, can, or does.
@@ -127,33 +123,17 @@ class SegregationCloud:
 
         :param host: only those on this compute service
         """
-        yield from self._listed(ServerListing, {'host': host} if host else {})
+        return map(_server, self._shown_servers(host))
 
-    def _listed(self, kind: type['ServerListing'],
-                query: Mapping[str, str]) -> Iterator[Any]:
-        """The servers of all projects, each once.
-
-        :param kind: what is made of each; it has an id
-        """
-        known: set[str] = set()
-        for _listing in range(_LISTINGS):
-            is_begun = False
-            try:
-                with cloud_requests.translated():
-                    for server in kind.list(
-                            self._compute, all_tenants='1', **query):
-                        is_begun = True
-                        if server.id not in known:
-                            known.add(server.id)
-                            yield server
-                return
-            except errors.RefusedError:
-                # The last server of a page was deleted before the next was
-                # asked for (400).
-                if not is_begun:
-                    raise
-        raise errors.CloudError('the list of servers changes faster than it '
-                                'can be read')
+    def _shown_servers(self, host: str) -> Iterator[dict[str, Any]]:
+        """The same as nova shows them."""
+        # openstacksdk takes milliseconds to make one of its Server objects,
+        # which is minutes for a whole cloud.
+        return cloud_requests.listed(
+            lambda path, query: cloud_requests.got(
+                self._compute, path, params=query),
+            '/servers/detail', 'servers',
+            {'all_tenants': '1', **({'host': host} if host else {})})
 
     def server(self, server: str) -> segregation_model.HostedServer | None:
         """A server of any project, None if there is no such server.
@@ -266,25 +246,6 @@ class SegregationCloud:
                             if member.id == aggregate.id), frozenset())
             if (host in members) is not is_member:
                 raise errors.RefusedError(str(error)) from error
-
-
-class ServerListing(resource.Resource):  # type: ignore[misc]
-    """Lists servers, and makes of them only what is needed here.
-
-    openstacksdk takes milliseconds to make one of its own Server objects,
-    which is minutes for a whole cloud.
-    """
-
-    resources_key = 'servers'
-    base_path = '/servers/detail'
-    allow_list = True
-    _query_mapping = resource.QueryParameters('all_tenants', 'host')
-
-    @classmethod
-    def existing(
-        cls, connection: Any = None, **shown: Any,
-    ) -> Any:
-        return _server(shown)
 
 
 def check_shown(server: Mapping[str, Any]) -> None:

@@ -158,7 +158,7 @@ class TestFlavors(CloudTestCase):
             {'json': {'flavors': [shown('b')]}}])
         self.nova.get(f'{URL}/flavors/detail?marker=id-a', status_code=400)
 
-        self.assertEqual(['b'], [flavor.name for flavor in self.list()])
+        self.assertEqual(['a', 'b'], [flavor.name for flavor in self.list()])
 
         self.nova.get(f'{URL}/flavors/detail', status_code=400)
         error = self.assertRaises(errors.CloudError, self.list)
