@@ -5,15 +5,12 @@
 
 * ``every=6h``: between two plans, in s, m, h or d;
 * ``moves=1%``: of the guests that there are, or a number: at most, each time;
-* ``from=30d``: after the first arrival, before which none is moved;
-* ``for=16:2,32``: the sizes to make room for, in vCPUs, each with a weight (1
-  if left out); without it, the size of which most was asked for lately.
+* ``from=30d``: after the first arrival, before which none is moved.
 """
 
 import contextlib
 import dataclasses
 
-from nova_pinning.document import size_mix
 from nova_pinning import errors
 from nova_pinning.simulation import spec
 
@@ -24,22 +21,19 @@ _MOST_MOVES = 100_000
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RebalancePolicy:
-    """How often guests are moved, how many, and to make room for what.
+    """How often guests are moved, and how many.
 
     :param every_hours: simulated time between two plans
     :param moves: at most, in each; None if a share says
     :param moves_share: at most, of the guests that there are by then
     :param from_hours: simulated time from the first arrival on in which no
         plan is made
-    :param sizes: vCPUs of guests of one cell, each with a weight; () for the
-        size of which most was asked for lately
     """
 
     every_hours: float
     moves: int | None = None
     moves_share: float | None = None
     from_hours: float = 0.0
-    sizes: tuple[tuple[int, float], ...] = ()
 
     def most_moves(self, guests: int) -> int:
         """The moves that may be made while there are so many guests."""
@@ -71,16 +65,6 @@ def _moves(text: str) -> tuple[int | None, float | None]:
                      'nor a share above 0%')
 
 
-def _sizes(text: str) -> tuple[tuple[int, float], ...]:
-    shares = size_mix.parse(text, _WHERE, takes_flavors=False)
-    for share in shares:
-        if share.cells > 1:
-            raise errors.InputError(
-                f'room is made for guests of one NUMA cell, and {share.what} '
-                'has more', _WHERE)
-    return tuple((share.vcpus, float(share.weight)) for share in shares)
-
-
 _ITEMS: spec.Items = {
     'every': ('every_hours', spec.hours), 'moves': ('moves', _moves),
-    'from': ('from_hours', spec.hours), 'for': ('sizes', _sizes)}
+    'from': ('from_hours', spec.hours)}

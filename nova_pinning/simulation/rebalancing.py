@@ -9,7 +9,6 @@ import dataclasses
 import math
 
 from nova_pinning.admission import guest_request
-from nova_pinning import fit
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning.rebalance import move_rules
@@ -33,114 +32,49 @@ Planner = Callable[
     plan_model.RebalancePlan]
 
 
-def planner(ask_nova: fit.AskNova | None = None) -> Planner:
-    """The planner of ``nova-pinning rebalance plan --for``.
-
-    :param ask_nova: as :class:`solver_settings.SolverSettings` has it
-    """
+def plan(
+    fleet: snapshot.Fleet, sizes: Sequence[slot_size.SlotSize],
+    limits: move_rules.MoveLimits,
+) -> plan_model.RebalancePlan:
+    """What ``nova-pinning rebalance plan --for`` plans."""
     # The solver takes a while to load.
     from nova_pinning.rebalance import defragment
 
     # A clock would have a say in what is found, so nodes are counted.
-    settings = solver_settings.SolverSettings(
-        seconds=math.inf, most_nodes=_MOST_NODES, proves=False,
-        ask_nova=ask_nova)
-
-    def plan(fleet: snapshot.Fleet, sizes: Sequence[slot_size.SlotSize],
-             limits: move_rules.MoveLimits) -> plan_model.RebalancePlan:
-        return defragment.plan_defragmentation(
-            fleet, sizes, limits, settings=settings)
-
-    return plan
+    return defragment.plan_defragmentation(
+        fleet, sizes, limits, settings=solver_settings.SolverSettings(
+            seconds=math.inf, most_nodes=_MOST_NODES, proves=False))
 
 
-class LedgerPlanner:
-    """Says which guests of a ledger to move now.
+class Rebalancing:
+    """The moves of a run: when they are made, and which.
+
+    They take no time.
 
     :param fleet: of which the ledger has the hosts
     :param packs_cells: nova's packing_host_numa_cells_allocation_strategy
+    :param plan: makes a plan
+    :param move: makes a move: takes the UUID, the request and the place of
+        the target in the ledger, and says whether nova would make it
     """
 
     def __init__(
         self, fleet: snapshot.Fleet, ledger: occupancy_ledger.OccupancyLedger,
         policy: rebalance_policy.RebalancePolicy, packs_cells: bool,
         plan: Planner,
+        move: Callable[[str, guest_request.GuestRequest, int], bool],
     ) -> None:
         self._fleet = dataclasses.replace(
             fleet, hosts=ledger.hosts, guests=(), packs_cells=packs_cells)
         self._ledger = ledger
         self._policy = policy
         self._plan = plan
+        self._move = move
         self._index_of = {
             host.name: index for index, host in enumerate(ledger.hosts)}
         self._recent: collections.deque[
             guest_request.GuestRequest] = collections.deque(maxlen=_RECENT)
-
-    def asked_for(self, request: guest_request.GuestRequest) -> None:
-        """Take note of a request."""
-        if request.topology is not None and request.topology.is_pinned:
-            self._recent.append(request)
-
-    def moves(self) -> Iterator[tuple[str, int]]:
-        """The moves of a new plan, each to be made after those before it.
-
-        :returns: the UUID of the guest, and the target's place in the ledger
-        """
-        fleet = dataclasses.replace(self._fleet, guests=tuple(
-            placed.guest for placed in self._ledger.placed_guests.values()))
-        sizes = self._sizes(fleet)
-        if not sizes or not fleet.guests:
-            return
-        plan = self._plan(fleet, sizes, move_rules.MoveLimits(
-            moves=self._policy.most_moves(len(fleet.guests)),
-            # Those with devices cannot move live.
-            fixed=frozenset(guest.uuid for guest in fleet.guests
-                            if guest.devices or guest.allocations)))
-        for move in plan.moves:
-            yield move.guest, self._index_of[move.target]
-
-    def _sizes(self, fleet: snapshot.Fleet) -> list[slot_size.SlotSize]:
-        if self._policy.sizes:
-            return [slot_size.dedicated_slot(
-                vcpus, weight=weight, guests=fleet.guests)
-                for vcpus, weight in self._policy.sizes]
-        # Equal requests are one object. A slot counts by its vCPUs, and a
-        # size by the vCPUs asked for in it, as with FragmentationWeigher.
-        # Room for the first is what others take it from; to weigh all sizes
-        # against each other takes the solver many times as long.
-        counts = collections.Counter(map(id, self._recent))
-        requests = {id(request): request for request in self._recent
-                    if not request.devices}
-        most = max(requests.values(), default=None, key=lambda request: (
-            counts[id(request)] * request.vcpus ** 2,
-            request.vcpus, request.name))
-        return [] if most is None else [
-            slot_size.SlotSize(request=most, name=most.name)]
-
-
-class Rebalancing:
-    """The moves of a run: when they are made, and by whom.
-
-    They take no time.
-
-    :param reader: of what the fleet's own guests ask for
-    :param policy: says when
-    :param planner: says which
-    :param move: makes one: takes the UUID, the request and the place of the
-        target in the ledger, and says whether nova would make it
-    """
-
-    def __init__(
-        self, ledger: occupancy_ledger.OccupancyLedger,
-        reader: moved_guest.RequestReader,
-        policy: rebalance_policy.RebalancePolicy, planner: LedgerPlanner,
-        move: Callable[[str, guest_request.GuestRequest, int], bool],
-    ) -> None:
-        self._ledger = ledger
-        self._every_seconds = policy.every_hours * 3600
-        self._from_seconds = policy.from_hours * 3600
-        self._planner = planner
-        self._move = move
+        reader = moved_guest.RequestReader(fleet)
         #: Guests that there are now: the number of each, and its request.
         self._guests: dict[str, tuple[int, guest_request.GuestRequest]] = {
             uuid: (number, reader.request(ledger.placed_guests[uuid].guest))
@@ -154,7 +88,8 @@ class Rebalancing:
     def arrived(self, uuid: str, request: guest_request.GuestRequest,
                 is_placed: bool) -> None:
         """Take note of a request, and of the guest if it found a host."""
-        self._planner.asked_for(request)
+        if request.topology is not None and request.topology.is_pinned:
+            self._recent.append(request)
         if is_placed:
             self._guests[uuid] = self._seen, request
         self._seen += 1
@@ -171,12 +106,13 @@ class Rebalancing:
         The first one an interval after the first arrival, or after the time
         from then on in which none is to be made.
         """
+        every_seconds = self._policy.every_hours * 3600
         if self._first is None:
-            self._first = until_seconds + self._from_seconds
-        last = math.floor((until_seconds - self._first) / self._every_seconds)
+            self._first = until_seconds + self._policy.from_hours * 3600
+        last = math.floor((until_seconds - self._first) / every_seconds)
         while self._count < last:
             self._count += 1
-            yield self._first + self._count * self._every_seconds
+            yield self._first + self._count * every_seconds
 
     def rebalance(self) -> tuple[list[int], meter.MoveCounts] | None:
         """Make a plan, and carry it out.
@@ -188,7 +124,8 @@ class Rebalancing:
             return None
         numbers = []
         memory_mib = made = 0
-        for uuid, target in list(self._planner.moves()):
+        for planned in self._moves():
+            uuid, target = planned.guest, self._index_of[planned.target]
             guest, request = self._guests[uuid]
             placed = self._ledger.placed_guests[uuid]
             # Nova migrates no guest within its host.
@@ -202,3 +139,31 @@ class Rebalancing:
         self._is_idle = not made
         return numbers, meter.MoveCounts(
             1, made, len(numbers) - made, memory_mib)
+
+    def _moves(self) -> Sequence[plan_model.PlannedMove]:
+        """The moves of a new plan, each to be made after those before it."""
+        fleet = dataclasses.replace(self._fleet, guests=tuple(
+            placed.guest for placed in self._ledger.placed_guests.values()))
+        size = self._size()
+        if size is None or not fleet.guests:
+            return ()
+        return self._plan(fleet, [size], move_rules.MoveLimits(
+            moves=self._policy.most_moves(len(fleet.guests)),
+            # Those with devices cannot move live.
+            fixed=frozenset(guest.uuid for guest in fleet.guests
+                            if guest.devices or guest.allocations))).moves
+
+    def _size(self) -> slot_size.SlotSize | None:
+        """The size of which most was asked for lately."""
+        # Equal requests are one object. A slot counts by its vCPUs, and a
+        # size by the vCPUs asked for in it, as with FragmentationWeigher.
+        # Room for the first is what others take it from; to weigh all sizes
+        # against each other takes the solver many times as long.
+        counts = collections.Counter(map(id, self._recent))
+        requests = {id(request): request for request in self._recent
+                    if not request.devices}
+        most = max(requests.values(), default=None, key=lambda request: (
+            counts[id(request)] * request.vcpus ** 2,
+            request.vcpus, request.name))
+        return None if most is None else slot_size.SlotSize(
+            request=most, name=most.name)

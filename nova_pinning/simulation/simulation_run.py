@@ -12,7 +12,6 @@ import time
 from typing import Any
 
 from nova_pinning.admission import outcome
-from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.simulation import admission_columns
@@ -125,11 +124,8 @@ class _Simulation:
         self._rebalancing = None
         if configuration.rebalance is not None:
             self._rebalancing = rebalancing.Rebalancing(
-                self._ledger, moved_guest.RequestReader(fleet),
-                configuration.rebalance, rebalancing.LedgerPlanner(
-                    fleet, self._ledger, configuration.rebalance,
-                    configuration.packs_cells,
-                    planner or rebalancing.planner()),
+                fleet, self._ledger, configuration.rebalance,
+                configuration.packs_cells, planner or rebalancing.plan,
                 self.scheduler.move)
         # Departures by time; the number tells equal times apart.
         self._leaving: list[tuple[float, int, str]] = []

@@ -184,10 +184,10 @@ class TestMoves(testtools.TestCase):
         self.assertEqual(1, found.departures)
 
 
-class TestLedgerPlanner(testtools.TestCase):
+class TestWhatIsPlanned(testtools.TestCase):
 
     def _asked(self, policy, wanted, placed=()):
-        """What the planner is asked for."""
+        """What plans are asked for."""
         asked = []
 
         def plan(*values):
@@ -203,10 +203,11 @@ class TestLedgerPlanner(testtools.TestCase):
                 str(number))
         fleet = snapshot.Fleet(hosts=(host,), guests=by_name.guests)
         ledger = occupancy_ledger.OccupancyLedger(fleet, [0])
-        planner = rebalancing.LedgerPlanner(fleet, ledger, policy, True, plan)
+        moving = rebalancing.Rebalancing(
+            fleet, ledger, policy, True, plan, lambda *move: True)
         for request in wanted:
-            planner.asked_for(request)
-        self.assertEqual([], list(planner.moves()))
+            moving.arrived('', request, is_placed=False)
+        self.assertEqual([], moving.rebalance()[0])
         return asked
 
     def test_size_by_what_is_asked_for(self):
@@ -220,15 +221,6 @@ class TestLedgerPlanner(testtools.TestCase):
         (_fleet, sizes, _limits), = self._asked(
             HOURLY, [small] * 17 + [large], [small])
         self.assertEqual([small], [size.request for size in sizes])
-
-    def test_sizes_that_are_given(self):
-        (_fleet, sizes, _limits), = self._asked(
-            dataclasses.replace(HOURLY, sizes=((4, 3.0), (8, 1.0))), [],
-            [guests.plain(2, 64)])
-        self.assertEqual(
-            [(4, 128, 3.0), (8, 256, 1.0)],
-            [(size.request.vcpus, size.request.memory_mib,
-              size.weight) for size in sizes])
 
     def test_limits(self):
         small = guests.plain(1, 64)
@@ -259,10 +251,8 @@ class TestPolicy(testtools.TestCase):
             rebalance_policy.parse('every=6h moves=1%'))
         self.assertEqual(
             rebalance_policy.RebalancePolicy(
-                every_hours=0.5, moves=25, from_hours=720.0,
-                sizes=((16, 2.5), (32, 1.0))),
-            rebalance_policy.parse(
-                'for=16:2.5,32 moves=25 every=30m from=30d'))
+                every_hours=0.5, moves=25, from_hours=720.0),
+            rebalance_policy.parse('moves=25 every=30m from=30d'))
 
     @ddt.data(
         ('', 'every is missing'),
@@ -278,12 +268,6 @@ class TestPolicy(testtools.TestCase):
         ('every=6h moves=1.5', "moves '1.5' is neither"),
         ('every=6h moves=3 moves=4', 'moves is given twice'),
         ('every=6h moves=3 until=4', "'until=4' is not one of"),
-        ('every=6h moves=3 for=', "'' is not a size"),
-        ('every=6h moves=3 for=0', '0 is not a number of vCPUs'),
-        ('every=6h moves=3 for=8:0', '8 has no weight'),
-        ('every=6h moves=3 for=8:', "'8:' is not a size"),
-        ('every=6h moves=3 for=32x2', '32x2 has more'),
-        ('every=6h moves=3 for=8,8:2', '8 is in it twice'),
     )
     @ddt.unpack
     def test_bad(self, text, message):
@@ -300,7 +284,6 @@ class TestPlannedMoves(testtools.TestCase):
     @unit_base.settings(8)
     def test_claims_come_out_as_planned(self, seed):
         """Nova refuses no move, and claims what the plan predicts."""
-        plan = rebalancing.planner()
         fits = []
 
         class Replay(nova_replay.NovaReplay):
@@ -314,7 +297,7 @@ class TestPlannedMoves(testtools.TestCase):
         predicted = []
 
         def planner(*values):
-            made = plan(*values)
+            made = rebalancing.plan(*values)
             predicted.extend(
                 (move.guest, move.target_fit) for move in made.moves)
             return made
