@@ -24,7 +24,7 @@ from nova_pinning.capacity import like_hosts
 from nova_pinning.capacity import provider_limits
 from nova_pinning.capacity import search
 from nova_pinning.capacity import shared_pools
-from nova_pinning.fit import capacity
+from nova_pinning import fit
 from nova_pinning.fit import counting
 from nova_pinning import model
 from nova_pinning.placement import cache_resources
@@ -281,7 +281,7 @@ class Counter:
             return limit
         stray = [cell.view.has_stray_pins for cell in host.cells]
         for row, share in zip(self.cell_counts(host), self._shares):
-            limit = min(limit, capacity.spread(
+            limit = min(limit, fit.spread(
                 tuple([0 if is_stray else counts.cpus
                        for is_stray, counts in zip(stray, row)]), share))
         return limit
@@ -300,7 +300,7 @@ class Counter:
             for index, counts in enumerate(zip(*row)):
                 # Mostly nothing but CPUs limits what there is.
                 if counts != previous:
-                    limit = capacity.spread(counts, share)
+                    limit = fit.spread(counts, share)
                     previous = counts
                 limits[index] = min(limits[index], limit)
         return counting.Counts(*limits)

@@ -83,6 +83,7 @@ from nova_pinning.fit._sizing import allowed_pools
 from nova_pinning.fit._sizing import free_pools
 from nova_pinning.fit._sizing import Room
 from nova_pinning.fit._sizing import Size
+from nova_pinning.fit._sizing import spread
 from nova_pinning.fit.known_defects import AskNova
 from nova_pinning.fit.known_defects import Claim
 from nova_pinning.fit.known_defects import ClaimAttempt
@@ -114,7 +115,8 @@ __all__ = [
     'is_cut_off',
     'pin',
     'pin_cell',
-    'set_check']
+    'set_check',
+    'spread']
 
 
 def fit_guest(

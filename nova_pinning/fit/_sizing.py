@@ -149,6 +149,24 @@ class Room(NamedTuple):
         return self.cpus - self.takes(size) * self.cpus_of(size)
 
 
+def spread(cells: Sequence[int], guest_cells: int) -> int:
+    """How many guests fit of so many cells, each on its own node.
+
+    n guests of c cells fit if the nodes take n * c cells, none of them more
+    than n: given out in turn, no guest then has two cells on one node. What
+    fits is the largest such n, and counting down finds it in a few steps.
+
+    :param cells: that each node takes
+    """
+    count = sum(cells) // guest_cells
+    while guest_cells > 1:
+        fewer = sum([min(cell, count) for cell in cells]) // guest_cells
+        if fewer == count:
+            break
+        count = fewer
+    return count
+
+
 def allowed_pools(
     pools: Sequence[PagePool], page_size_kib: int | None,
 ) -> Sequence[PagePool]:

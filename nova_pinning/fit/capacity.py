@@ -28,25 +28,7 @@ _MANY_FILLINGS = 10000
 
 def guests(rooms: Sequence[_sizing.Room], size: _sizing.Size) -> int:
     """How many guests of one size fit."""
-    return spread([room.takes(size) for room in rooms], size.cells)
-
-
-def spread(cells: Sequence[int], guest_cells: int) -> int:
-    """How many guests fit of so many cells, each on its own node.
-
-    n guests of c cells fit if the nodes take n * c cells, none of them more
-    than n: given out in turn, no guest then has two cells on one node. What
-    fits is the largest such n, and counting down finds it in a few steps.
-
-    :param cells: that each node takes
-    """
-    count = sum(cells) // guest_cells
-    while guest_cells > 1:
-        fewer = sum([min(cell, count) for cell in cells]) // guest_cells
-        if fewer == count:
-            break
-        count = fewer
-    return count
+    return _sizing.spread([room.takes(size) for room in rooms], size.cells)
 
 
 def sale_order(weights: Sequence[int]) -> Iterator[int]:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import math
 
 from nova_pinning.fit import _sizing
-from nova_pinning.fit import capacity
 from nova_pinning import model
 
 #: What a free CPU in a guest's cells costs, in stranded CPUs: too little to
@@ -42,10 +41,10 @@ def loss(
         of one cell
     """
     sold = (
-        capacity.spread([*[room.takes(size) for room in before], *others],
-                        size.cells)
-        - capacity.spread([*[room.takes(size) for room in after], *others],
-                          size.cells))
+        _sizing.spread([*[room.takes(size) for room in before], *others],
+                       size.cells)
+        - _sizing.spread([*[room.takes(size) for room in after], *others],
+                         size.cells))
     taken = sum([room.cpus - left.cpus for room, left in zip(before, after)])
     return sold * size.cells * before[0].cpus_of(size) - taken
 

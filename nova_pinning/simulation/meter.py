@@ -12,7 +12,6 @@ import numpy
 from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
 from nova_pinning import fit
-from nova_pinning.fit import capacity
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.scheduler import mix
@@ -301,5 +300,5 @@ def _stranded(cells: Sequence[model.CellView], size: fit.Size) -> int:
     if size.cells == 1:
         return lost
     # Room in a cell cannot be used without room in enough others.
-    unused = sum(rooms) - capacity.spread(rooms, size.cells) * size.cells
+    unused = sum(rooms) - fit.spread(rooms, size.cells) * size.cells
     return lost + unused * size.vcpus

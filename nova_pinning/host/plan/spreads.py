@@ -187,7 +187,7 @@ class Spreads:
             if room:
                 left += [room] * nodes
         alone = tuple(
-            capacity.spread([cells[room] for room in left], size.cells)
+            fit.spread([cells[room] for room in left], size.cells)
             for size, cells in zip(self._sizes, self._cells_in))
         mixed = (
             capacity.mix_bound(sum(left), alone, self._sizes, self._weights)
