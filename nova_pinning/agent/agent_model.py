@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host and its guests as the agent sees them, and what it changes there."""
 
-from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 
@@ -43,7 +42,6 @@ class AgentGuest:
     :param hostdevs: PCI addresses of devices that it has for itself
     :param interfaces: how many network interfaces it has that the host serves
     :param taps: names of those interfaces on the host
-    :param nodes: NUMA nodes that its memory must come from, empty for any
     """
 
     uuid: str
@@ -59,7 +57,6 @@ class AgentGuest:
     hostdevs: frozenset[str] = frozenset()
     interfaces: int = 0
     taps: tuple[str, ...] = ()
-    nodes: cpuset.CpuSet = NO_CPUS
     wishes: Wishes = Wishes()
 
     @property
@@ -116,13 +113,6 @@ class AgentHost:
         """The L3 domains that some CPUs are in."""
         return frozenset(domain for domain, members in self.l3_domains.items()
                          if not members.isdisjoint(cpus))
-
-    def nodes_of(self, domains: Collection[int]) -> cpuset.CpuSet:
-        """The NUMA nodes that some L3 domains are on."""
-        cpus = cpuset.union(
-            self.l3_domains.get(domain, NO_CPUS) for domain in domains)
-        return cpuset.CpuSet(node for node, members in self.nodes.items()
-                             if not members.isdisjoint(cpus))
 
     def near(self, cpus: cpuset.CpuSet,
              *pools: cpuset.CpuSet) -> cpuset.CpuSet:

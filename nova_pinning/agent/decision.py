@@ -32,15 +32,12 @@ class Scheme:
     :param floating: homes for floating guests (the dynamic scheme)
     :param kernel_knows_caches: whether the kernel's own scheduler keeps the
         threads of a process in one L3 domain
-    :param memory: whether memory of floating guests follows them to another
-        NUMA node
     """
 
     cache: bool = True
     interrupts: bool = True
     floating: bool = True
     kernel_knows_caches: bool = False
-    memory: bool = True
 
     def notes(self) -> Iterator[str]:
         """What is left to the kernel, and why."""
@@ -48,9 +45,6 @@ class Scheme:
             yield ('floating guests that fit into one L3 domain are left to '
                    "the kernel's own cache-aware scheduling "
                    '(CONFIG_SCHED_CACHE)')
-        if self.floating and not self.memory:
-            yield ('memory of floating guests is left to the kernel '
-                   '(kernel.numa_balancing, or option floating_memory)')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

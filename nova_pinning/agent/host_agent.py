@@ -13,7 +13,6 @@ from nova_pinning.agent import agent_model
 from nova_pinning.agent import cache_control
 from nova_pinning.agent import cache_model
 from nova_pinning.agent import decision
-from nova_pinning.agent import guest_memory
 from nova_pinning.agent import guest_monitoring
 from nova_pinning.agent import home_domains
 from nova_pinning.agent import host_reading
@@ -71,7 +70,6 @@ class HostAgent:
         move_limits: home_domains.HomeLimits = home_domains.HomeLimits(),
         kept_ways: int = 1, clock: Callable[[], float] = boot_time,
         settings: actuators.Actuators | None = None,
-        mover: guest_memory.MemoryMover | None = None,
     ) -> None:
         self._host, self._scheme, self._files = host, scheme, files
         self._source, self.record, self._save = source, record, save
@@ -85,9 +83,6 @@ class HostAgent:
         self._meter = activity_meter.ActivityMeter(files)
         self._homes = home_domains.HomeDomains(
             move_limits, dict(record.homes), list(record.moves))
-        self._memory = guest_memory.MemoryFollower(
-            files, {*record.awaited_memory},
-            mover or guest_memory.MemoryMover())
 
     def reconcile(self, dry_run: bool = False) -> Round:
         """Bring the host in step with its guests.
@@ -107,12 +102,9 @@ class HostAgent:
             agent_model.interrupt(number) for nic in host.nics
             for number in nic.interrupts)
         activity = self._meter.measure(now, guests)
-        homes_before = dict(self._homes.homes)
         desired = decision.decide(
             host, guests, self._scheme, self._homes, activity, served, now)
         self._set(told, desired.settings, now, dry_run)
-        if self._scheme.memory:
-            self._follow(told, homes_before, activity, dry_run)
         told.waiting += (
             f'{wording.guest_name(guest)}: {problem}'
             for guest in guests for problem in guest.wishes.problems)
@@ -143,16 +135,11 @@ class HostAgent:
             self._cache.base = {}
         told.trouble += (*filter(None, (self.monitoring.trouble,)), *failures)
         self._homes.homes.clear()
-        self._memory.pending.clear()
         if self.record.banned_interrupts is not None and (
                 self._ban(told, frozenset())):
             self.record.banned_interrupts = None
         self._remember(told.done, now)
         return told
-
-    def finish(self) -> None:
-        """Wait for what is still under way."""
-        self._memory.mover.wait()
 
     def _set(
         self, told: Round,
@@ -186,19 +173,6 @@ class HostAgent:
                 ledger.made(change)
                 made.append(change)
         told.done += wording.changes(made, subjects)
-
-    def _follow(
-        self, told: Round, homes_before: Mapping[str, frozenset[int]],
-        activity: Mapping[str, decision.Activity], dry_run: bool,
-    ) -> None:
-        """Have memory follow guests that are at home on another node."""
-        homes = self._homes.homes
-        self._memory.note(self._host, homes_before, homes)
-        begun, troubles = self._memory.follow(
-            self._host, told.guests, homes,
-            {uuid: what.memory for uuid, what in activity.items()}, dry_run)
-        told.done += begun
-        told.trouble += troubles
 
     def _control(
         self, told: Round, requests: Sequence[cache_model.CacheRequest],
@@ -259,7 +233,6 @@ class HostAgent:
     def _remember(self, done: Sequence[str], now: float) -> None:
         self.record.homes = dict(self._homes.homes)
         self.record.moves = tuple(self._homes.moves)
-        self.record.awaited_memory = frozenset(self._memory.pending)
         self.record.base_masks = dict(self._cache.base)
         self.record.history = (*self.record.history, *(
             f'{now:.0f}: {text}' for text in done))[-agent_record.HISTORY:]

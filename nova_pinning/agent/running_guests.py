@@ -106,7 +106,7 @@ class RunningGuests:
             frozenset(tid for tid, name in names.items()
                       if tid not in vcpu_tasks | vhost_tasks
                       and not name.startswith(_IOTHREAD)),
-            domain.hostdevs, len(taps), taps, domain.memory_nodes,
+            domain.hostdevs, len(taps), taps,
             wishes(specs))
 
 

@@ -16,7 +16,6 @@ from oslo_config import cfg
 from nova_pinning.agent import agent_model
 from nova_pinning.agent import agent_service
 from nova_pinning.agent import decision
-from nova_pinning.agent import guest_memory
 from nova_pinning.agent import home_domains
 from nova_pinning.agent import host_agent
 from nova_pinning.agent import host_reading
@@ -95,7 +94,6 @@ class Agent(base_command.FileCommand):
                     f'it is not known which guests run: {error}',
                     advice='run this as root where libvirt runs, and name its '
                     'directory in libvirt_state if it has another') from error
-            agent.finish()
             return _show(done, parsed_args.dry_run, notes)
 
 
@@ -187,12 +185,10 @@ def _flavors(path: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def _scheme(options: Any, files: kernel_files.WritableTree) -> decision.Scheme:
-    floating, memory = options.floating_guests, options.floating_memory
+    floating = options.floating_guests
     return decision.Scheme(
         options.cache, options.interrupts, floating != 'off',
-        floating == 'auto' and host_reading.knows_caches(files),
-        memory == 'on' or (
-            memory == 'auto' and not guest_memory.is_balanced(files)))
+        floating == 'auto' and host_reading.knows_caches(files))
 
 
 def _show(done: host_agent.Round, is_dry_run: bool = False,

@@ -85,21 +85,6 @@ Whether guests that float are kept in some L3 domains, their home.
 With ``auto`` guests that fit into one domain are left to the kernel where it
 has cache-aware scheduling (Linux 7.2, CONFIG_SCHED_CACHE).
 """),
-    cfg.StrOpt(
-        'floating_memory',
-        default='auto',
-        choices=[
-            ('auto', 'Move it, unless the kernel does'),
-            ('on', 'Move it, whatever the kernel does'),
-            ('off', 'Leave it where it is')],
-        help="""
-Whether the memory of a floating guest follows when its home moves to another
-NUMA node.
-
-With ``auto`` it is left to the kernel where sysctl kernel.numa_balancing is
-on. To move memory slows its guest for about a second for each GiB. Turn it off
-if the agent is not to have the capability CAP_SYS_PTRACE, which that needs.
-"""),
     cfg.IntOpt(
         'moves_per_hour',
         default=6,

@@ -107,8 +107,6 @@ class AgentRecord:
         the domains where it has changed them
     :ivar homes: L3 domains by guest, for guests that float
     :ivar moves: when guests got another home lately
-    :ivar awaited_memory: UUIDs of guests whose memory is on the NUMA node
-        of an earlier home
     :ivar banned_interrupts: those that irqbalance is told to leave alone;
         None if it has been told nothing
     :ivar history: what was done, the latest last: 'time: text'
@@ -121,7 +119,6 @@ class AgentRecord:
     homes: Mapping[str, frozenset[int]] = dataclasses.field(
         default_factory=dict)
     moves: tuple[float, ...] = ()
-    awaited_memory: frozenset[str] = frozenset()
     banned_interrupts: frozenset[int] | None = None
     history: tuple[str, ...] = ()
 
@@ -162,6 +159,8 @@ def load(tree: machine_files.Tree, path: str = PATH) -> AgentRecord:
         if values.get('version') == 1 and not any(map(values.get, _IN_FORCE)):
             return AgentRecord()
         decoder.member(values.pop('version', None), {_VERSION: _VERSION})
+        # An earlier agent had memory of guests to move.
+        values.pop('awaited_memory', None)
         record: AgentRecord = decoder.decode(AgentRecord, values)
         return record
     except (AttributeError, TypeError, ValueError, RecursionError) as error:

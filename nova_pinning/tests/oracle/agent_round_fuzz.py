@@ -21,7 +21,6 @@ import tempfile
 from nova_pinning.agent import actuators
 from nova_pinning.agent import agent_model
 from nova_pinning.agent import decision
-from nova_pinning.agent import guest_memory
 from nova_pinning.agent import home_domains
 from nova_pinning.agent import host_agent
 from nova_pinning.agent import running_guests
@@ -177,8 +176,7 @@ class RoundCase:
             self._save, home_domains.HomeLimits(moves_per_hour=_MOVES),
             clock=lambda: self._now,
             settings=actuators.Actuators(kernel, kernel.affinity,
-                                         self._set_affinity),
-            mover=guest_memory.MemoryMover(lambda *move: 0))
+                                         self._set_affinity))
 
     def _save(self, record: agent_record.AgentRecord) -> None:
         self._kernel.fault('save')

@@ -298,8 +298,7 @@ class RecordTestCase(unit_base.TestCase):
             {agent_model.interrupt(7): agent_record.SettingEntry(
                 CPUS('0-3'), CPUS('1'), (1.5,), CPUS('0-3'))},
             {cache_masks.Slot('L3CODE', 0): 0xfff},
-            {'a': frozenset([1, 2])}, (3.0,), frozenset('a'), frozenset([7]),
-            ('x',))
+            {'a': frozenset([1, 2])}, (3.0,), frozenset([7]), ('x',))
         root = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         agent_record.save(record, str(root / 'agent.json'))
         tree = machine_files.Tree(root)
@@ -308,6 +307,9 @@ class RecordTestCase(unit_base.TestCase):
         # What the last agent of an earlier release has left.
         (root / 'agent.json').write_text(
             '{"version": 1, "settings": [], "banned_interrupts": null}')
+        self.assertTrue(agent_record.load(tree, '/agent.json').is_empty)
+        (root / 'agent.json').write_text(
+            '{"version": 2, "awaited_memory": ["a"]}')
         self.assertTrue(agent_record.load(tree, '/agent.json').is_empty)
         for text in ('[]', '{"version": 3}', '{', '{}',
                      '{"version": 1, "settings": [{}]}',

@@ -106,16 +106,6 @@ class AgentCommandTestCase(cli_case.TestCase):
         self.assertEqual(0, done.status, done.err)
         self.assertRegex(done.out, 'note: the plan has CPUs 1-.*, not online')
 
-    def test_what_is_left_to_the_kernel(self):
-        for text, told in (('floating_memory = off', 'floating_memory'),):
-            conf = self.write('agent.conf', '\n'.join((
-                '[agent]', f'plan = {self.plan}',
-                f'record = {self.dir}/record', text)))
-            done = self.run_command('agent', '--config-file', conf,
-                                    '--dry-run')
-            self.assertIn('note: memory of floating guests is left', done.out)
-            self.assertIn(told, done.out)
-
     def test_a_record_that_makes_no_sense(self):
         self.write('record', '{')
         done = self.run_agent('--once')

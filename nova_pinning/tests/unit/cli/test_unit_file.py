@@ -102,7 +102,7 @@ class UnitFileTestCase(cli_case.TestCase):
             text = self.unit('agent', '--config-file', conf)
             self.assertIn('ProtectHome=read-only\n', text, option)
             # Homes are closed to others, and root is one without it.
-            self.assertIn('CAP_SYS_PTRACE CAP_DAC_READ_SEARCH\n', text)
+            self.assertIn('CAP_NET_ADMIN CAP_DAC_READ_SEARCH\n', text)
 
     def test_what_the_exporter_reads(self):
         self.install()
@@ -130,8 +130,7 @@ class UnitFileTestCase(cli_case.TestCase):
     def test_little_of_the_power_of_root(self):
         self.install()
         for command, lines in (
-                ('agent', ('CapabilityBoundingSet=CAP_SYS_NICE CAP_NET_ADMIN '
-                           'CAP_SYS_PTRACE',
+                ('agent', ('CapabilityBoundingSet=CAP_SYS_NICE CAP_NET_ADMIN',
                            'RestrictAddressFamilies=AF_UNIX', 'Type=notify',
                            'WatchdogSec=180')),
                 ('exporter', ('CapabilityBoundingSet=',
