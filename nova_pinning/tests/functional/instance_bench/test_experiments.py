@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiments from the command to the report, with real processes.
-
-benchmarks/instances.py does the same for more of them, which takes a
-quarter of an hour.
-"""
+"""Experiments from the command to the report, with real processes."""
 
 import json
 import os
