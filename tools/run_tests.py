@@ -41,15 +41,15 @@ STESTR = {
 # Tests of clouds wait now and then, so there is one more than CPUs.
 PROCESSES = {'functional': (os.cpu_count() or 1) + 1}
 OTHERS = {
-    'fuzz': 'python -m nova_pinning.tests.oracle.fuzz --cases 2000 --seed 1 '
+    'fuzz': 'python -m nova_pinning.tests.oracle.fuzz --cases 1200 --seed 1 '
             '--no-shrink',
-    'claims': 'python -m nova_pinning.tests.oracle.claims --cases 1500 '
+    'claims': 'python -m nova_pinning.tests.oracle.claims --cases 1000 '
               '--seed 1 --no-shrink',
-    'flavors': 'python -m nova_pinning.tests.oracle.flavor_fuzz --cases 1000 '
+    'flavors': 'python -m nova_pinning.tests.oracle.flavor_fuzz --cases 600 '
                '--seed 1',
     'admission': 'python -m nova_pinning.tests.oracle.admission --cases 2000 '
                  '--seed 36',
-    'moves': 'python -m nova_pinning.tests.oracle.moves --cases 500 '
+    'moves': 'python -m nova_pinning.tests.oracle.moves --cases 250 '
              '--seed 38 --no-shrink',
     'bench': 'python -m benchmarks.speed --quick',
 }
