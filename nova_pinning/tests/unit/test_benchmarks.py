@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
 import dataclasses
 import gc
+import io
 import json
 import math
 import os
@@ -25,6 +27,7 @@ from benchmarks.speed import measure
 from benchmarks.speed import report
 from benchmarks.speed import scenes
 from benchmarks.speed import tiers
+from nova_pinning.cli import shell
 from nova_pinning.fit import _cells
 from nova_pinning.flavors import catalogue
 from nova_pinning.host import host_loader
@@ -495,9 +498,14 @@ class TestCommands(base.BaseTestCase):
                    if 'NOVA_CONF' in command.arguments]
         self.assertEqual(2, len(reading))
         with commands._files(reading) as files:
+            ours = len(commands._PROGRAM)
             for command in reading:
-                commands.ProcessRun.of(
-                    [files.get(word, word) for word in command.arguments])
+                self.assertEqual(commands._PROGRAM, command.arguments[:ours])
+                with (contextlib.redirect_stdout(io.StringIO()),
+                      contextlib.redirect_stderr(io.StringIO()) as error):
+                    status = shell.main([files.get(word, word) for word
+                                         in command.arguments[ours:]])
+                self.assertIn(status, command.statuses, error.getvalue())
             self.assertTrue(os.path.getsize(files['OUTPUT']))
 
     def _measure(self, command, rounds=1):
