@@ -92,10 +92,13 @@ class NovaDatabase:
             f'[api_database]\nconnection = {self.urls["api"]}\n{text}')
 
     def create_tables(self) -> None:
-        """Make the tables, in SQLite files."""
+        """Make the tables."""
         for name, engine in self._engines.items():
-            pathlib.Path(engine.url.database).write_bytes(
-                _empty(name == 'api'))
+            if engine.dialect.name == 'sqlite':
+                pathlib.Path(engine.url.database).write_bytes(
+                    _empty(name == 'api'))
+            else:
+                _base(name == 'api').metadata.create_all(engine)
 
     def add_mappings(self, **changes: Any) -> None:
         self.insert('api', api_models.CellMapping, [
@@ -216,14 +219,18 @@ class NovaDatabase:
         return migration_uuid
 
 
+def _base(is_api: bool) -> Any:
+    """That of the models of the API database, or of a cell's."""
+    return api_models.BASE if is_api else models.BASE
+
+
 @functools.cache
 def _empty(is_api: bool) -> bytes:
     """A SQLite file with nova's tables."""
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory) / 'empty.sqlite'
         engine = sa.create_engine(f'sqlite:///{path}')
-        base = api_models.BASE if is_api else models.BASE
-        base.metadata.create_all(engine)
+        _base(is_api).metadata.create_all(engine)
         engine.dispose()
         return path.read_bytes()
 

@@ -56,7 +56,8 @@ class MariaDBTestCase(base.BaseTestCase):
         runner.freeze(self)
         self.log = self.useFixture(fixtures.FakeLogger())
         self.server = self.useFixture(mariadb.MariaDB())
-        self.nova = mariadb.nova_on_mariadb(self.server)
+        self.nova = mariadb.nova_on_mariadb(
+            self.server, is_migrated=False)
         self.addCleanup(self.nova.close)
         self.nova.fill(10, 4)
         self.server.give_to_reader(self.nova)
