@@ -12,6 +12,7 @@ good hosts may differ between runs, and then so does what comes after.
 """
 
 import collections
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
@@ -226,16 +227,19 @@ class Storm(fixtures.Fixture):
         """How many guests were carried through an operation so far."""
         return sum(self.done[name] for name in OPERATIONS)
 
-    def run(self, operations: int) -> None:
+    def run(self, operations: int,
+            until: Callable[[], bool] = lambda: False) -> None:
         """Go on until there were so many operations, or something is wrong.
 
         A guest on the wrong host does not end the storm: without any layer
         there are many.
+
+        :param until: whether what the storm is to show was there
         """
         deck: list[str] = []
         next_audit = 0
         for _step in range(5 * operations):
-            if self.operations >= operations or self.wrong:
+            if self.operations >= operations or self.wrong or until():
                 break
             if not deck:
                 # A short storm has a bit of everything, too.
