@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiments from the command to the report, with real processes."""
+"""Experiments from the command to the report, with real processes.
+
+``tox -e bench-experiments`` does the same for more of them, which takes a
+quarter of an hour.
+"""
 
 import json
 import os
