@@ -90,7 +90,7 @@ class ReportBench(base_command.FileCommand):
         extras.need('an interval', 'scipy')
         parts = _parts(parsed_args)
         if parsed_args.output is not None:
-            common_options.write_file(parsed_args.output, page.render(
+            common_options.write_output(parsed_args.output, page.render(
                 parts, metadata.version('nova-pinning')))
         if parsed_args.output == packed.STANDARD:
             return _status(parts, parsed_args.claims)

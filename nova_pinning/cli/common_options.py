@@ -43,39 +43,29 @@ def add_format(parser: argparse._ActionsContainer, default: str,
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add --output, for a command that writes one text."""
     parser.add_argument(
-        '-o', '--output', metavar='FILE', type=file_or_standard,
+        '-o', '--output', metavar='FILE', default=packed.STANDARD,
         help='replace this file, as a whole and only once all is done '
              '(default: -, the standard output)')
 
 
-def file_or_standard(path: str) -> str | None:
-    """A type for argparse: a file, None for the standard output."""
-    return None if path == packed.STANDARD else path
+def check_output(path: str) -> None:
+    """Make sure that --output can be written, before it takes long.
 
-
-def write_output(path: str | None, text: str, is_told: bool = True) -> None:
-    """Write a text to where --output says.
-
-    :param is_told: whether to say where the file is
-    :raises errors.InputError: if it cannot be written
+    :raises errors.InputError: if it cannot
     """
-    if path is None:
-        print(text, end='')
-        # Before what is said about it, where both go to one place.
-        sys.stdout.flush()
-    elif is_told:
-        write_file(path, text)
-    else:
-        atomic_file.replace(path, text)
+    if path != packed.STANDARD:
+        atomic_file.check(path)
 
 
-def write_file(path: str, text: str) -> None:
-    """Replace a file, and say where it is; - is the standard output.
+def write_output(path: str, text: str) -> None:
+    """Write a text to where --output says, and say where the file is.
 
     :raises errors.InputError: if it cannot be written
     """
     if path == packed.STANDARD:
         print(text, end='')
+        # Before what is said about it, where both go to one place.
+        sys.stdout.flush()
         return
     atomic_file.replace(path, text)
     tell_file(path)
@@ -83,7 +73,7 @@ def write_file(path: str, text: str) -> None:
 
 def tell_file(path: str) -> None:
     """Say on the error output where a file is that was written."""
-    if not atomic_file.is_stream(path):
+    if path != packed.STANDARD and not atomic_file.is_stream(path):
         print(spelling.printable(f'wrote {os.path.abspath(path)}'),
               file=sys.stderr)
 

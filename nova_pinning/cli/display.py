@@ -59,15 +59,14 @@ class Answer:
 
 def fields(document: Mapping[str, Any],
            page: Callable[[rich.console.Console], None],
-           record: Mapping[str, Any] | None = None,
            texts: Mapping[str, Callable[[], str]] | None = None) -> Answer:
     """What a show command has to say.
 
-    :param record: what has its fields, if that is not the document; of a
-        mapping within it each key is a field
+    Of a mapping within the document each key is a field.
+
     :param texts: as those of an answer
     """
-    flat = dict(_flat(document if record is None else record))
+    flat = dict(_flat(document))
     return Answer(typed_table.of_keys(flat, (flat,)), page, lambda: document,
                   texts or {})
 

@@ -64,7 +64,7 @@ class Explain(display.Lister):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         fleets.add_argument(parser, required=False)
         what = parser.add_mutually_exclusive_group(required=True)
-        guest_options.add_flavor(what, required=False)
+        guest_options.add_flavor(what)
         what.add_argument(
             '--server', metavar='UUID',
             help="a server's flavor and image, from the request that nova "

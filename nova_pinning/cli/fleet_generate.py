@@ -78,7 +78,7 @@ class GenerateFleet(base_command.FileCommand):
         fleets.add_output(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        fleets.check_output(parsed_args)
+        common_options.check_output(parsed_args.output)
         with fleets.progress('filling hosts') as tell:
             fleet = generate.generate_fleet(
                 parsed_args.hosts, parsed_args.shape, parsed_args.seed,

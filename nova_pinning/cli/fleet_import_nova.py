@@ -57,7 +57,7 @@ class ImportNova(base_command.FileCommand):
             parser, "hosts' L3 domains and reserved memory")
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        fleets.check_output(parsed_args)
+        common_options.check_output(parsed_args.output)
         fleet, notes = read(
             common_options.nova_arguments(parsed_args),
             parsed_args.host_files, asks_placement=parsed_args.placement,

@@ -66,13 +66,13 @@ class ReportFleet(base_command.FileCommand):
                  'sold out; may be given several times')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        fleets.check_output(parsed_args)
+        common_options.check_output(parsed_args.output)
         from nova_pinning.presentation.fleet_page import page
         with fleets.without_collector():
             shown = _document(parsed_args)
             for line in shown['sales']['all']['lines']:
                 print(spelling.printable(str(line)), file=sys.stderr)
-            common_options.write_file(parsed_args.output, page.render(shown))
+            common_options.write_output(parsed_args.output, page.render(shown))
         return 0
 
 

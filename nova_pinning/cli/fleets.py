@@ -25,7 +25,6 @@ from nova_pinning.cli import common_options
 from nova_pinning.cli import display
 from nova_pinning.cli import nova_options
 from nova_pinning.cli import progress_bars
-from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
 from nova_pinning import errors
 from nova_pinning.fleet import document
@@ -163,15 +162,6 @@ def warn_of(findings: Sequence[check_rule.Finding], path: str = '') -> None:
               file=sys.stderr)
 
 
-def check_output(parsed_args: argparse.Namespace) -> None:
-    """Make sure that --output can be written, before it takes long.
-
-    :raises errors.InputError: if it cannot
-    """
-    if parsed_args.output != packed.STANDARD:
-        atomic_file.check(parsed_args.output)
-
-
 def save(parsed_args: argparse.Namespace, fleet: snapshot.Fleet) -> None:
     """Write a snapshot to --output, and say what is odd about it.
 
@@ -180,10 +170,9 @@ def save(parsed_args: argparse.Namespace, fleet: snapshot.Fleet) -> None:
     with progress('writing the snapshot'):
         document.write(parsed_args.output, fleet)
         findings = problems.find(fleet)
-    path = common_options.file_or_standard(parsed_args.output)
-    if path is not None:
-        common_options.tell_file(path)
-    warn_of(findings, path or '')
+    common_options.tell_file(parsed_args.output)
+    warn_of(findings, '' if parsed_args.output == packed.STANDARD
+            else parsed_args.output)
 
 
 @contextlib.contextmanager

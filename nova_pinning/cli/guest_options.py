@@ -30,11 +30,9 @@ _FLAVOR_HELP = (
 _OPTION = '--flavor'
 
 
-def add_flavor(parser: argparse._ActionsContainer,
-               required: bool = True) -> None:
+def add_flavor(parser: argparse._ActionsContainer) -> None:
     """Add --flavor, for one."""
-    parser.add_argument(_OPTION, required=required, metavar='FLAVOR',
-                        help=_FLAVOR_HELP)
+    parser.add_argument(_OPTION, metavar='FLAVOR', help=_FLAVOR_HELP)
 
 
 def add_flavors(parser: argparse._ActionsContainer) -> None:
@@ -140,26 +138,17 @@ def guest_requests(
 
 
 def requests_by_name(
-    parsed_args: argparse.Namespace, fleet: snapshot.Fleet,
-    named: Mapping[str, errors.Location],
+    named: Mapping[str, errors.Location], fleet: snapshot.Fleet,
+    image: Mapping[str, str],
 ) -> dict[str, guest_request.GuestRequest]:
     """Guests of the flavors that are named, as nova would place them.
 
     Loads nova, if there are any.
 
     :param named: with where each is used
+    :param image: its properties
     :raises errors.InputError: for one that there is not
     """
-    return requests_of(named, fleet,
-                       common_options.image_properties(parsed_args),
-                       fleet.pci_aliases)
-
-
-def requests_of(
-    named: Mapping[str, errors.Location], fleet: snapshot.Fleet,
-    image: Mapping[str, str], aliases: Mapping[str, pci_alias.PciAlias],
-) -> dict[str, guest_request.GuestRequest]:
-    """The same, with these image properties and PCI aliases."""
     source = fleet.where.source or 'the snapshot'
     flavors = {}
     for name, where in named.items():

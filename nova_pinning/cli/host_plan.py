@@ -15,7 +15,6 @@ import rich.console
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning import cpuset
-from nova_pinning.document import atomic_file
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.host import host_loader
@@ -124,7 +123,7 @@ class PlanHost(base_command.FileCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         request = _request(parsed_args)
-        atomic_file.check_all(parsed_args.output)
+        common_options.check_output(parsed_args.output)
         description = host_loader.load(parsed_args.host)
         planned = planner.plan(description, request)
         show_caches = None

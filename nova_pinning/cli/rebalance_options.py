@@ -167,14 +167,13 @@ def with_sizes(
 
     :raises errors.InputError: as :func:`sizes`
     """
-    def requests_of(
-        named: Mapping[str, errors.Location],
-    ) -> Mapping[str, guest_request.GuestRequest]:
-        return guest_options.requests_by_name(parsed_args, fleet, named)
-
     with fleets.progress('asking nova what the flavors are'):
         return dataclasses.replace(request, goal=dataclasses.replace(
-            goal, sizes=tuple(sizes(parsed_args.sizes, fleet, requests_of))))
+            goal, sizes=tuple(sizes(
+                parsed_args.sizes, fleet,
+                lambda named: guest_options.requests_by_name(
+                    named, fleet,
+                    common_options.image_properties(parsed_args))))))
 
 
 def check_names(request: plan_request.PlanRequest,

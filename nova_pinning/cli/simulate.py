@@ -209,7 +209,8 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
     return compare.Study(
         fleet=fleet, source=arrivals.source(
             guest_options.requests_by_name(
-                parsed_args, fleet, arrivals.flavors),
+                arrivals.flavors, fleet,
+                common_options.image_properties(parsed_args)),
             sum(len(host.dedicated_cpus) for host in fleet.hosts)),
         configurations=tuple(chosen),
         seeds=tuple(range(1, parsed_args.seeds + 1)),

@@ -154,7 +154,7 @@ class ImportFleet(CloudFleetReader):
         fleets.add_output(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        fleets.check_output(parsed_args)
+        common_options.check_output(parsed_args.output)
         fleet, notes = self.read_source(parsed_args)
         left_out = fleet_import_nova.save(parsed_args, fleet)
         base_command.tell('warning', [*notes, *left_out])

@@ -117,15 +117,12 @@ def _normal(draws: random.Random) -> float:
 
 def rising_load(
     mix: Sequence[tuple[guest_request.GuestRequest, float]], cpus: int, *,
-    guests_at_full: float = 0.0, first: float = 0.5, last: float = 1.2,
-    turnovers: float = 20.0,
+    first: float, last: float, turnovers: float,
 ) -> PoissonArrivals:
     """Churn whose offered load rises slowly through what a fleet can hold.
 
     :param mix: see :class:`PoissonArrivals`
     :param cpus: that the fleet has to sell
-    :param guests_at_full: guests that these would be, 0 to reckon it from
-        the mean size of the mix
     :param first: offered load at first, as a share of the CPUs
     :param last: the same at the end
     :param turnovers: mean lifetimes over which it rises
@@ -133,7 +130,7 @@ def rising_load(
     total = sum(weight for _request, weight in mix)
     mean = sum(request.vcpus * weight
                for request, weight in mix) / total
-    full = guests_at_full or cpus / mean
+    full = cpus / mean
     # With lifetimes of one hour, the rate is the number of guests alive.
     return PoissonArrivals(
         mix=tuple(mix), count=round(full * (first + last) / 2 * turnovers),

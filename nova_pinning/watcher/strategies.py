@@ -8,7 +8,6 @@ whatever else it gives.
 
 import abc
 from collections.abc import Iterable
-from collections.abc import Mapping
 from typing import Any
 
 from openstack import connection as sdk_connection
@@ -17,7 +16,6 @@ from oslo_log import log
 from watcher.decision_engine.solution import efficacy
 from watcher.decision_engine.strategy.strategies import base
 
-from nova_pinning.admission import guest_request
 from nova_pinning.cli import guest_options
 from nova_pinning.cli import rebalance_options
 from nova_pinning import errors
@@ -183,16 +181,11 @@ class DefragmentationStrategy(RebalanceStrategy):
         return 'server_consolidation'
 
     def wanted(self, nova: nova_process.NovaProcess) -> plan_request.MakeRoom:
-        def requests_of(
-            named: Mapping[str, errors.Location],
-        ) -> Mapping[str, guest_request.GuestRequest]:
-            return nova.call(guest_options.requests_of, named, self.fleet, {},
-                             self.fleet.pci_aliases)
-
         return plan_request.MakeRoom(
             sizes=tuple(rebalance_options.sizes(
                 str(self.input_parameters['sizes']), self.fleet,
-                requests_of)),
+                lambda named: nova.call(guest_options.requests_by_name,
+                                        named, self.fleet, {}))),
             until=self.input_parameters.get('until'))
 
     def post_execute(self) -> None:

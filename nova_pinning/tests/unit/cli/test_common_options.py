@@ -30,12 +30,12 @@ class TestNumber(unit_base.TestCase):
 
 class TestWriteOutput(cli_case.TestCase):
 
-    def _says(self, path, *more):
+    def _says(self, path):
         """What is said of a text that goes to a path, and to no other."""
         with (contextlib.redirect_stdout(io.StringIO()) as out,
               contextlib.redirect_stderr(io.StringIO()) as err):
-            common_options.write_output(path, 'text\n', *more)
-        self.assertEqual('' if path else 'text\n', out.getvalue())
+            common_options.write_output(path, 'text\n')
+        self.assertEqual('text\n' if path == '-' else '', out.getvalue())
         return err.getvalue()
 
     def test_where_the_file_is(self):
@@ -46,6 +46,5 @@ class TestWriteOutput(cli_case.TestCase):
         self.assertEqual('text\n', path.read_text())
 
     def test_nothing_to_say(self):
-        self.assertEqual('', self._says(None))
+        self.assertEqual('', self._says('-'))
         self.assertEqual('', self._says('/dev/null'))
-        self.assertEqual('', self._says(str(self.dir / 'file'), False))
