@@ -20,7 +20,6 @@ from nova_pinning.cli import display
 from nova_pinning.cli import fleets
 from nova_pinning.cli import guest_options
 from nova_pinning.cli import nova_options
-from nova_pinning.cli import refusals
 from nova_pinning import errors
 from nova_pinning.explain import explanation
 from nova_pinning.explain import flavor_alternatives
@@ -28,7 +27,6 @@ from nova_pinning import fit
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning.presentation import explanation_report
-from nova_pinning.presentation import printing
 from nova_pinning.presentation import typed_table
 
 if typing.TYPE_CHECKING:
@@ -44,10 +42,6 @@ class Explain(display.Lister):
     none is guessed. The exit status is 1 if the guest fits
     nowhere, or only where too little is known of hosts to be certain.
 
-    Of a request that nova-scheduler refused, its own record tells what really
-    happened, if it keeps one. Without FLEET nothing else is told, and the exit
-    status is 1 if a refusal is on record.
-
     Examples::
 
       nova-pinning explain fleet.json.zst --flavor enterprise.4xlarge
@@ -57,12 +51,10 @@ class Explain(display.Lister):
           --flavor flavors.yaml:enterprise.4xlarge --per-host
       nova-pinning explain fleet.json.zst \\
           --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
-      nova-pinning explain --record /var/lib/nova/pinning \\
-          --server 0b9f6ac1-50b3-4a3c-9d6a-7d4c1f6f3b52
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        fleets.add_argument(parser, required=False)
+        fleets.add_argument(parser)
         what = parser.add_mutually_exclusive_group(required=True)
         guest_options.add_flavor(what)
         what.add_argument(
@@ -70,7 +62,6 @@ class Explain(display.Lister):
             help="a server's flavor and image, from the request that nova "
                  'keeps in its database; or req-..., the request that made '
                  'it')
-        refusals.add_option(parser)
         common_options.add_image_properties(parser)
         parser.add_argument(
             '--host', action='append', default=[], metavar='HOST',
@@ -94,12 +85,6 @@ class Explain(display.Lister):
 
     def answer(self, parsed_args: argparse.Namespace) -> display.Answer:
         common_options.image_properties(parsed_args)
-        if parsed_args.flavor is not None and parsed_args.record is not None:
-            raise errors.InputError(
-                'goes with --server only',
-                errors.Location('--record'))
-        if parsed_args.fleet is None:
-            return self._remembered(parsed_args)
         fleet = fleets.load(parsed_args)
         filters = nova_options.enabled_filters(fleet)
         names = fleets.named_hosts(parsed_args.host, fleet)
@@ -127,9 +112,6 @@ class Explain(display.Lister):
             self.status = base_command.FINDINGS
 
         def show(console: rich.console.Console) -> None:
-            if request.refused.refusal is not None:
-                refusals.show(request.refused, console)
-                console.print()
             explanation_report.show(explained, console, request.remarks,
                                     parsed_args.per_host)
             for verdict in explained.verdicts if names else ():
@@ -143,34 +125,7 @@ class Explain(display.Lister):
                  'placement', 'unknown_traits', 'class', 'gaps'),
                 map(explanation_report.verdict_as_dict, explained.verdicts)),
             show,
-            lambda: {**explanation_report.as_dict(explained, request.remarks),
-                     'refusal': refusals.as_dict(request.refused)})
-
-    def _remembered(self, parsed_args: argparse.Namespace) -> display.Answer:
-        """What nova-scheduler remembers, for which no fleet is needed.
-
-        :raises errors.InputError: if that is not all that is asked
-        """
-        if parsed_args.flavor is not None:
-            raise errors.InputError('is needed for --flavor',
-                                    errors.Location('FLEET'))
-        refused = refusals.find_refusal(
-            parsed_args, (parsed_args.server,))
-        if refused.refusal is not None:
-            self.status = base_command.FINDINGS
-
-        def show(console: rich.console.Console) -> None:
-            refusals.show(refused, console)
-            for note in refused.notes:
-                printing.say(f'Note: {note}', console)
-
-        refusal = refusals.as_dict(refused)
-        return display.Answer(
-            typed_table.of_keys(
-                ('filter', 'reason', 'hosts', 'example', 'figures'),
-                refusals.rows(refusal)), show,
-            lambda: {'version': 1, 'remarks': list(refused.notes),
-                     'refusal': refusal})
+            lambda: explanation_report.as_dict(explained, request.remarks))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -178,14 +133,12 @@ class _ExplainedRequest:
     """What is asked for, on the command line or once of nova.
 
     :param remarks: what else is worth knowing
-    :param refused: what nova-scheduler remembers of it
     """
 
     order: flavor_alternatives.OrderedFlavor
     availability_zone: str | None
     project: str | None
     remarks: tuple[str, ...] = ()
-    refused: refusals.RecordedRefusal = refusals.RecordedRefusal()
 
 
 def _explained_request(parsed_args: argparse.Namespace,
@@ -200,14 +153,12 @@ def _explained_request(parsed_args: argparse.Namespace,
     from nova_pinning.bridge.importer import request_specs
     stored = request_specs.stored_request(
         parsed_args.server, common_options.nova_arguments(parsed_args))
-    refused = refusals.find_refusal(
-        parsed_args, (parsed_args.server, stored.server))
     return _ExplainedRequest(
         flavor_alternatives.OrderedFlavor(stored.flavor, {
             **stored.image_properties,
             **image}), stored.availability_zone if zone is None else zone,
         stored.project_id if project is None else project,
-        (*_remarks(stored, fleet), *refused.notes), refused)
+        tuple(_remarks(stored, fleet)))
 
 
 def _remarks(stored: request_specs.StoredRequest,

@@ -145,22 +145,20 @@ metrics_opts = [
     cfg.StrOpt(
         'metrics_directory',
         help="""
-Directory in which each nova-scheduler process keeps two files about itself:
-``nova-pinning-PID.prom``, metrics as Prometheus text for the textfile
-collector of a node exporter, and ``nova-pinning-PID.json``, the requests that
-found no host lately, from which ``nova-pinning explain --server`` tells what
-happened. The directory must exist and nova-scheduler must be able to write
-to it. It takes nova-pinning[metrics], without which nova-scheduler does not
-start. If unset, neither is kept; set it to learn of trouble before your
-customers do.
+Directory in which each nova-scheduler process keeps a file about itself,
+``nova-pinning-PID.prom``: metrics as Prometheus text for the textfile
+collector of a node exporter. The directory must exist and nova-scheduler must
+be able to write to it. It takes nova-pinning[metrics], without which
+nova-scheduler does not start. If unset, there are no metrics; set it to learn
+of trouble before your customers do.
 """),
     cfg.IntOpt(
         'metrics_interval_seconds',
         default=15,
         min=1,
         help="""
-How often those files are written, if anything has changed. Lower it where
-what reads them does so more often.
+How often that file is written, if anything has changed. Lower it where
+what reads it does so more often.
 """),
 ]
 

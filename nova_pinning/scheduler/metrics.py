@@ -56,7 +56,7 @@ def _make() -> metrics_recorder.MetricsRecorder:
             options.metrics_directory, options.metrics_interval_seconds,
             _self_test_passed)
     except Exception:
-        LOG.exception('Neither metrics nor refusals are kept')
+        LOG.exception('No metrics are kept')
     return metrics_recorder.MetricsRecorder()
 
 
@@ -87,8 +87,7 @@ def _end() -> None:
         _recorder.stop()
     if CONF.pinning.metrics_directory:
         from nova_pinning.scheduler import metrics_files
-        metrics_files.sweep(
-            CONF.pinning.metrics_directory, (metrics_files.PROM,))
+        metrics_files.sweep(CONF.pinning.metrics_directory)
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-"""The files that each process of nova-scheduler keeps about itself.
+"""The file that each process of nova-scheduler keeps about itself.
 
-``nova-pinning-PID.prom`` is for Prometheus, ``nova-pinning-PID.json`` for
-``nova-pinning explain``. A thread writes them, so that no request ever waits
-for a disk.
+``nova-pinning-PID.prom`` is for Prometheus. A thread writes it, so that no
+request ever waits for a disk.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Mapping
 import contextlib
 import os
 import re
 import stat
 import threading
-from typing import Any
-from typing import NamedTuple
 
 from oslo_log import log as logging
 
@@ -26,43 +23,32 @@ from nova_pinning import errors
 
 LOG = logging.getLogger(__name__)
 
-PROM, JSON = 'prom', 'json'
 _MODE = 0o640
 # A name of ours, or that of a draft which files.replace did not get to
 # rename. No pid has more digits: see PID_MAX_LIMIT of the kernel.
-_NAME = re.compile(
-    r'nova-pinning-([1-9]\d{0,6})\.(prom|json)|'
-    r'\.nova-pinning-([1-9]\d{0,6})\.(prom|json)\.\w{8}')
+_NAME = re.compile(r'nova-pinning-([1-9]\d{0,6})\.prom|'
+                   r'\.nova-pinning-([1-9]\d{0,6})\.prom\.\w{8}')
 #: How long a process that ends waits for a disk, in seconds.
 _STOP_SECONDS = 5
 
 
-class FileContent(NamedTuple):
-    """What stands in a file.
-
-    :param state: what it depends on; the file is written when that is
-        another one than last time
-    :param text: of the file, made of the state
-    """
-
-    state: Callable[[], Any]
-    text: Callable[[Any], str]
-
-
-class ProcessFilesWriter:
-    """Keeps the files of this process as they should be. Never raises.
+class ProcessFileWriter:
+    """Keeps the file of this process as it should be. Never raises.
 
     :param directory: that all processes share
     :param interval_seconds: how often to look whether anything has changed
-    :param contents: by PROM and JSON
+    :param state: what the file depends on; it is written when that is another
+        one than last time
+    :param text: of the file, made of the state
     """
 
     def __init__(self, directory: str, interval_seconds: float,
-                 contents: Mapping[str, FileContent]) -> None:
+                 state: Callable[[], str], text: Callable[[str], str]) -> None:
         self._directory = directory
         self._interval_seconds = interval_seconds
-        self._contents = contents
-        self._written: dict[str, Any] = {}
+        self._state = state
+        self._text = text
+        self._written: str | None = None
         self._has_swept = False
         self._trouble = ''
         self._writing = threading.Lock()
@@ -75,59 +61,48 @@ class ProcessFilesWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; what it has learnt of refusals stays in its file.
+        """End the thread, and remove the file.
 
-        The metrics go: they would be taken for those of a process that runs.
-        Waits a few seconds at most for a disk.
+        It would be taken for that of a process that runs. Waits a few seconds
+        at most for a disk.
         """
         self._stopping.set()
         self._thread.join(_STOP_SECONDS)
-        if not self._writing.acquire(timeout=_STOP_SECONDS):
-            return
-        try:
-            self._write((JSON,))
+        if self._writing.acquire(timeout=_STOP_SECONDS):
             with contextlib.suppress(OSError):
-                os.unlink(self._path(PROM))
-        finally:
+                os.unlink(self._path)
             self._writing.release()
 
     def write(self) -> None:
         """Write now what has changed, in the calling thread."""
         with self._writing:
             if not self._stopping.is_set():
-                self._has_swept = self._has_swept or sweep(
-                    self._directory, (PROM, JSON))
-                self._write((PROM, JSON))
+                self._has_swept = self._has_swept or sweep(self._directory)
+                self._write()
 
     def _run(self) -> None:
         while not self._stopping.is_set():
             self.write()
             self._stopping.wait(self._interval_seconds)
 
-    def _write(self, kinds: Collection[str]) -> None:
+    def _write(self) -> None:
         trouble = ''
-        for kind in kinds:
-            try:
-                self._write_one(kind)
-            except errors.InputError as error:
-                trouble = trouble or str(error)
-            except Exception as error:
-                trouble = trouble or f'{self._path(kind)}: {error!r}'
+        try:
+            state = self._state()
+            # Somebody may have cleared the directory.
+            if self._written != state or not os.path.exists(self._path):
+                atomic_file.replace(self._path, self._text(state), _MODE)
+                self._written = state
+        except errors.InputError as error:
+            trouble = str(error)
+        except Exception as error:
+            trouble = f'{self._path}: {error!r}'
         self._note(trouble)
 
-    def _write_one(self, kind: str) -> None:
-        content = self._contents[kind]
-        path = self._path(kind)
-        state = content.state()
-        # Somebody may have cleared the directory.
-        if (kind not in self._written or self._written[kind] != state or
-                not os.path.exists(path)):
-            atomic_file.replace(path, content.text(state), _MODE)
-            self._written[kind] = state
-
-    def _path(self, kind: str) -> str:
+    @property
+    def _path(self) -> str:
         return os.path.join(
-            self._directory, f'nova-pinning-{os.getpid()}.{kind}')
+            self._directory, f'nova-pinning-{os.getpid()}.prom')
 
     def _note(self, trouble: str) -> None:
         """Say that writing fails, when it begins to or fails differently."""
@@ -135,36 +110,31 @@ class ProcessFilesWriter:
             return
         if trouble:
             LOG.error(
-                'Metrics and refusals of nova-pinning are not written: %s. '
+                'Metrics of nova-pinning are not written: %s. '
                 'nova-scheduler goes on, and tries again. [pinning] '
                 'metrics_directory must exist, have room, and be writable for '
                 "nova-scheduler's user", trouble)
         else:
-            LOG.info('Metrics and refusals of nova-pinning are written to %s '
-                     'again', self._directory)
+            LOG.info('Metrics of nova-pinning are written to %s again',
+                     self._directory)
         self._trouble = trouble
 
 
-def sweep(directory: str, kinds: Collection[str]) -> bool:
+def sweep(directory: str) -> bool:
     """Remove what processes have left that run no more. Never raises.
 
     Files of other users stay, and so do those of other names.
 
-    :param kinds: of files: PROM, JSON
     :returns: whether the directory could be read
     """
     try:
         names = os.listdir(directory)
     except OSError:
         return False
-    for name in names:
-        match = _NAME.fullmatch(name)
-        if match is None:
-            continue
-        process, kind = match[1] or match[3], match[2] or match[4]
-        path = os.path.join(directory, name)
+    for match in filter(None, map(_NAME.fullmatch, names)):
+        path = os.path.join(directory, match[0])
         with contextlib.suppress(OSError):
-            if (kind in kinds and not _runs(int(process)) and
+            if not _runs(int(match[1] or match[2])) and (
                     _is_ours(os.lstat(path))):
                 os.unlink(path)
     return True

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from importlib import metadata
 
 from nova_pinning import model
-from nova_pinning.scheduler import record
 
 
 class MetricsRecorder:
@@ -65,11 +64,11 @@ class MetricsRecorder:
     def self_test(self, passed: bool) -> None:
         """What the self-test at start-up found."""
 
-    def no_host(self, refusal: record.NoHost) -> None:
+    def no_host(self) -> None:
         """Our filters left no host for an instance."""
 
     def stop(self) -> None:
-        """Write what is to stay, and no more after that."""
+        """Write no more, and remove what was written."""
 
 
 def package_version(package: str) -> str:

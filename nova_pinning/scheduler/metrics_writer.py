@@ -28,7 +28,6 @@ from nova_pinning import model
 from nova_pinning.scheduler import census
 from nova_pinning.scheduler import metrics_files
 from nova_pinning.scheduler import metrics_recorder
-from nova_pinning.scheduler import record
 from nova_pinning.scheduler import traits_reader
 
 LOG = logging.getLogger(__name__)
@@ -47,8 +46,6 @@ _SIDES = frozenset({'nova', 'ours'})
 _OTHER = 'other'
 #: Kinds of errors that are told apart, so that there is an end to them.
 _MAX_ERROR_KINDS = 100
-#: How many requests that found no host each process remembers.
-REFUSALS_KEPT = 200
 
 
 @compat.dataclass(frozen=True, slots=True)
@@ -178,14 +175,9 @@ class WritingRecorder(metrics_recorder.MetricsRecorder):
         self._held_back = children('hosts_held_back_total')
         self._differed = children('hosts_differed_total')
         self._errors = children('errors_total')
-        self._ring = record.RefusalRing(REFUSALS_KEPT)
-        self._writer = metrics_files.ProcessFilesWriter(
-            directory, interval_seconds, {
-                metrics_files.PROM: metrics_files.FileContent(
-                    self.text, lambda text: text + self._last_write()),
-                metrics_files.JSON: metrics_files.FileContent(
-                    lambda: self._ring.count,
-                    lambda _count: self._ring.text())})
+        self._writer = metrics_files.ProcessFileWriter(
+            directory, interval_seconds, self.text,
+            lambda text: text + self._last_write())
         self._is_started = False
         self._starting = threading.Lock()
 
@@ -243,9 +235,8 @@ class WritingRecorder(metrics_recorder.MetricsRecorder):
         self.self_test_passed = passed
 
     @_harmless
-    def no_host(self, refusal: record.NoHost) -> None:
+    def no_host(self) -> None:
         self._no_host.inc()
-        self._ring.add(refusal)
 
     @_harmless
     def stop(self) -> None:

@@ -23,7 +23,6 @@ from nova_pinning.model import Refusal
 from nova_pinning.scheduler import errorlog
 from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import metrics
-from nova_pinning.scheduler import record
 from nova_pinning.scheduler import requests
 from nova_pinning.scheduler import tally
 
@@ -339,9 +338,7 @@ class ReasonedFilter(filters.BaseHostFilter, metaclass=abc.ABCMeta):
         LOG.info('No host for instance %s. %s', instance,
                  '. '.join(f'{name} refused {what}'
                            for name, what in tallies.items() if what))
-        metrics.recorder().no_host(record.no_host(
-            instance, _flavor(spec_obj),
-            {name: what.causes for name, what in tallies.items() if what}))
+        metrics.recorder().no_host()
 
     def _has_host(self, spec_obj: Any,
                   request: requests.PinningRequest) -> bool:
@@ -444,11 +441,4 @@ def instance_of(spec_obj: Any) -> str:
         return str(spec_obj.instance_uuid)
     except Exception:
         # Nova's objects raise for a field that was never set.
-        return '(unknown)'
-
-
-def _flavor(spec_obj: Any) -> str:
-    try:
-        return str(spec_obj.flavor.name)
-    except Exception:
         return '(unknown)'

@@ -7,7 +7,6 @@ import collections
 from collections.abc import Mapping
 
 from nova_pinning import model
-from nova_pinning.scheduler import record
 
 
 class RefusalTally:
@@ -56,15 +55,6 @@ class RefusalTally:
     def counts(self) -> Mapping[model.Reason, int]:
         """Hosts by reason."""
         return self._counts
-
-    @property
-    def causes(self) -> list[record.RecordedCause]:
-        """The same with an example each, the most frequent first."""
-        return [
-            record.RecordedCause(
-                reason, count, self._examples[reason][0],
-                self._examples[reason][1].figures)
-            for reason, count in self._counts.most_common()]
 
     def __bool__(self) -> bool:
         return bool(self._counts)

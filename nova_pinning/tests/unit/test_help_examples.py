@@ -27,7 +27,6 @@ _ELSEWHERE = {
     'nova-pinning exporter': 'serves until it is ended',
     'nova-pinning bench run': 'takes CPUs of the machine for minutes',
     'nova-pinning explain fleet.json.zst --server': "reads nova's database",
-    'nova-pinning explain --record': 'reads what nova-scheduler has written',
     'nova-pinning fleet import nova': "reads nova's database",
     'nova-pinning host check': 'judges the machine',
     'nova-pinning host discover': 'looks at the machine',

@@ -181,7 +181,7 @@ class TestCompletion(cli_case.TestCase):
                 (['fleet', 'show', './a fleet.json', 'a'],
                  ['a fleet.json']),
                 (['fleet', 'show', '$(x)[`y`]', '--for'], ['--format']),
-                (['explain', '--record', '=', ''], ['a fleet.json']),
+                (['explain', '--host', '=', ''], ['a fleet.json']),
                 (['no', 'such', '--for'], [''])):
             self.assertEqual(proposed, self._completions(done.out, *words),
                              words)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 
-import json
 import os
 import pathlib
 import re
@@ -23,7 +22,6 @@ from nova_pinning.scheduler import metrics_recorder
 from nova_pinning.scheduler import metrics_writer
 from nova_pinning.scheduler import traits_reader
 from nova_pinning.tests.unit.scheduler import scheduler_fakes
-from nova_pinning.tests.unit.scheduler import test_record
 from nova_pinning.tests.unit import unit_base
 
 CHECKOUT = pathlib.Path(__file__).parents[4]
@@ -42,7 +40,7 @@ def tell_all(recorder):
     recorder.error(FILTER, 'KeyError')
     recorder.searched(0.3, True)
     recorder.self_test(True)
-    recorder.no_host(test_record.no_host())
+    recorder.no_host()
 
 
 class TestCase(unit_base.TestCase):
@@ -57,13 +55,14 @@ class TestCase(unit_base.TestCase):
         metrics.use(None)
         return metrics.recorder()
 
-    def _path(self, kind):
-        return os.path.join(self.directory, f'nova-pinning-{_PROCESS}.{kind}')
+    @property
+    def _path(self):
+        return os.path.join(self.directory, f'nova-pinning-{_PROCESS}.prom')
 
     def _text(self, recorder):
         """What is in the file now."""
         recorder.write()
-        with open(self._path('prom')) as file:
+        with open(self._path) as file:
             return file.read()
 
     def _samples(self, recorder):
@@ -221,10 +220,9 @@ class TestOn(TestCase):
             recorder.weighed([], 1, 0.1)
             recorder.held_back({}, 1, True)
             recorder.differed(FILTER, 'nova', 'pages', -1)
-            recorder.no_host(None)
             recorder.filtered('no', 'arguments')
             recorder.write()
-        self.assertEqual(2, len(records))
+        self.assertEqual(1, len(records))
         self.assertIn('Unexpected error in the metrics',
                       records[0].getMessage())
         self.assertIsNotNone(records[0].exc_info)
@@ -254,10 +252,6 @@ class TestOn(TestCase):
             found['filter_hosts_refused_total', ('filter', FILTER),
                   ('reason', 'pages')],
             found['no_host_total',]))
-        with open(self._path('json')) as file:
-            memory = json.load(file)
-        self.assertEqual((200, 600), (
-            len(memory['refusals']), memory['forgotten']))
 
     def test_one_for_all_threads(self):
         self._turn_on()
@@ -280,7 +274,7 @@ class TestOn(TestCase):
     def test_the_first_request_starts_the_thread(self, method):
         """Not the self-test, which comes before workers are forked."""
         wait = self.useFixture(fixtures.MockPatchObject(
-            metrics_files.ProcessFilesWriter, 'start')).mock
+            metrics_files.ProcessFileWriter, 'start')).mock
         recorder = self._turn_on()
         recorder.self_test(True)
         recorder.error('self-test', 'KeyError')
@@ -300,12 +294,12 @@ class TestOn(TestCase):
         """An idle scheduler that reads no traits does not write."""
         recorder = self._turn_on()
         recorder.write()
-        before = os.stat(self._path('prom')).st_ino
+        before = os.stat(self._path).st_ino
         recorder.write()
-        self.assertEqual(before, os.stat(self._path('prom')).st_ino)
+        self.assertEqual(before, os.stat(self._path).st_ino)
         recorder.searched(0.3, False)
         recorder.write()
-        self.assertNotEqual(before, os.stat(self._path('prom')).st_ino)
+        self.assertNotEqual(before, os.stat(self._path).st_ino)
 
     def test_promtool(self):
         if shutil.which('promtool') is None:
@@ -326,7 +320,6 @@ import os, sys
 from nova_pinning import conf
 from nova_pinning.scheduler import metrics
 from nova_pinning.scheduler import metrics_recorder
-from nova_pinning.scheduler import record
 import threading
 
 directory = sys.argv[1]
@@ -336,15 +329,13 @@ metrics.recorder().self_test(True)
 assert not os.listdir(directory)
 assert threading.active_count() == 1
 workers = []
-for name in 'ab':
+for _ in range(2):
     said, says = os.pipe()
     ends, end = os.pipe()
     pid = os.fork()
     if not pid:
         recorder = metrics.recorder()
         recorder.filtered('Filter', 1, {}, 0.1)
-        recorder.no_host(record.NoHost(
-            name, None, record.now(), 'flavor', 'host', {}))
         recorder.write()
         os.write(says, b'x')
         os.read(ends, 1)
@@ -353,10 +344,9 @@ for name in 'ab':
     os.read(said, 1)
 print(*sorted(os.listdir(directory)))
 for name in sorted(os.listdir(directory)):
-    if name.endswith('.prom'):
-        with open(os.path.join(directory, name)) as file:
-            print('passed' if 'self_test_passed{process="' + name[13:-5]
-                  + '"} 1.0' in file.read() else 'lost')
+    with open(os.path.join(directory, name)) as file:
+        print('passed' if 'self_test_passed{process="' + name[13:-5]
+              + '"} 1.0' in file.read() else 'lost')
 for pid, end in workers:
     os.write(end, b'x')
     os.waitpid(pid, 0)
@@ -376,32 +366,21 @@ class TestProcesses(TestCase):
         self.assertEqual(0, done.returncode)
         files, *self_tests = done.stdout.splitlines()
         self.assertEqual(['passed', 'passed'], self_tests)
-        names = files.split()
-        self.assertEqual(
-            ['json', 'json', 'prom', 'prom'],
-            sorted(name.rpartition('.')[2] for name in names))
-        return {name for name in names if name.endswith('.json')}
+        self.assertEqual(2, len(files.split()))
 
     def test_workers(self):
-        """Refusals outlast them, their metrics do not."""
-        refusals = self._serve()
-        self.assertEqual(refusals, set(os.listdir(self.directory)))
-        instances = set()
-        for name in refusals:
-            with open(os.path.join(self.directory, name)) as file:
-                [refusal] = json.load(file)['refusals']
-            instances.add(refusal['instance'])
-        self.assertEqual({'a', 'b'}, instances)
+        """Their metrics do not outlast them."""
+        self._serve()
+        self.assertEqual([], os.listdir(self.directory))
 
     def test_killed(self):
         """The next one to start removes what is left."""
         self._serve('killed')
-        self.assertEqual(4, len(os.listdir(self.directory)))
+        self.assertEqual(2, len(os.listdir(self.directory)))
         recorder = self._turn_on()
         recorder.write()
-        self.assertEqual(
-            {os.path.basename(self._path(kind)) for kind in ('prom', 'json')},
-            set(os.listdir(self.directory)))
+        self.assertEqual([os.path.basename(self._path)],
+                         os.listdir(self.directory))
 
 
 class TestPage(TestCase):

@@ -18,8 +18,6 @@ from nova_pinning.tests.unit import unit_base
 #: Only a test that fails waits for it.
 _PATIENCE_S = 30
 
-PROM, JSON = metrics_files.PROM, metrics_files.JSON
-
 
 def dead_process():
     """The pid of a process that has ended."""
@@ -35,26 +33,23 @@ class TestCase(unit_base.TestCase):
         self.directory = os.path.join(
             self.useFixture(fixtures.TempDir()).path, 'metrics')
         os.mkdir(self.directory)
-        self.state = {PROM: 1, JSON: 1}
+        self.state = 1
         self.made = []
 
     def _writer(self, interval_seconds=3600):
-        return metrics_files.ProcessFilesWriter(
-            self.directory, interval_seconds, {
-                kind: metrics_files.FileContent(
-                    lambda kind=kind: self.state[kind], self._text)
-                for kind in (PROM, JSON)})
+        return metrics_files.ProcessFileWriter(
+            self.directory, interval_seconds, lambda: self.state, self._text)
 
     def _text(self, state):
         self.made.append(state)
         return f'state {state}\n'
 
-    def _path(self, kind, process=None):
+    def _path(self, process=None):
         return os.path.join(
-            self.directory, f'nova-pinning-{process or os.getpid()}.{kind}')
+            self.directory, f'nova-pinning-{process or os.getpid()}.prom')
 
-    def _read(self, kind):
-        with open(self._path(kind)) as file:
+    def _read(self):
+        with open(self._path()) as file:
             return file.read()
 
     def _touch(self, name):
@@ -67,36 +62,33 @@ class TestCase(unit_base.TestCase):
 @ddt.ddt
 class TestWrite(TestCase):
 
-    def test_two_files(self):
+    def test_mode(self):
         before = os.umask(0o077)
         self.addCleanup(os.umask, before)
         self._writer().write()
-        self.assertEqual(2, len(os.listdir(self.directory)))
-        for kind in (PROM, JSON):
-            self.assertEqual('state 1\n', self._read(kind))
-            self.assertEqual(0o640, stat.S_IMODE(
-                os.stat(self._path(kind)).st_mode))
+        self.assertEqual(1, len(os.listdir(self.directory)))
+        self.assertEqual('state 1\n', self._read())
+        self.assertEqual(0o640, stat.S_IMODE(os.stat(self._path()).st_mode))
 
     def test_what_has_changed(self):
         writer = self._writer()
         writer.write()
-        before = {kind: os.stat(self._path(kind)).st_ino
-                  for kind in (PROM, JSON)}
-        self.state[JSON] = 2
+        before = os.stat(self._path()).st_ino
         writer.write()
-        self.assertEqual([1, 1, 2], self.made)
-        self.assertEqual('state 2\n', self._read(JSON))
-        self.assertEqual('state 1\n', self._read(PROM))
-        self.assertEqual(before[PROM], os.stat(self._path(PROM)).st_ino)
-        self.assertNotEqual(before[JSON], os.stat(self._path(JSON)).st_ino)
+        self.assertEqual([1], self.made)
+        self.assertEqual(before, os.stat(self._path()).st_ino)
+        self.state = 2
+        writer.write()
+        self.assertEqual([1, 2], self.made)
+        self.assertEqual('state 2\n', self._read())
 
     def test_a_directory_that_was_cleared(self):
         writer = self._writer()
         writer.write()
-        os.unlink(self._path(PROM))
+        os.unlink(self._path())
         writer.write()
-        self.assertEqual('state 1\n', self._read(PROM))
-        self.assertEqual([1, 1, 1], self.made)
+        self.assertEqual('state 1\n', self._read())
+        self.assertEqual([1, 1], self.made)
 
     def test_no_directory(self):
         os.rmdir(self.directory)
@@ -106,7 +98,7 @@ class TestWrite(TestCase):
             writer.write()
         [record] = records
         self.assertEqual('ERROR', record.levelname)
-        for text in (self._path(PROM), 'No such file or directory',
+        for text in (self._path(), 'No such file or directory',
                      'metrics_directory must exist'):
             self.assertIn(text, record.getMessage())
 
@@ -117,7 +109,7 @@ class TestWrite(TestCase):
         [record] = records
         self.assertEqual('INFO', record.levelname)
         self.assertIn(self.directory, record.getMessage())
-        self.assertEqual('state 1\n', self._read(JSON))
+        self.assertEqual('state 1\n', self._read())
 
     @ddt.data(
         ('os.fsync', errno.ENOSPC), ('os.replace', errno.EIO),
@@ -127,7 +119,7 @@ class TestWrite(TestCase):
         """What was written before stays; nothing else is left behind."""
         writer = self._writer()
         writer.write()
-        self.state = {PROM: 2, JSON: 2}
+        self.state = 2
         error = OSError(number, os.strerror(number))
         with unit_base.log_records() as records:
             with mock.patch(where, side_effect=error):
@@ -135,15 +127,14 @@ class TestWrite(TestCase):
                 writer.write()
             self.assertEqual(1, len(records))
             self.assertIn(os.strerror(number), records[0].getMessage())
-            self.assertEqual('state 1\n', self._read(PROM))
-            self.assertEqual(2, len(os.listdir(self.directory)))
+            self.assertEqual('state 1\n', self._read())
+            self.assertEqual(1, len(os.listdir(self.directory)))
             with mock.patch(where, side_effect=OSError(5, 'odd')):
                 writer.write()
             self.assertEqual(2, len(records))
             writer.write()
             self.assertEqual(3, len(records))
-        self.assertEqual('state 2\n', self._read(PROM))
-        self.assertEqual('state 2\n', self._read(JSON))
+        self.assertEqual('state 2\n', self._read())
 
     def test_must_not_write(self):
         if os.geteuid() == 0:
@@ -154,22 +145,14 @@ class TestWrite(TestCase):
             self._writer().write()
         self.assertIn('Permission denied', records[0].getMessage())
 
-    def test_one_file_does_not_hinder_the_other(self):
-        os.mkdir(self._path(PROM))
-        with unit_base.log_records() as records:
-            self._writer().write()
-        self.assertIn(self._path(PROM), records[0].getMessage())
-        self.assertEqual('state 1\n', self._read(JSON))
-
     def test_an_error_of_our_own(self):
         writer = self._writer()
-        del self.state[PROM]
+        del self.state
         with unit_base.log_records() as records:
             writer.write()
             writer.write()
         [record] = records
-        self.assertIn('KeyError', record.getMessage())
-        self.assertEqual('state 1\n', self._read(JSON))
+        self.assertIn('AttributeError', record.getMessage())
 
 
 class TestThread(TestCase):
@@ -184,23 +167,16 @@ class TestThread(TestCase):
                 written.set()
             return len(seen)
 
-        writer = metrics_files.ProcessFilesWriter(self.directory, 0.001, {
-            PROM: metrics_files.FileContent(state, str),
-            JSON: metrics_files.FileContent(lambda: len(seen), str)})
+        writer = metrics_files.ProcessFileWriter(
+            self.directory, 0.001, state, str)
         writer.start()
         self.assertTrue(written.wait(_PATIENCE_S))
         writer.stop()
         self.assertEqual({'pinning-metrics'}, set(seen))
         count = len(seen)
-        # The last word on refusals; metrics are not asked for any more.
-        with open(self._path(JSON)) as file:
-            self.assertEqual(str(count), file.read())
-        self.assertFalse(os.path.exists(self._path(PROM)))
-
         writer.write()
         self.assertEqual(count, len(seen))
-        self.assertEqual([os.path.basename(self._path(JSON))],
-                         os.listdir(self.directory))
+        self.assertEqual([], os.listdir(self.directory))
 
     def test_a_disk_that_hangs(self):
         """nova-scheduler can still be stopped."""
@@ -213,9 +189,8 @@ class TestThread(TestCase):
             may_go_on.wait(_PATIENCE_S)
             return ''
 
-        writer = metrics_files.ProcessFilesWriter(self.directory, 3600, {
-            kind: metrics_files.FileContent(lambda: 1, text)
-            for kind in (PROM, JSON)})
+        writer = metrics_files.ProcessFileWriter(
+            self.directory, 3600, lambda: '1', text)
         writer.start()
         self.addCleanup(writer.stop)
         self.addCleanup(may_go_on.set)
@@ -233,26 +208,16 @@ class TestSweep(TestCase):
     def _leave(self):
         return [self._touch(name) for name in (
             f'nova-pinning-{self.dead}.prom',
-            f'nova-pinning-{self.dead}.json',
-            f'.nova-pinning-{self.dead}.prom.a_b1c2d3',
-            f'.nova-pinning-{self.dead}.json.a_b1c2d3')]
+            f'.nova-pinning-{self.dead}.prom.a_b1c2d3')]
 
     def test_what_the_dead_leave(self):
         self._leave()
-        alive = {self._touch(f'nova-pinning-{process}.{kind}')
-                 for process in (1, os.getpid(), os.getppid())
-                 for kind in (PROM, JSON)}
-        self.assertTrue(metrics_files.sweep(self.directory, (PROM, JSON)))
+        alive = {self._touch(f'nova-pinning-{process}.prom')
+                 for process in (1, os.getpid(), os.getppid())}
+        self.assertTrue(metrics_files.sweep(self.directory))
         self.assertEqual(alive, {
             os.path.join(self.directory, name)
             for name in os.listdir(self.directory)})
-
-    def test_one_kind(self):
-        _prom, json, _draft, draft = self._leave()
-        metrics_files.sweep(self.directory, (PROM,))
-        self.assertEqual(
-            {os.path.basename(path) for path in (json, draft)},
-            set(os.listdir(self.directory)))
 
     @ddt.data('nova-pinning-{}.txt', 'nova-pinning-{}.prom.bak',
               'other-{}.prom', 'nova-pinning-0{}.prom', 'nova-pinning-.prom',
@@ -261,31 +226,31 @@ class TestSweep(TestCase):
               '.nova-pinning-{}.prom.', 'xnova-pinning-{}.prom')
     def test_what_is_not_ours_by_name(self, name):
         path = self._touch(name.replace('{}', f'{self.dead:05}'.lstrip('0')))
-        metrics_files.sweep(self.directory, (PROM, JSON))
+        metrics_files.sweep(self.directory)
         self.assertTrue(os.path.lexists(path))
 
     def test_what_is_not_ours(self):
-        os.mkdir(self._path(PROM, self.dead))
-        os.symlink('/etc/hosts', self._path(JSON, self.dead))
-        metrics_files.sweep(self.directory, (PROM, JSON))
+        os.mkdir(self._path(self.dead))
+        os.symlink('/etc/hosts', self._path(dead_process()))
+        metrics_files.sweep(self.directory)
         self.assertEqual(2, len(os.listdir(self.directory)))
 
     def test_another_users(self):
         left = self._leave()
         with mock.patch('os.geteuid', return_value=os.geteuid() + 1):
-            metrics_files.sweep(self.directory, (PROM, JSON))
+            metrics_files.sweep(self.directory)
         self.assertEqual(len(left), len(os.listdir(self.directory)))
 
     def test_another_users_process(self):
         left = self._leave()
         with mock.patch('os.kill', side_effect=PermissionError):
-            metrics_files.sweep(self.directory, (PROM, JSON))
+            metrics_files.sweep(self.directory)
         self.assertEqual(len(left), len(os.listdir(self.directory)))
 
     def test_must_not_remove(self):
         self._leave()
         with mock.patch('os.unlink', side_effect=PermissionError):
-            self.assertTrue(metrics_files.sweep(self.directory, (PROM,)))
+            self.assertTrue(metrics_files.sweep(self.directory))
 
     def test_before_the_first_write(self):
         """Once there is a directory at all."""
@@ -295,9 +260,8 @@ class TestSweep(TestCase):
         os.rename(self.directory + '2', self.directory)
         self._leave()
         writer.write()
-        self.assertEqual(
-            {os.path.basename(self._path(kind)) for kind in (PROM, JSON)},
-            set(os.listdir(self.directory)))
+        self.assertEqual([os.path.basename(self._path())],
+                         os.listdir(self.directory))
         left = self._leave()
         writer.write()
-        self.assertEqual(2 + len(left), len(os.listdir(self.directory)))
+        self.assertEqual(1 + len(left), len(os.listdir(self.directory)))

@@ -28,14 +28,15 @@ class TestTally(oslotest.BaseTestCase):
         for name in ('host1', 'host2', 'host3'):
             counts.add(name, model.Refusal(Reason.NOVA_SLOW))
         counts.discard('host1')
-        self.assertEqual('host2', counts.causes[0].example)
+        self.assertIn('2 hosts: ', str(counts))
+        self.assertIn('(host2)', str(counts))
         counts.discard('host3')
-        self.assertEqual(['host2'], [cause.example for cause in counts.causes])
+        self.assertIn('(host2)', str(counts))
         counts.discard('host2')
-        self.assertEqual([], counts.causes)
         self.assertFalse(counts)
+        self.assertEqual('', str(counts))
         counts.add('host4', model.Refusal(Reason.NOVA_SLOW))
-        self.assertEqual('host4', counts.causes[0].example)
+        self.assertIn('(host4)', str(counts))
 
     def test_counts_by_reason_the_most_frequent_first(self):
         counts = tally.RefusalTally()
@@ -121,15 +122,7 @@ class TestLog(unit_base.TestCase, oracle_cases.TestCase):
         self.assertIn('PinnedTopologyFilter refused 1 host', line)
         self.assertIn('a shared host, a dedicated guest', line)
         self.assertIn('0 free dedicated CPUs, 2 needed', line)
-        # What "nova-pinning explain --server" tells later is the same.
-        [called] = recorder.no_host.call_args_list
-        [remembered] = called.args
-        self.assertEqual(spec.instance_uuid, remembered.instance)
-        self.assertEqual(
-            {'HostClassFilter': [(Reason.HOST_CLASS, 2)],
-             'PinnedTopologyFilter': [(Reason.FREE_CPUS, 1)]},
-            {name: [(cause.reason, cause.hosts) for cause in causes]
-             for name, causes in remembered.refused.items()})
+        recorder.no_host.assert_called_once_with()
 
     def test_reasons_of_one_instance_only(self):
         """What another instance of the request met is not told again."""
