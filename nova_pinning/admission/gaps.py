@@ -16,6 +16,7 @@ from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.admission import pci_alias
 
 #: A kind of gap, how many hosts have it, and an example: 'cmp-1: ...'.
 Counted: TypeAlias = tuple[outcome.DoubtKind, int, str]
@@ -82,10 +83,8 @@ def device_limit(
     """
     limits = []
     for wanted in request.devices:
-        specs = list(map(dict, wanted.specs))
-        names = [spec.get('resource_class')
-                 or f'CUSTOM_PCI_{spec.get("vendor_id")}_'
-                    f'{spec.get("product_id")}'.upper() for spec in specs]
+        names = [pci_alias.resource_class(dict(spec))
+                 for spec in wanted.specs]
         offers = [(name, index, has) for name in names for index, has
                   in occupancy.host.offers.get(name, ())]
         if offers and wanted.count:

@@ -42,11 +42,14 @@ class LayerVerdicts:
     :param refusals: of all layers, in nova's order; () if the guest fits
     :param doubts: what is not known
     :param fit: what the last filter and the claim say, without the others
+    :param providers: of the candidate that counts: that of each request
+        group with a name
     """
 
     refusals: tuple[outcome.AdmissionRefusal, ...]
     doubts: tuple[outcome.Doubt, ...]
     fit: model.Fit | model.Refusal
+    providers: Mapping[str, int]
 
 
 class AdmissionJudge:
@@ -153,7 +156,7 @@ class AdmissionJudge:
             (*short, *gate.refusals, *of_fit),
             tuple(dict.fromkeys((*gate.doubts, *self.remaining(
                 candidate.doubts if candidate else ())))),
-            place)
+            place, _chosen(candidate))
 
     def room(
         self, request: guest_request.GuestRequest,

@@ -18,6 +18,7 @@ provider that nobody knows: such candidates come last, with doubts.
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import re
 import sys
 from typing import NamedTuple
 from typing import TypeAlias
@@ -39,6 +40,8 @@ Used: TypeAlias = Sequence[Mapping[str, int]]
 ROOT = 0
 # What stands for the index of a provider that is not known.
 _UNKNOWN = -1
+# The name of a group for one of a request's devices: its UUID and a number.
+_OF_DEVICE = re.compile('([0-9a-f-]{36})-[0-9]+')
 _DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 # What nova-compute reports of a host's own provider, and of no other.
 _OF_CELLS = frozenset((inventory.VCPU, inventory.PCPU, inventory.MEMORY_MB))
@@ -256,6 +259,17 @@ class SearchPart(NamedTuple):
     options: tuple[int, ...]
 
 
+def _are_of_one_request(part: SearchPart, other: SearchPart) -> bool:
+    """Whether both are for devices of one request, which are all alike.
+
+    Nova counts what Placement chose for a request, and minds no order: see
+    nova.pci.stats.PciDeviceStats._get_rp_uuids_for_request.
+    """
+    request = _OF_DEVICE.fullmatch(part.suffix)
+    return (request is not None and part.options == other.options
+            and other.suffix.startswith(f'{request[1]}-'))
+
+
 class Search:
     """One query on one host.
 
@@ -352,12 +366,12 @@ class Search:
         for name, need in self.query.resources.items():
             options = {index for part in self.parts for index in part.options
                        if any(name == asked for asked, _ in part.resources)}
-            if need > sum(self._has_left(index, name) for index in options):
+            if need > sum(self.left(index, name) for index in options):
                 return True
         return False
 
-    def _has_left(self, index: int, name: str) -> int:
-        # What is not known is supposed to be enough.
+    def left(self, index: int, name: str) -> int:
+        """How much a provider has; what is not known is supposed to do."""
         return self._left.get((index, name), sys.maxsize)
 
     def _place(self, depth: int) -> Iterator[Candidate]:
@@ -366,7 +380,10 @@ class Search:
                 yield self._candidate()
             return
         part = self.parts[depth]
-        for index in part.options:
+        options = part.options
+        if depth and _are_of_one_request(part, self.parts[depth - 1]):
+            options = options[options.index(self._chosen[-1]):]
+        for index in options:
             self._steps_left -= 1
             if self._steps_left < 0:
                 raise UnfinishedSearch(self._steps)
@@ -390,7 +407,7 @@ class Search:
             return False
         return all(
             self._taken.get((index, name), 0) + amount
-            <= self._has_left(index, name)
+            <= self.left(index, name)
             for name, amount in part.resources)
 
     def _meets_unnamed_traits(self) -> bool:

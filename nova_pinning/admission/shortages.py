@@ -45,7 +45,7 @@ def _of_query(
             _RESOURCES, '', f'Placement refuses the query: {query.fault}'),)
     search = providers.Search(host, used, query, supposes=True)
     return (*_too_little(search), *_trait_mismatches(search)) or (
-        _refusal(_RESOURCES, '', _not_together(search)),)
+        _refusal(_RESOURCES, *_not_together(search)),)
 
 
 def _refusal(name: str, about: str, text: str) -> outcome.AdmissionRefusal:
@@ -114,8 +114,11 @@ def _trait_mismatches(
             _FORBIDDEN, trait, f'has trait {trait}, which is forbidden')
 
 
-def _not_together(search: providers.Search) -> str:
-    """What its providers cannot do though each can do some of it."""
+def _not_together(search: providers.Search) -> tuple[str, str]:
+    """What its providers cannot do though each can do some of it.
+
+    :returns: a resource class, '' for none, and a clause
+    """
     groups = {group.suffix: group for group in search.query.groups}
     for part in search.parts:
         if part.options:
@@ -125,7 +128,18 @@ def _not_together(search: providers.Search) -> str:
         if group.suffix:
             wanted += [f'trait {trait}' for trait in sorted(group.required)]
         wanted += [f'no trait {trait}' for trait in sorted(group.forbidden)]
-        return f'no one provider has all of {", ".join(wanted)} left'
+        return '', f'no one provider has all of {", ".join(wanted)} left'
+    for part in search.parts:
+        alike = [other for other in search.parts if other.suffix
+                 and (other.resources, other.options) == (
+                     part.resources, part.options)]
+        for name, amount in part.resources if part.suffix else ():
+            have = sum(search.left(index, name) for index in part.options)
+            if have < amount * len(alike):
+                traits = ' and '.join(sorted(groups[part.suffix].required))
+                return name, (
+                    f'{have:,} {name}{" with " * bool(traits)}{traits} left, '
+                    f'{amount * len(alike):,} needed')
     conditions = [
         text for text, is_asked in (
             ('with all traits', bool(search.query.required)),
@@ -133,6 +147,6 @@ def _not_together(search: providers.Search) -> str:
              search.query.group_policy == 'isolate'),
             ('below one of them', bool(search.query.same_subtree)))
         if is_asked]
-    return ', '.join((
+    return '', ', '.join((
         'its providers have enough left for each part of the request, but not '
         'for all of it together', *conditions))

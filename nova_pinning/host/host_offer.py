@@ -3,11 +3,11 @@
 
 import itertools
 
-from nova_pinning.admission import devices
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning import cpuset
 from nova_pinning.host import cache_capacity
+from nova_pinning.host import device_offer
 from nova_pinning.host import engine
 from nova_pinning.host import host_model
 from nova_pinning.placement import cache_resources
@@ -30,6 +30,7 @@ def offered(
     nothing tells of caches to divide, Placement is told of none.
     """
     caches = cache_capacity.of_host(description)
+    pools, children = device_offer.offered(description)
     nova = description.nova
     return offered_host.OfferedHost(
         name=description.name,
@@ -37,7 +38,8 @@ def offered(
         l3_domains=l3_domains(description),
         traits=description.traits | (
             caches.traits if caches else frozenset()),
-        pci_pools=pci_pools(description),
+        pci_pools=pools,
+        children=children,
         cpu_allocation_ratio=nova.cpu_allocation_ratio,
         ram_allocation_ratio=nova.ram_allocation_ratio,
         reserved_memory_mib=nova.reserved_memory_mib,
@@ -45,7 +47,10 @@ def offered(
                    **(caches.totals if caches else {})},
         gaps=(outcome.Doubt(
             outcome.DoubtKind.TRAITS, 'its file does not tell all its traits',
-            _CUSTOM if description.traits else ''),))
+            _CUSTOM if description.traits else ''), *[
+                outcome.Doubt(outcome.DoubtKind.DEVICES, text) for text, _help
+                in itertools.islice(
+                    device_offer.provider_faults(description), 1)]))
 
 
 def l3_domains(
@@ -57,36 +62,3 @@ def l3_domains(
     """
     return tuple(dict.fromkeys(itertools.chain.from_iterable(
         node.l3_domains for node in description.nodes)))
-
-
-def pci_pools(
-    description: host_model.HostDescription,
-) -> tuple[devices.PciPool, ...]:
-    """The devices that guests may ask for, as nova puts them together."""
-    given = [device for device in description.pci_devices if device.alias]
-    # Physical functions that may be taken, as may their virtual ones.
-    physical = {device.address for device in given}.intersection(
-        device.physical_function for device in given)
-    counts: dict[tuple[devices.Pairs, int | None], int] = {}
-    for device in given:
-        address = device.physical_function or device.address
-        tags = {'address': address} if address in physical else {}
-        key = _keys(description, device, **tags), device.numa_node
-        counts[key] = counts.get(key, 0) + 1
-    return tuple(devices.PciPool(keys, numa_node, count)
-                 for (keys, numa_node), count in counts.items())
-
-
-def alias_specs(
-    description: host_model.HostDescription, alias: str,
-) -> tuple[devices.Pairs, ...]:
-    """What an alias stands for on the host, () if it has no such device."""
-    return tuple(dict.fromkeys(
-        _keys(description, device)
-        for device in description.pci_devices if device.alias == alias))
-
-
-def _keys(description: host_model.HostDescription,
-          device: host_model.PciDevice, **tags: str) -> devices.Pairs:
-    return devices.device_keys(device.vendor_id, device.product_id,
-                               description.device_type(device), **tags)

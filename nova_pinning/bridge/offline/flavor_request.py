@@ -49,8 +49,8 @@ def request_for(
     options: dict[tuple[str | None, str], Any] = {}
     if pci_aliases is not None:
         options['pci', 'alias'] = [
-            text for name, alias in pci_aliases.items()
-            for text in _alias_options(name, alias)]
+            json.dumps(entry) for name, alias in pci_aliases.items()
+            for entry in pci_alias.entries(name, alias)]
         if any(not {'vendor_id', 'product_id'} <= dict(spec).keys()
                for alias in pci_aliases.values() for spec in alias.specs):
             # Without it nova wants both of each.
@@ -120,19 +120,6 @@ def _class(flavor: flavor_model.Flavor, image: Mapping[str, str],
 
 def _place(where: errors.Location) -> errors.Location | None:
     return where if where.source else None
-
-
-def _alias_options(name: str, alias: pci_alias.PciAlias) -> list[str]:
-    """[pci] alias, which has one spec each time.
-
-    Nova reads several of one name only if each has a type.
-    """
-    usual = {'device_type': devices.STANDARD} if len(alias.specs) > 1 else {}
-    return [
-        json.dumps({'name': name, 'numa_policy': alias.policy, **usual, **{
-            'device_type' if key == 'dev_type' else key: value
-            for key, value in spec}})
-        for spec in alias.specs]
 
 
 def _request(

@@ -83,6 +83,7 @@ def preview_guest(
                     key: value for key, value in flavor.extra_specs.items()
                     if key != flavor_model.CLASS_KEY}),
                 image_properties, request, queries), host, used_cpus)
+        devices.choose(request.pci_requests, found.providers)
         fitted = _fit(request, host, host_topology, tracker)
         if isinstance(fitted, model.Refusal) and (
                 fitted.reason is model.Reason.PCI) and (

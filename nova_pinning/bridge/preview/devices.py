@@ -2,8 +2,10 @@
 """The PCI devices of a described host, as nova-compute tracks them."""
 
 import collections
+from collections.abc import Mapping
 import json
 from typing import Any
+import uuid
 
 import nova.conf
 from nova import context as nova_context
@@ -12,6 +14,7 @@ from nova.pci import manager
 from nova.pci import stats
 from nova.pci import whitelist
 
+from nova_pinning.host import device_offer
 from nova_pinning.host import host_model
 
 CONF = nova.conf.CONF
@@ -44,6 +47,11 @@ class DeviceTracker(manager.PciDevTracker):
             json.dumps([
                 _as_reported(pci_device, description)
                 for pci_device in description.pci_devices]))
+        places = device_offer.provider_places(description)
+        for device in self.pci_devs.objects if places else ():
+            device.extra_info['rp_uuid'] = provider_uuid(
+                places[device.parent_addr or device.address])
+        self.stats.populate_pools_metadata_from_assigned_devices()
 
     def take(self, requests: Any, topology: Any) -> list[Any]:
         """The devices that a guest gets.
@@ -56,6 +64,27 @@ class DeviceTracker(manager.PciDevTracker):
         """
         cells = topology.cells if topology else None
         return list(self.stats.consume_requests(requests.requests, cells))
+
+
+def provider_uuid(place: int) -> str:
+    """A UUID for one of the providers of ``OfferedHost``."""
+    return str(uuid.UUID(int=place))
+
+
+def choose(requests: Any, providers: Mapping[str, int]) -> None:
+    """Tell requests which providers Placement chose for their devices.
+
+    As nova.compute.utils.update_pci_request_with_placement_allocations.
+
+    :param requests: nova.objects.InstancePCIRequests; changed
+    :param providers: by the suffix of each request group
+    """
+    for request in requests.requests:
+        chosen = ','.join(
+            provider_uuid(place) for suffix, place in providers.items()
+            if suffix.startswith(request.request_id))
+        if chosen:
+            request.spec = [{**request.spec[0], 'rp_uuids': chosen}]
 
 
 def _as_reported(device: host_model.PciDevice,

@@ -6,11 +6,13 @@ import re
 from typing import Any
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import pci_alias
 from nova_pinning.bridge.offline import nova_options
+from nova_pinning.host import device_offer
 from nova_pinning.host import host_model
 
-#: Vendor, product and type of no device, for aliases that the host has not.
-_NO_DEVICE = ('ffff', 'ffff', devices.STANDARD)
+#: For aliases that the host has not.
+_NO_DEVICE = pci_alias.PciAlias((devices.device_keys('ffff', 'ffff'),))
 
 
 def options(
@@ -23,13 +25,9 @@ def options(
         host is refused and not the flavor
     """
     settings = description.nova
-    named = [
-        pci_device for pci_device in description.pci_devices
-        if pci_device.alias]
-    known = {(device.alias, device.vendor_id, device.product_id,
-              description.device_type(device)) for device in named}
-    missing = aliases - {device.alias for device in named}
-    known |= {(alias, *_NO_DEVICE) for alias in missing}
+    known = {**dict.fromkeys(aliases, _NO_DEVICE),
+             **device_offer.aliases(description)}
+    in_placement = device_offer.is_in_placement(description)
     return {
         ('compute', 'cpu_dedicated_set'): _cpus(settings.dedicated_cpus),
         ('compute', 'cpu_shared_set'): _cpus(settings.shared_cpus),
@@ -42,12 +40,13 @@ def options(
             for (node, size), count in sorted(
                 settings.reserved_huge_pages.items())] or None,
         ('pci', 'alias'): [
-            json.dumps({'name': alias, 'vendor_id': vendor,
-                        'product_id': product, 'device_type': device_type})
-            for alias, vendor, product, device_type in sorted(known)],
+            json.dumps(entry) for name in sorted(known)
+            for entry in pci_alias.entries(name, known[name])],
         ('pci', 'device_spec'): [
             json.dumps({'address': _address(device.address)})
-            for device in named],
+            for device in description.pci_devices if device.alias],
+        ('pci', 'report_in_placement'): in_placement,
+        ('filter_scheduler', 'pci_in_placement'): in_placement,
         (None, 'instances_path'): '/var/lib/nova/instances',
         ('libvirt', 'virt_type'): 'kvm',
         ('libvirt', 'images_type'): 'qcow2',

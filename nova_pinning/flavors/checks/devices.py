@@ -10,6 +10,7 @@ from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
 from nova_pinning.flavors.checks import target
+from nova_pinning.host import device_offer
 from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 from nova_pinning.model import flag
@@ -73,8 +74,8 @@ def cells_without_device(
 
 
 def _nodes_with(alias: str, host: target.TargetHosts) -> int:
-    return len({device.numa_node for device in host.description.pci_devices
-                if device.alias == alias and device.numa_node is not None})
+    return len({device.numa_node for device in device_offer.by_alias(
+        host.description).get(alias, ()) if device.numa_node is not None})
 
 
 @check_rule.rule(
@@ -188,8 +189,8 @@ def beyond_addresses(subject: checked.CheckedFlavor) -> check_rule.Violations:
     bars_gib = unknown = 0
     for alias, count in subject.devices:
         sizes = {_bar_gib(device) for host in subject.candidates
-                 for device in host.description.pci_devices
-                 if device.alias == alias} or {None}
+                 for device in device_offer.by_alias(
+                     host.description).get(alias, ())} or {None}
         unknown += count * (None in sizes)
         bars_gib += count * max(size or 0 for size in sizes)
     told = f'{memory_gib:,} GiB of memory, {bars_gib:,} GiB of known BARs'

@@ -15,10 +15,12 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.admission import pci_alias
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.admission import shortages
 from nova_pinning import cpuset
 from nova_pinning.host import cache_capacity
+from nova_pinning.host import device_offer
 from nova_pinning.host import host_model
 from nova_pinning.host import host_offer
 from nova_pinning import model
@@ -78,10 +80,9 @@ class TargetHosts:
         self, request: guest_request.GuestRequest,
     ) -> guest_request.GuestRequest:
         """A request whose aliases stand for what they do on the host."""
-        return dataclasses.replace(request, devices=tuple(
-            dataclasses.replace(asked, specs=host_offer.alias_specs(
-                self.description, asked.alias))
-            for asked in request.devices))
+        return pci_alias.asked(
+            request, device_offer.aliases(self.description),
+            device_offer.is_in_placement(self.description))
 
     def answer(
         self, request: guest_request.GuestRequest,
@@ -185,9 +186,7 @@ def _shape(description: host_model.HostDescription) -> Hashable:
     return (dataclasses.replace(host_offer.offered(description), name=''),
             description.nova.packs_cells, description.system.version,
             cache_capacity.of_host(description), tuple(
-                (alias, host_offer.alias_specs(description, alias))
-                for alias in sorted({
-                    device.alias for device in description.pci_devices})))
+                sorted(device_offer.aliases(description).items())))
 
 
 def _unsold(occupancy: host_occupancy.HostOccupancy) -> int:

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import dataclasses
 import enum
 import itertools
-import re
 
 from nova_pinning import errors
+from nova_pinning.host import device_offer
 from nova_pinning.host import host_model
 from nova_pinning.host.plan import devices
 from nova_pinning.host import plan_model
@@ -31,11 +31,6 @@ class GroupBy(enum.StrEnum):
 
     SWITCH = 'switch'  # they are behind one PCIe switch
     PARTITION = 'partition'  # Fabric Manager can give them to one guest
-
-
-def resource_class(alias: str) -> str:
-    """The custom resource class for an alias, as nova would make it."""
-    return 'CUSTOM_' + re.sub('[^A-Z0-9_]+', '_', alias.upper())
 
 
 def with_groups(
@@ -59,7 +54,8 @@ def with_groups(
         if alias not in of_alias:
             raise errors.InputError(f'no device has the alias {alias!r}',
                                     _WHERE, 'name them with --pci-alias')
-    classes = {alias: resource_class(alias) for alias in sorted(of_alias)}
+    classes = {alias: device_offer.resource_class(alias)
+               for alias in sorted(of_alias)}
     for alias, other in itertools.combinations(classes, 2):
         if classes[alias] == classes[other]:
             raise errors.InputError(
@@ -125,24 +121,15 @@ def _partitions(
     return found
 
 
-def group_alias(alias: str, trait: str) -> str:
-    """The alias for one group: 'h100-switch-0' of CUSTOM_H100_SWITCH_0."""
-    rest = trait.removeprefix(resource_class(alias)).lower()
-    return alias + rest.replace('_', '-')
-
-
 def reasons(
     description: host_model.HostDescription,
 ) -> Iterator[plan_model.PlanReason]:
     """Which devices make each group."""
-    groups: dict[str, list[str]] = {}
-    for device in description.pci_devices:
-        for trait in device.traits:
-            groups.setdefault(
-                group_alias(device.alias, trait), []).append(device.address)
-    for alias, addresses in groups.items():
-        yield plan_model.PlanReason(
-            'pci_devices', f'{alias} is {words.listed(addresses)}')
+    for alias, own in device_offer.by_alias(description).items():
+        if alias != own[0].alias:
+            yield plan_model.PlanReason(
+                'pci_devices', f'{alias} is '
+                + words.listed([device.address for device in own]))
 
 
 def with_mdev_types(

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import json
+from typing import Any
 
+from nova_pinning.admission import pci_alias
 from nova_pinning import errors
-from nova_pinning.host.plan import device_groups
+from nova_pinning.host import device_offer
 from nova_pinning.host.render import manifest
 from nova_pinning.host.render import options
 from nova_pinning.host.render import planned_host
@@ -144,8 +146,9 @@ def _pci(layout: planned_host.PlannedHost,
     devices = layout.devices
     if not devices:
         return
-    if any(device.resource_class for device in devices):
-        _check_providers(layout)
+    if device_offer.is_in_placement(layout.host):
+        for fault, advice in device_offer.provider_faults(layout.host):
+            raise errors.InputError(fault, layout.host.where, advice)
         yield NovaOption(
             'pci', 'report_in_placement', ('true',),
             'Placement counts the devices, each with the traits of its '
@@ -183,69 +186,18 @@ def device_specs(
     } for device in layout.devices]
 
 
-def _check_providers(layout: planned_host.PlannedHost) -> None:
-    """Refuse what nova-compute would not report to Placement.
-
-    See nova.compute.pci_placement_translator.PciResourceProvider.
-
-    :raises errors.InputError: if there is any of it
-    """
-    sold = {device.address for device in layout.devices}
-    kinds: dict[str, set[tuple[str, ...]]] = {}
-    for device in layout.host.pci_devices:
-        physical = device.physical_function
-        if physical in sold:
-            raise errors.InputError(
-                f'{physical} and its virtual function {device.address} would '
-                'both be for guests, of which Placement can count but one',
-                layout.host.where, 'give an alias to either')
-        if physical and device.alias:
-            kinds.setdefault(physical, set()).add((
-                device.resource_class or f'{device.vendor_id}:'
-                f'{device.product_id}', *device.traits))
-    for physical, alike in kinds.items():
-        if len(alike) > 1:
-            raise errors.InputError(
-                f'the virtual functions of {physical} are of several resource '
-                'classes or traits, and Placement counts them as one',
-                layout.host.where, 'have them in the same alias and groups')
-
-
 def aliases(layout: planned_host.PlannedHost,
-            options: options.RenderOptions) -> Sequence[dict[str, str]]:
+            options: options.RenderOptions) -> Sequence[dict[str, Any]]:
     """[pci] alias: one for each product that goes by a name.
 
     :raises errors.InputError: if nova could not give out all devices of one
     """
-    products: dict[str, set[tuple[str, str]]] = {}
-    classes: dict[str, tuple[str, list[str]]] = {}
-    for device in layout.devices:
-        products.setdefault(device.alias, set()).add(
-            (device.vendor_id, device.product_id))
-        if device.resource_class:
-            _own, traits = classes.setdefault(
-                device.alias, (device.resource_class, []))
-            traits += (trait for trait in device.traits
-                       if trait not in traits)
-    made = []
-    for alias, own_products in sorted(products.items()):
+    made = device_offer.aliases(layout.host, {
         # Nova compares the types of aliases of one name.
-        kind = options.device_types.get(alias) or _type(layout, alias)
-        ids = [{'vendor_id': vendor, 'product_id': product}
-               for vendor, product in sorted(own_products)]
-        own, traits = classes.get(alias, ('', []))
-        if not own:
-            made += [{'name': alias, **one, 'device_type': kind}
-                     for one in ids]
-            continue
-        # With Placement an alias stands once. Those of groups have no ids:
-        # without Placement nova would heed these, and not the traits.
-        made.append({'name': alias, **(ids[0] if len(ids) == 1 else {}),
-                     'device_type': kind, 'resource_class': own})
-        made += [{'name': device_groups.group_alias(alias, trait),
-                  'device_type': kind, 'resource_class': own,
-                  'traits': trait} for trait in traits]
-    return made
+        alias: options.device_types.get(alias) or _type(layout, alias)
+        for alias in sorted({device.alias for device in layout.devices})})
+    return [entry for name in sorted(made)
+            for entry in pci_alias.entries(name, made[name])]
 
 
 def _mdevs(layout: planned_host.PlannedHost) -> Iterator[NovaOption]:
@@ -269,7 +221,7 @@ def _mdevs(layout: planned_host.PlannedHost) -> Iterator[NovaOption]:
         if len(types) > 1:
             yield NovaOption(
                 group, 'mdev_class',
-                (device_groups.resource_class(mdev_type),),
+                (device_offer.resource_class(mdev_type),),
                 'By which flavors tell the types apart.')
 
 

@@ -32,9 +32,10 @@ from nova.virt import hardware
 from nova.virt.libvirt import driver
 
 from nova_pinning import cpuset
+from nova_pinning.host import device_offer
 from nova_pinning.host import hardware as hardware_model
 from nova_pinning.host import host_model
-from nova_pinning.host.plan import device_groups
+from nova_pinning.host import host_offer
 from nova_pinning.host.plan import plan_request
 from nova_pinning.host.plan import planner
 from nova_pinning.host import plan_model
@@ -249,6 +250,13 @@ class TestAccepted(_TestCase):
                 name.partition('_')[2]: (rp.resource_class, {
                     trait for trait in rp.traits if 'CUSTOM' in trait})
                 for name, rp in view.rps.items()}
+            self.assertEqual(
+                {name: (rp.resource_class, rp.total, rp.traits)
+                 for name, rp in view.rps.items()},
+                {provider.name.replace(host.name, 'compute'): (
+                    *[(name, has.total) for name, has
+                      in provider.inventories][0], provider.traits)
+                 for provider in host_offer.offered(host).children})
             self.assertEqual({
                 '0000:11:00.0': ('CUSTOM_H100', {'CUSTOM_H100_SWITCH_0'}),
                 '0000:12:00.0': ('CUSTOM_H100', {'CUSTOM_H100_SWITCH_0'}),
@@ -279,7 +287,7 @@ class TestAccepted(_TestCase):
         for alias in ('h100', 'a b', 'Grüße', 'x--y', '7'):
             self.assertEqual(
                 pci_placement_translator.get_resource_class(alias, '', ''),
-                device_groups.resource_class(alias), alias)
+                device_offer.resource_class(alias), alias)
 
     def test_mediated_devices(self):
         device = host_model.PciDevice(

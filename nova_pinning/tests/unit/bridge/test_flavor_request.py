@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import sys
 import unittest
 
@@ -99,6 +100,30 @@ class TestWanted(unit_base.TestCase):
                 _flavor(**{'pci_passthrough:alias': 'gpu:2'}), {},
                 {'gpu': aliases['gpu']})
         self.assertEqual((), without.devices[0].groups)
+
+    @ddt.data(
+        {'resource_class': 'CUSTOM_H100', 'traits': 'CUSTOM_H100_SWITCH_0'},
+        {'resource_class': 'h 100', 'traits': 'fast, HW_GPU_API_DXVA,'},
+        {'resource_class': 'VGPU'}, dict(_GPU),
+        {**dict(_GPU), 'resource_class': 'custom_gold', 'traits': 'custom_t'},
+        {**dict(_GPU), 'live_migratable': 'true'})
+    def test_as_it_is_told_without_nova(self, keys):
+        """Of host files, nova reads no aliases."""
+        aliases = {'gpu': pci_alias.PciAlias((tuple(sorted(keys.items())),)),
+                   'other': pci_alias.PciAlias((_GPU2,))}
+        with flavor_request.batch(pci_in_placement=True):
+            found = flavor_request.request_for(_flavor(**{
+                'pci_passthrough:alias': 'gpu:2,other:1,gpu:1'}), {}, aliases)
+        plain = dataclasses.replace(
+            found, devices=tuple(
+                dataclasses.replace(device, specs=(), groups=())
+                for device in found.devices),
+            queries=tuple(dataclasses.replace(query, groups=tuple(
+                group for group in query.groups if not group.suffix))
+                for query in found.queries))
+        self.assertEqual(found, pci_alias.asked(plain, aliases, True))
+        self.assertEqual(plain.queries, pci_alias.asked(
+            plain, aliases, False).queries)
 
     def test_policy_of_the_flavor(self):
         found = flavor_request.request_for(

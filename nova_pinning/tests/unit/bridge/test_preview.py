@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the preview says of guests on described hosts."""
 
+import dataclasses
 import sys
 import unittest
 
@@ -519,16 +520,40 @@ class TestDevices(TestCase):
             flavor(vcpus=2, pci_passthrough__alias=alias, **extra_specs),
             host(devices=self.DEVICES))
         self.assertIsNone(shown.refusal)
-        return shown, [
-            f'{int(one.get("bus"), 16):x}'
-            for one in ElementTree.fromstring(shown.xml).iterfind(
-                'devices/hostdev/source/address')]
+        return shown, self.buses(shown)
+
+    def buses(self, shown):
+        return [f'{int(one.get("bus"), 16):x}'
+                for one in ElementTree.fromstring(shown.xml).iterfind(
+                    'devices/hostdev/source/address')]
 
     def test_by_alias(self):
         self.assertEqual(['87'], self.hostdevs('gpu:1')[1])
         found = self.hostdevs('nvme:2,gpu:1')[1]
         self.assertEqual(3, len(set(found)))
         self.assertLess({'87'}, set(found))
+
+    def test_of_a_group(self):
+        """Placement is asked for its trait, and nova takes what it chose."""
+        grouped = host(devices=[dataclasses.replace(
+            one, resource_class='CUSTOM_NVME',
+            traits=(f'CUSTOM_NVME_SWITCH_{number // 2}',))
+            for number, one in enumerate((
+                *self.DEVICES[:3], device('0000:87:00.0', 1)))])
+        for policy in ('required', 'legacy'):
+            for group, buses in ((0, ['3b', '3c']), (1, ['86', '87'])):
+                shown = self.preview(flavor(
+                    vcpus=2, pci_passthrough__alias=f'nvme-switch-{group}:2',
+                    hw__cpu_policy='dedicated',
+                    hw__pci_numa_affinity_policy=policy), grouped)
+                self.assertIsNone(shown.refusal)
+                self.assertEqual(buses, sorted(self.buses(shown)))
+        self.assertEqual({'CUSTOM_NVME_SWITCH_1'}, {
+            name for name in shown.query.required if 'NVME' in name})
+        refused = self.preview(flavor(
+            vcpus=2, pci_passthrough__alias='nvme-switch-1:3'), grouped)
+        self.assertIn('2 CUSTOM_NVME with CUSTOM_NVME_SWITCH_1 left, 3 needed',
+                      str(refused.refusal))
 
     def test_affinity(self):
         shown, found = self.hostdevs(

@@ -392,6 +392,7 @@ class FillTest(unit_base.TestCase):
         self.assertIn('0 free devices with alias nvme, 1 needed', filled.why)
 
 
+@ddt.ddt
 class DevicesTest(unit_base.TestCase):
 
     def test_devices_that_serve_the_host(self):
@@ -418,6 +419,28 @@ class DevicesTest(unit_base.TestCase):
             self.assertEqual(codes, [
                 one.code for one in check_samples.check([flavor], [host])
                 if one.code == 'P601'])
+
+    @ddt.data(
+        ('nvme-switch-0:2', 'required', []),
+        ('nvme-switch-1:2', 'required', ['P601']),
+        ('nvme-switch-1:3', 'legacy', ['P601']),
+        ('nvme-switch-1:2', 'preferred', []), ('nvme:4', 'preferred', []),
+        ('nvme-switch-7:1', 'legacy', ['P601']))
+    @ddt.unpack
+    def test_groups(self, alias, policy, codes):
+        """Two of switch 0 on one node, and of switch 1 one on each."""
+        host = check_samples.host(devices=[('nvme', 0)] * 3 + [('nvme', 1)])
+        host = dataclasses.replace(host, pci_devices=tuple(
+            dataclasses.replace(
+                device, resource_class='CUSTOM_NVME',
+                traits=(f'CUSTOM_NVME_SWITCH_{number // 2}',))
+            for number, device in enumerate(host.pci_devices)))
+        flavor = check_samples.flavor({
+            **check_samples.DEDICATED, 'pci_passthrough:alias': alias,
+            'hw:pci_numa_affinity_policy': policy})
+        self.assertEqual(codes, [
+            one.code for one in check_samples.check([flavor], [host])
+            if one.code in ('P601', 'P606')])
 
     def test_devices_of_one_product(self):
         """To nova they are alike, whatever a host file calls them."""
