@@ -257,12 +257,13 @@ def _shapes(document: source.YamlDocument, name: str,
         mib = quantities.memory_mib(memory.value, memory.where)
         if is_old:
             fields = version_1.current(fields, mib)
-        shapes.append(shape.CatalogueEntry(
+        shapes += [shape.CatalogueEntry(
             catalogue=shape.read(document, ('name',), document.value['name']),
-            family=shape.read(document, path, name), size=size_name,
+            family=shape.read(document, path, name), size=size_name + group,
             key=key or size.key, numa_cell=numa_cell,
-            vcpus=fields['vcpus'], said=fields,
-            memory_mib=dataclasses.replace(memory, value=mib)))
+            vcpus=fields['vcpus'], said=said,
+            memory_mib=dataclasses.replace(memory, value=mib))
+            for group, said in shape.by_group(fields)]
     return shapes
 
 

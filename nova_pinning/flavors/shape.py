@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One size of one family, with all that the catalogue says about it."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
@@ -79,6 +80,33 @@ class CatalogueEntry:
         return errors.InputError(
             f'for size {self.size} of family {self.family.value}, {message}',
             of.where, advice)
+
+
+def by_group(said: Group) -> Iterator[tuple[str, Group]]:
+    """A size once for each group that its PCI devices may be of.
+
+    To nova a group is an alias, and no flavor asks for one of several.
+
+    :param said: what it says
+    :returns: what is added to its name, and what it says for that group
+    """
+    devices = said.get('pci_devices')
+    together = devices and devices.value.get('together')
+    # In catalogues of version 1 that is an alias like any other.
+    if not devices or not together or not isinstance(together.value, dict):
+        yield '', said
+        return
+    (kind, groups), = together.value.items()
+    for number in (range(groups.value) if isinstance(groups.value, int)
+                   else [number.value for number in groups.value]):
+        group = f'-{kind}-{number}'
+        yield group, {
+            **said, **{key: dataclasses.replace(said[key], value=(
+                said[key].value + group)) for key in ('name',) if key in said},
+            'pci_devices': dataclasses.replace(devices, value={
+                key if key == 'affinity' else key + group: setting
+                for key, setting in devices.value.items()
+                if key != 'together'})}
 
 
 def read(document: source.YamlDocument, path: source.Path,

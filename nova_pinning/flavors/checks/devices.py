@@ -5,15 +5,21 @@ What nova does is in nova.pci.stats.PciDeviceStats and nova.virt.hardware
 (get_vtpm_constraint, get_vif_multiqueue_constraint).
 """
 
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from nova_pinning.admission import devices
 from nova_pinning.admission import pci_alias
 from nova_pinning.checks import check_rule
 from nova_pinning.checks.check_rule import Severity
 from nova_pinning.flavors.checks import checked
-from nova_pinning.flavors.checks import target
 from nova_pinning.host import device_offer
 from nova_pinning.host import hardware
 from nova_pinning.host import host_model
+from nova_pinning.host import words
 from nova_pinning.model import flag
+from nova_pinning import spelling
 from nova_pinning import units
 
 #: GiB of the largest BAR of GPUs, which is their memory rounded up to a power
@@ -64,18 +70,86 @@ def cells_without_device(
                 f'{cells} NUMA cells, but {count} of the devices "{alias}" '
                 'with affinity required', (*_KEYS, pci_alias.KEY))
             continue
-        nodes = [_nodes_with(alias, host) for host in subject.candidates]
-        if nodes and 0 < max(nodes) < cells:
+        most = max([len({pool.numa_node for pool in pools[alias]} - {None})
+                    for pools in _pools(subject)], default=0)
+        if 0 < most < cells:
             yield subject.violation(
                 f'{cells} NUMA cells with affinity required, but no host '
-                f'given has devices "{alias}" on more than {max(nodes)} '
-                f'{"node" if max(nodes) == 1 else "nodes"}',
-                (*_KEYS, pci_alias.KEY))
+                f'given has devices "{alias}" on more than '
+                f'{words.count(most, "node")}', (*_KEYS, pci_alias.KEY))
 
 
-def _nodes_with(alias: str, host: target.TargetHosts) -> int:
-    return len({device.numa_node for device in device_offer.by_alias(
-        host.description).get(alias, ()) if device.numa_node is not None})
+@check_rule.rule(
+    'P310', Severity.ERROR, 'devices that no host has',
+    why='no host is given that has so many devices of the alias, be it that '
+        'nobody calls them so, or that the group is smaller: nobody can start '
+        'a guest of the flavor',
+    advice='ask for fewer, or for an alias of the devices or of a group that '
+           'the plans of hosts have')
+def devices_nowhere(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    hosts = _pools(subject)
+    for alias, count in _sums(subject).items():
+        most = max([sum(pool.total for pool in pools[alias])
+                    for pools in hosts], default=count)
+        if most < count:
+            known = {name for host in subject.candidates for name
+                     in device_offer.aliases(host.description)}
+            yield subject.violation(
+                f'{count} of the devices "{alias}", and no host given has '
+                f'more than {most}', (pci_alias.KEY,),
+                '' if most else spelling.did_you_mean(alias, known))
+
+
+@check_rule.rule(
+    'P311', Severity.ERROR, 'devices of more nodes than the guest has cells',
+    why='nova takes devices near the cells of the guest only, or such as '
+        'belong to no node, with affinity legacy, which is the default, as '
+        'well as required',
+    advice='spread the guest over as many NUMA cells (hw:numa_nodes), or set '
+           'hw:pci_numa_affinity_policy=preferred',
+    in_catalogue='spread the guest over as many numa_nodes, or write '
+                 'preferred for affinity')
+def devices_of_other_nodes(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    cells, hosts = len(subject.cells), _pools(subject)
+    if not cells or subject.pci_policy in ('preferred', 'socket'):
+        return
+    for alias, count in _sums(subject).items():
+        near = max([_most_near(pools[alias], cells, subject.pci_policy)
+                    for pools in hosts], default=0)
+        if near < count <= max([sum(pool.total for pool in pools[alias])
+                                for pools in hosts], default=0):
+            yield subject.violation(
+                f'{count} of the devices "{alias}" for '
+                f'{words.count(cells, "NUMA cell")}, and no host given has '
+                f'more than {near} on so many nodes',
+                ('hw:numa_nodes', *_KEYS, pci_alias.KEY))
+
+
+def _pools(
+    subject: checked.CheckedFlavor,
+) -> list[Mapping[str, Sequence[devices.PciPool]]]:
+    """What each host has for the aliases that the flavor asks for."""
+    return [host.pools(subject.request) for host in subject.candidates]
+
+
+def _sums(subject: checked.CheckedFlavor) -> dict[str, int]:
+    """How many devices of each alias the flavor asks for in all."""
+    sums: dict[str, int] = {}
+    for alias, count in subject.devices:
+        sums[alias] = sums.get(alias, 0) + count
+    return sums
+
+
+def _most_near(pools: Iterable[devices.PciPool], cells: int,
+               policy: str) -> int:
+    """The most devices on so many nodes of a host."""
+    nodes: dict[int | None, int] = {}
+    for pool in pools:
+        nodes[pool.numa_node] = nodes.get(pool.numa_node, 0) + pool.total
+    of_none = nodes.pop(None, 0)
+    return sum(sorted(nodes.values(), reverse=True)[:cells]) + (
+        of_none if policy != 'required' else 0)
 
 
 @check_rule.rule(

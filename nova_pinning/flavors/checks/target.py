@@ -10,6 +10,8 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 import dataclasses
 
+from nova_pinning.admission import device_room
+from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
@@ -83,6 +85,15 @@ class TargetHosts:
         return pci_alias.asked(
             request, device_offer.aliases(self.description),
             device_offer.is_in_placement(self.description))
+
+    def pools(
+        self, request: guest_request.GuestRequest,
+    ) -> dict[str, list[devices.PciPool]]:
+        """Of what devices each alias that a guest asks for may be."""
+        told = self.of_host(request)
+        return {asked.alias: [self.host.pci_pools[place] for place in places]
+                for asked, places in zip(
+                    told.devices, device_room.usable(told, self.host))}
 
     def answer(
         self, request: guest_request.GuestRequest,

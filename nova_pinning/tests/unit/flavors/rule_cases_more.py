@@ -14,6 +14,7 @@ from nova_pinning.tests.unit.flavors.rule_case import mixed
 from nova_pinning.tests.unit.flavors.rule_case import NEWEST
 from nova_pinning.tests.unit.flavors.rule_case import NVME
 from nova_pinning.tests.unit.flavors.rule_case import shared
+from nova_pinning.tests.unit.flavors.rule_case import SHARED_HOST
 from nova_pinning.tests.unit.flavors.rule_case import TOPOLOGY
 from nova_pinning.tests.unit.flavors.rule_case import TWO_CELLS
 
@@ -64,9 +65,23 @@ def _with_gpus(product):
         for device in plain.pci_devices))
 
 
+def _grouped():
+    """Three GPUs of one switch, and one of another."""
+    plain = _with_gpus('ffff')
+    return dataclasses.replace(plain, pci_devices=tuple(
+        dataclasses.replace(device, resource_class='CUSTOM_GPU',
+                            traits=(f'CUSTOM_GPU_SWITCH_{number // 3}',))
+        for number, device in enumerate(plain.pci_devices)))
+
+
+def _on_two_nodes():
+    return check_samples.host(devices=[('gpu', 0)] * 2 + [('gpu', 1)] * 2)
+
+
 _PRIVATE = {'hw:mem_encryption': 'yes',
             'hw:mem_encryption_model': 'amd-sev-snp'}
 _GPUS = {'pci_passthrough:alias': 'gpu:4'}
+_NEAR = {'hw:pci_numa_affinity_policy': 'required'}
 _LIMIT = {'pinning:memory_bandwidth': '50',
           'resources:CUSTOM_RESCTRL_GROUPS': '1',
           'trait:CUSTOM_PINNING_MEMORY_BANDWIDTH': 'required'}
@@ -149,6 +164,30 @@ CASES = {
          dedicated(_GPUS, memory_mib=512 * GIB, hosts=(_with_gpus('2335'),),
                    image={'hw_maxphysaddr_mode': 'emulate',
                           'hw_maxphysaddr_bits': '46'}, also=('P601',))]),
+    'P310': (
+        [dedicated(_GPUS, hosts=(check_samples.host(),),
+                   also=('P601',)),
+         dedicated({'pci_passthrough:alias': 'gpu:3,gpu:2'},
+                   hosts=(_with_gpus('ffff'),), also=('P601',)),
+         dedicated({'pci_passthrough:alias': 'gpu-switch-1:2', **_NEAR},
+                   hosts=(_grouped(),), also=('P601',)),
+         shared(_GPUS, hosts=(SHARED_HOST,), also=('P601',))],
+        [dedicated(_GPUS),
+         dedicated({'pci_passthrough:alias': 'gpu:2'},
+                   hosts=(_with_gpus('ffff'),), also=('P602',)),
+         dedicated({'pci_passthrough:alias': 'gpu-switch-0:3', **_NEAR},
+                   hosts=(_grouped(),), also=('P602', 'P606'))]),
+    'P311': (
+        [dedicated(_GPUS, hosts=(_on_two_nodes(),), also=('P601',)),
+         dedicated({**_GPUS, **_NEAR}, hosts=(_on_two_nodes(),),
+                   also=('P601',))],
+        [dedicated(_GPUS),
+         dedicated({**_GPUS, 'hw:pci_numa_affinity_policy': 'preferred'},
+                   hosts=(_on_two_nodes(),), also=('P602',)),
+         dedicated({**TWO_CELLS, **_GPUS}, hosts=(_on_two_nodes(),),
+                   also=('P202', 'P602')),
+         shared(_GPUS, hosts=(dataclasses.replace(
+             _on_two_nodes(), traits=SHARED_HOST.traits),), also=('P601',))]),
     'P308': (
         [shared({'hw_rng:rate_period': '1000'}),
          shared({'hw_rng:rate_bytes': '100', 'hw_rng:allowed': 'false'})],

@@ -390,17 +390,18 @@ CASES = {
          dedicated(hosts=(SHARED_HOST,)),
          dedicated({'trait:CUSTOM_A': 'forbidden'}, hosts=(check_samples.host(
              traits=('CUSTOM_A', 'CUSTOM_PINNING_DEDICATED')),)),
-         dedicated(NVME, hosts=(SMALL,)),
+         dedicated(NVME, hosts=(SMALL,), also=('P310',)),
          dedicated({**NVME, 'hw:pci_numa_affinity_policy': 'required'},
                    hosts=(check_samples.host(
-                       nodes=1, devices=[('nvme', None)]),)),
+                       nodes=1, devices=[('nvme', None)]),), also=('P311',)),
          shared(hosts=(check_samples.host(cores=3, nodes=1, dedicated=None),)),
          shared(hosts=(check_samples.host(traits=()),)),
          # Without cpu_dedicated_set there is no PCPU, and for mixed guests
          # nova asks for nothing else.
          dedicated({'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '0-1'},
                    hosts=(check_samples.host(dedicated=None, traits=()),)),
-         shared(NVME, hosts=(check_samples.host(dedicated=None, traits=()),))],
+         shared(NVME, hosts=(check_samples.host(dedicated=None, traits=()),),
+                also=('P310',))],
         [dedicated(hosts=(check_samples.host(cores=16), check_samples.host(
             'small', cores=3))),
          dedicated(NVME, hosts=(

@@ -69,6 +69,42 @@ class TestUnset(unit_base.TestCase):
                           flavor.rxtx_factor, flavor.is_public))
 
     @ddt.data(
+        ('{switch: 2}', '{affinity: required}', [
+            ('f.s-switch-0', 'h100-switch-0:2,ib-switch-0:1'),
+            ('f.s-switch-1', 'h100-switch-1:2,ib-switch-1:1')]),
+        ('{partition: [5, 0]}', '{h100: 4, ib: null}', [
+            ('f.s-partition-5', 'h100-partition-5:4'),
+            ('f.s-partition-0', 'h100-partition-0:4')]),
+        ('{switch: 2}', '{together: null}', [('f.s', 'h100:2,ib:1')]))
+    @ddt.unpack
+    def test_a_flavor_for_each_group(self, together, size, expected):
+        found = catalogue.parse(f"""
+version: 2
+name: c
+families:
+  f:
+    pci_devices: {{h100: 2, ib: 1, affinity: required, together: {together}}}
+    sizes: {{s: {{vcpus: 2, memory: 2GiB, pci_devices: {size}}}}}
+""", 'c.yaml').flavors
+        self.assertEqual(expected, [
+            (flavor.name, flavor.extra_specs['pci_passthrough:alias'])
+            for flavor in found])
+        self.assertEqual({'required'}, {
+            flavor.extra_specs['hw:pci_numa_affinity_policy']
+            for flavor in found})
+        self.assertEqual(len(found), len({flavor.id for flavor in found}))
+
+    @ddt.data('{rack: 2}', 'switch', '{switch: 0}', '{switch: [-1]}',
+              '{switch: 2, partition: 2}', '{partition: []}')
+    def test_no_groups(self, together):
+        self.assertRaises(errors.InputError, catalogue.parse, f"""
+version: 2
+name: c
+families: {{f: {{pci_devices: {{gpu: 1, together: {together}}},
+                 sizes: {{s: {{vcpus: 2, memory: 2GiB}}}}}}}}
+""", 'c.yaml')
+
+    @ddt.data(
         ('throttles: {disk_iops: 1, disk_bandwidth: 1MiB}',
          'throttles: {disk_iops: none}',
          {'quota:disk_total_bytes_sec': '1048576'}),
