@@ -16,7 +16,11 @@ from nova import exception
 from nova import objects
 from nova.pci import stats as nova_stats
 
+from nova_pinning import fit
 from nova_pinning.fit import reach
+
+#: What pools of like devices differ in.
+_OF_POOL = frozenset(('address', 'count', 'devices', 'numa_node', 'rp_uuid'))
 
 
 class NovaPciCheck(reach.DeviceCheck):
@@ -97,7 +101,7 @@ class NovaPciCheck(reach.DeviceCheck):
             device_requests.append(reach.DeviceRequest(
                 f'alias "{request.alias_name}"' if request.alias_name
                 else 'ports',
-                request.count, self._policy(request),
+                request.count, _policy(request),
                 places_of(matching) | (self._split if rp_uuids
                                        else frozenset()),
                 places_of(usable),
@@ -121,7 +125,7 @@ class NovaPciCheck(reach.DeviceCheck):
     @functools.cached_property
     def _sockets(self) -> dict[int, int | None]:
         """The sockets of the host's cells, if a request minds them."""
-        if 'socket' not in map(self._policy, self._requests):
+        if 'socket' not in map(_policy, self._requests):
             return {}
         topology = self._stats.numa_topology
         return {cell.id: cell.socket if 'socket' in cell else None
@@ -144,10 +148,10 @@ class NovaPciCheck(reach.DeviceCheck):
         stats.pools = [self._stats.pools[index] for index in sorted(needed)]
         return stats
 
-    @staticmethod
-    def _policy(request: Any) -> str:
-        policy = request.numa_policy if 'numa_policy' in request else None
-        return policy or 'legacy'
+
+def _policy(request: Any) -> str:
+    policy = request.numa_policy if 'numa_policy' in request else None
+    return policy or 'legacy'
 
 
 def _total(pools: Sequence[Mapping[str, Any]]) -> int:
@@ -178,6 +182,45 @@ def _rp_uuids(
     uuids: list[str] = nova_stats.PciDeviceStats._get_rp_uuids_for_request(
         None, provider_mapping, request)
     return uuids
+
+
+def demands(
+    requests: Sequence[Any] | None,
+) -> tuple[fit.DeviceDemand, ...]:
+    """What an instance asks for, like requests together.
+
+    :param requests: nova.objects.InstancePCIRequest, none or several
+    """
+    return fit.merged_demands([
+        fit.DeviceDemand(
+            tuple([tuple(sorted(spec.items())) for spec in request.spec]),
+            request.count, _policy(request))
+        for request in requests or ()])
+
+
+def free_for(
+    pools: Sequence[Mapping[str, Any]], demand: fit.DeviceDemand,
+) -> list[tuple[int | None, int]]:
+    """NUMA node and count of each pool that nova takes for a demand.
+
+    Whatever Placement may say of it: pools do not tell their resource
+    classes and traits.
+
+    :param pools: of a nova.pci.stats.PciDeviceStats
+    """
+    return [
+        (pool.get('numa_node'), pool['count']) for pool in pools
+        if _is_wanted(demand.wish, tuple([
+            pair for pair in pool.items() if pair[0] not in _OF_POOL]))]
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_wanted(wish: Any, pool: Any) -> bool:
+    """Whether nova takes devices with such keys for a wish."""
+    nova = nova_stats.PciDeviceStats.__new__(nova_stats.PciDeviceStats)
+    return bool(nova._filter_pools(
+        [{**dict(pool), 'count': 1}], objects.InstancePCIRequest(
+            count=1, spec=list(map(dict, wish))), None, []))
 
 
 def copied_pools(stats: Any) -> list[dict[str, Any]]:

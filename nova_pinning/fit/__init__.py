@@ -80,7 +80,9 @@ from nova_pinning.fit._decide import is_cut_off
 from nova_pinning.fit._pins import pin
 from nova_pinning.fit._pins import pin_cell
 from nova_pinning.fit._sizing import allowed_pools
+from nova_pinning.fit._sizing import DeviceDemand
 from nova_pinning.fit._sizing import free_pools
+from nova_pinning.fit._sizing import merged_demands
 from nova_pinning.fit._sizing import Room
 from nova_pinning.fit._sizing import Size
 from nova_pinning.fit._sizing import spread
@@ -100,6 +102,7 @@ __all__ = [
     'CellChoice',
     'Claim',
     'Decision',
+    'DeviceDemand',
     'PageSizes',
     'PciCheck',
     'Room',
@@ -113,6 +116,7 @@ __all__ = [
     'has_open_pages',
     'is_changed_by_claims',
     'is_cut_off',
+    'merged_demands',
     'pin',
     'pin_cell',
     'set_check',

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,12 +17,37 @@ from nova_pinning import units
 PagePool = tuple[int, int]
 
 
+class DeviceDemand(NamedTuple):
+    """Like PCI devices that each guest of a size asks for.
+
+    :param wish: equal where nova takes the same devices for it
+    :param number: for each guest
+    :param policy: nova's numa_policy, 'legacy' for its default
+    """
+
+    wish: Hashable
+    number: int
+    policy: str = 'legacy'
+
+
+def merged_demands(
+    demands: Iterable[DeviceDemand],
+) -> tuple[DeviceDemand, ...]:
+    """Those for the same devices as one."""
+    counts: dict[tuple[Hashable, str], int] = {}
+    for wish, count, policy in demands:
+        counts[wish, policy] = counts.get((wish, policy), 0) + count
+    return tuple([DeviceDemand(wish, count, policy)
+                  for (wish, policy), count in counts.items()])
+
+
 class Size(NamedTuple):
     """A size of guests on sale: equal cells, each on its own host cell.
 
     :param vcpus: of each cell, all of them pinned
     :param memory_mib: of each cell
     :param page_size_kib: as ``model.GuestCell`` has it
+    :param devices: of the whole guest
     """
 
     vcpus: int
@@ -28,6 +55,7 @@ class Size(NamedTuple):
     thread_policy: model.ThreadPolicy = model.ThreadPolicy.PREFER
     page_size_kib: int | None = None
     cells: int = 1
+    devices: tuple[DeviceDemand, ...] = ()
 
     @property
     def guest_vcpus(self) -> int:

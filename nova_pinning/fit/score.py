@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import itertools
 import math
+from typing import NamedTuple
+from typing import Optional
 
 from nova_pinning.fit import _sizing
 from nova_pinning import model
@@ -23,8 +27,29 @@ COST_RANGE = 0.25
 UNFIT = -math.inf
 #: The weight of a host of which too little is known to weigh it.
 UNKNOWN = math.nan
+#: Sets of host cells that guests with devices are tried on at most.
+_MOST_SETS = 100
 #: How many L3 domains one counts as in which others run too.
 _SHARED_DOMAIN_COST = 3
+
+
+#: Of each pool of devices that a demand may be met from, the NUMA node, None
+#: if it is near none, and how many are free.
+_FreeFor = Callable[
+    [_sizing.DeviceDemand], Iterable[tuple[Optional[int], int]]]
+
+
+class DeviceStock(NamedTuple):
+    """A host's devices, without and with a guest that is looked at.
+
+    :param cells: ids of the host cells, those that the guest goes to first
+    :param before: what is free for a demand
+    :param after: the same beside the guest
+    """
+
+    cells: Sequence[int]
+    before: _FreeFor
+    after: _FreeFor
 
 
 def loss(
@@ -32,21 +57,84 @@ def loss(
     after: Sequence[_sizing.Room],
     others: Sequence[int],
     size: _sizing.Size,
+    stock: DeviceStock | None = None,
 ) -> int:
     """By how many CPUs a guest raises what a host strands of one size.
 
     :param before: of the host cells that the guest goes to
     :param after: the same with the guest
     :param others: what the host's other cells take; not looked at for a size
-        of one cell
+        of one cell without devices
+    :param stock: the host's devices, None if it has none; not looked at for a
+        size without
     """
-    sold = (
-        _sizing.spread([*[room.takes(size) for room in before], *others],
-                       size.cells)
-        - _sizing.spread([*[room.takes(size) for room in after], *others],
-                         size.cells))
     taken = sum([room.cpus - left.cpus for room, left in zip(before, after)])
+    if size.devices and stock is None:
+        return -taken
+    counts = [[*[room.takes(size) for room in rooms], *others]
+              for rooms in (before, after)]
+    if size.devices and stock is not None:
+        sold = (_with_devices(counts[0], size, stock.cells, stock.before)
+                - _with_devices(counts[1], size, stock.cells, stock.after))
+    else:
+        sold = (_sizing.spread(counts[0], size.cells)
+                - _sizing.spread(counts[1], size.cells))
     return sold * size.cells * before[0].cpus_of(size) - taken
+
+
+def _with_devices(
+    counts: Sequence[int], size: _sizing.Size, cell_ids: Sequence[int],
+    free_for: _FreeFor,
+) -> int:
+    """How many guests of a size fit with their devices, one after another.
+
+    Exact for guests of one cell that ask for devices near it by one request;
+    else there may be room for more.
+
+    :param counts: how many guest cells each host cell takes without devices
+    """
+    takes = dict(zip(cell_ids, counts))
+    stocks: list[dict[int | None, int]] = []
+    for demand in size.devices:
+        stock: dict[int | None, int] = {}
+        for node, count in free_for(demand):
+            stock[node] = stock.get(node, 0) + count
+        stocks.append(stock)
+    sold = 0
+    for cells in itertools.islice(
+            itertools.combinations(takes, size.cells), _MOST_SETS):
+        while all([takes[cell] for cell in cells]):
+            left = [some for demand, free in zip(size.devices, stocks)
+                    if (some := _left(demand, free, cells)) is not None]
+            if len(left) < len(stocks):
+                break
+            stocks = left
+            sold += 1
+            for cell in cells:
+                takes[cell] -= 1
+    return sold
+
+
+def _left(
+    demand: _sizing.DeviceDemand, free: dict[int | None, int],
+    cells: Sequence[int],
+) -> dict[int | None, int] | None:
+    """The devices beside those of a guest on these cells, None if too few.
+
+    Policy socket is taken for required: so it is where a socket is a cell.
+    """
+    nodes: list[int | None] = list(cells)
+    if demand.policy in ('legacy', 'preferred'):
+        nodes.append(None)
+    if demand.policy == 'preferred':
+        nodes += [node for node in free if node not in nodes]
+    left, missing = dict(free), demand.number
+    for node in nodes:
+        taken = min(missing, left.get(node, 0))
+        if taken:
+            left[node] -= taken
+            missing -= taken
+    return None if missing else left
 
 
 def other_room(cell: model.CellView, size: _sizing.Size) -> int:
@@ -66,6 +154,7 @@ def fragmentation_growth(
     fit: model.Fit,
     mix: Iterable[tuple[_sizing.Size, float]],
     others: Sequence[model.CellView] = (),
+    stock: DeviceStock | None = None,
 ) -> float:
     """By how many CPUs placing the guest raises what its host strands.
 
@@ -80,6 +169,7 @@ def fragmentation_growth(
     :param fit: the guest on these cells
     :param mix: sizes with their shares, which sum to 1
     :param others: the other cells of the host
+    :param stock: the host's devices, None if it has none
     """
     is_isolated = guest.thread_policy is model.ThreadPolicy.ISOLATE
     before = [_sizing.Room.of(cell) for cell in cells]
@@ -89,9 +179,9 @@ def fragmentation_growth(
     growth = 0.0
     for size, share in mix:
         rooms: Sequence[int] = ()
-        if size.cells > 1:
+        if size.cells > 1 or size.devices and stock:
             rooms = [other_room(cell, size) for cell in others]
-        growth += share * loss(before, after, rooms, size)
+        growth += share * loss(before, after, rooms, size, stock)
     return growth
 
 
@@ -113,13 +203,14 @@ def fragmentation_cost(
     fit: model.Fit,
     mix: Iterable[tuple[_sizing.Size, float]],
     others: Sequence[model.CellView] = (),
+    stock: DeviceStock | None = None,
 ) -> float:
     """What placing the guest costs, in CPUs: the less, the better.
 
     Its :func:`fragmentation_growth`, and of places that grow alike the
     fullest cells, which keeps large room in one piece.
     """
-    return (fragmentation_growth(guest, cells, fit, mix, others)
+    return (fragmentation_growth(guest, cells, fit, mix, others, stock)
             + COST_OF_FREE_CPU * left_over(guest, cells))
 
 

@@ -15,6 +15,7 @@ from nova_pinning.bridge import numa
 from nova_pinning.bridge import pci
 from nova_pinning.bridge import topology
 from nova_pinning import fit
+from nova_pinning.fit import score
 from nova_pinning import model
 from nova_pinning.model import cell_order
 from nova_pinning.model import Reason
@@ -115,6 +116,24 @@ def last_fit(host_state: Any,
     if host is not None and isinstance(host.outcome, FittedGuest):
         return host.outcome
     return None
+
+
+def device_stock(
+    host_state: Any, request: requests.PinningRequest, placement: FittedGuest,
+) -> score.DeviceStock | None:
+    """The devices of a host that the guest fits on, None if none are free."""
+    stats = request.hosts[host_state].pci_stats
+    if stats is None or not stats.pools:
+        return None
+    ids, left = [cell.id for cell in placement.cells], stats
+    if request.pci_requests:
+        left = pci.pools_without(
+            stats, stats.pools, request.pci_requests,
+            placement.candidates[0]['mappings'], ids)
+    return score.DeviceStock(
+        [*ids, *[cell.id for cell in placement.other_cells]],
+        *[functools.partial(pci.free_for, one.pools)
+          for one in (stats, left)])
 
 
 class _ScheduledHost:

@@ -58,10 +58,12 @@ class RecentMix:
         self._recent: dict[str, list[fit.Size]] = {}
         self._counts: dict[fit.Size, int] = {}
 
-    def add(self, instance: str, guest: model.Guest) -> None:
+    def add(self, instance: str, guest: model.Guest,
+            devices: tuple[fit.DeviceDemand, ...] = ()) -> None:
         """Remember an instance, unless it is remembered already.
 
         :param instance: its UUID
+        :param devices: that it asks for
         """
         with self._lock:
             if instance in self._recent:
@@ -71,7 +73,7 @@ class RecentMix:
                     self._counts[size] -= 1
                     if not self._counts[size]:
                         del self._counts[size]
-            guest_sizes = self._recent[instance] = sizes(guest)
+            guest_sizes = self._recent[instance] = sizes(guest, devices)
             for size in guest_sizes:
                 self._counts[size] = self._counts.get(size, 0) + 1
 
@@ -103,19 +105,23 @@ def forget() -> None:
         _recent = None
 
 
-def sizes(guest: model.Guest) -> list[fit.Size]:
+def sizes(guest: model.Guest,
+          devices: tuple[fit.DeviceDemand, ...] = ()) -> list[fit.Size]:
     """The sizes that a pinned guest asks for.
 
     One, unless its cells differ: then one for each of them, as if they were
-    guests of their own.
+    guests of their own, without devices.
+
+    :param devices: that it asks for
     """
     cell_sizes = [
         fit.Size(
             demand.dedicated, demand.memory_mib, guest.thread_policy,
             demand.page_size_kib)
         for demand in guest.demands if demand.dedicated]
-    if len(cell_sizes) > 1 and len(set(cell_sizes)) == 1:
-        return [cell_sizes[0]._replace(cells=len(cell_sizes))]
+    if len(set(cell_sizes)) == 1:
+        return [cell_sizes[0]._replace(
+            cells=len(cell_sizes), devices=devices)]
     return cell_sizes
 
 

@@ -15,6 +15,7 @@ from oslo_log import log as logging
 from nova_pinning.bridge import nova_claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge import numa
+from nova_pinning.bridge import pci
 from nova_pinning.bridge import topology
 from nova_pinning import compat
 from nova_pinning import conf
@@ -369,6 +370,7 @@ def note_instance(spec_obj: Any, request: PinningRequest) -> None:
     recent = mix.recent()
     instance = nova_objects.given(spec_obj, 'instance_uuid')
     if instance and not request.is_move:
-        recent.add(instance, request.guest)
+        recent.add(instance, request.guest,
+                   pci.demands(request.pci_requests))
     if request.recent_mix is None:
         request.recent_mix = recent.mix()

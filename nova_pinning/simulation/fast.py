@@ -20,7 +20,6 @@ import numpy
 
 from nova_pinning.admission import judge
 from nova_pinning.admission import l3_layout
-from nova_pinning.admission import offered_host
 from nova_pinning.admission import providers
 from nova_pinning import fit
 from nova_pinning.fit import score
@@ -29,6 +28,7 @@ from nova_pinning.scheduler import mix
 from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import cell_state
 from nova_pinning.simulation import column_scheduler
+from nova_pinning.simulation import device_stock
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import settings
 
@@ -41,7 +41,6 @@ _MAX_DEVICES = 100
 
 #: [scheduler] max_attempts, as nova has it where nobody says otherwise.
 _MAX_ATTEMPTS = 3
-_NO_AGGREGATE = offered_host.Aggregate('')
 
 
 class _HostTier(enum.IntEnum):
@@ -79,6 +78,7 @@ class _FastKind:
         self.number = number
         self.columns = columns
         self.request = request = columns.request
+        self.demands = device_stock.demands(request.devices)
         self.is_pinned = (request.topology is not None
                           and request.topology.is_pinned)
         self.picks_pages = request.topology is not None and any(
@@ -136,7 +136,8 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
             dtype=float)
         self._weighers = [
             (name, numpy.array([
-                _multiplier(name, multiplier, host, aggregates)
+                scheduler_configuration.multiplier_on(
+                    host, aggregates, name, multiplier)
                 for host in self.ledger.hosts]))
             for name, multiplier in configuration.weighers]
         self._needs_losses = any(
@@ -208,7 +209,7 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
         assert kind.request.topology is not None
         sizes = self._configured_mix
         if not sizes:
-            self._recent.add(uuid, kind.request.topology)
+            self._recent.add(uuid, kind.request.topology, kind.demands)
             sizes = self._recent.mix()
         elif self._mix:
             return
@@ -275,21 +276,29 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
               decision: fit.Decision) -> None:
         """Remember what the weighers ask about a place."""
         if self._needs_losses:
+            stock = None
+            if any(size.devices for size in self._sizes):
+                stock = device_stock.stock(
+                    self.ledger.occupancies[index], kind.request, decision,
+                    kind.candidates[index])
             for size, number in self._sizes.items():
                 known = kind.losses.get(number)
                 if known is None:
                     known = kind.losses[number] = numpy.zeros(
                         len(kind.seen), dtype=numpy.int64)
-                known[index] = self._loss(kind, index, decision, size, number)
+                known[index] = self._loss(
+                    kind, index, decision, size, number, stock)
         if self._needs_l3:
             self._note_l3(kind, index, decision)
         kind.left[index] = score.left_over(decision.guest, decision.cells)
 
     def _loss(self, kind: _FastKind, index: int, decision: fit.Decision,
-              size: fit.Size, number: int) -> int:
+              size: fit.Size, number: int,
+              stock: score.DeviceStock | None) -> int:
         """CPUs more that a host strands with a guest on it."""
         cells = decision.cells
-        if size.cells == 1 and len(cells) == 1:
+        if size.cells == 1 and len(cells) == 1 and not (
+                size.devices and stock):
             # The same wherever the cell is in this state.
             notes = _notes(cells[0])
             key = ('loss', kind.number, number,
@@ -300,11 +309,12 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
                     *self._rooms(kind, decision), (), size)
             return loss
         others: list[int] = []
-        if size.cells > 1:
+        if size.cells > 1 or size.devices and stock:
             others = [_takes(cell, size, number)
                       for cell in self.ledger.occupancies[index].engine.cells
                       if cell not in cells]
-        return score.loss(*self._rooms(kind, decision), others, size)
+        return score.loss(
+            *self._rooms(kind, decision), others, size, stock)
 
     @staticmethod
     def _rooms(kind: _FastKind, decision: fit.Decision,
@@ -418,25 +428,6 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
         if not kind.is_pinned:
             return numpy.zeros(len(indices)), None
         return -kind.left[indices].astype(float), None
-
-
-def _multiplier(
-    weigher: str, configured: float, host: offered_host.OfferedHost,
-    aggregates: Mapping[str, offered_host.Aggregate],
-) -> float:
-    """The multiplier of a weigher on a host.
-
-    Aggregates outweigh the configuration: the least of what they say.
-    """
-    key = scheduler_configuration.MULTIPLIER_OPTIONS.get(weigher, '')
-    try:
-        return min([
-            float(aggregates[name].metadata[key]) for name in host.aggregates
-            if key in aggregates.get(name, _NO_AGGREGATE).metadata],
-            default=configured)
-    except ValueError:
-        # Nova logs it and goes by its configuration.
-        return configured
 
 
 def _tier(outcome: fit.Decision | model.Refusal | None) -> _HostTier:

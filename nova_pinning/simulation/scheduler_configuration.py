@@ -6,6 +6,7 @@ import dataclasses
 import types
 from typing import Any
 
+from nova_pinning.admission import offered_host
 from nova_pinning.simulation import rebalance_policy
 
 #: The weighers that tell hosts apart in a simulation, by class name, with the
@@ -40,6 +41,7 @@ MULTIPLIER_OPTIONS: Mapping[str, str] = types.MappingProxyType({
     CACHE_LOCALITY: 'cache_locality_weight_multiplier',
 })
 
+_NO_AGGREGATE = offered_host.Aggregate('')
 _NO_NOVA = {name: 0.0 for name in NOVA_MULTIPLIERS}
 
 
@@ -101,3 +103,23 @@ NAMED: Mapping[str, SchedulerConfiguration] = types.MappingProxyType({
             multipliers={**_NO_NOVA, 'PCIWeigher': 5.0, FRAGMENTATION: 2.0,
                          CACHE_LOCALITY: 1.0}),
     )})
+
+
+def multiplier_on(
+    host: offered_host.OfferedHost,
+    aggregates: Mapping[str, offered_host.Aggregate],
+    weigher: str, configured: float,
+) -> float:
+    """The multiplier of a weigher on a host.
+
+    Aggregates outweigh the configuration: the least of what they say.
+    """
+    key = MULTIPLIER_OPTIONS.get(weigher, '')
+    try:
+        return min([
+            float(aggregates[name].metadata[key]) for name in host.aggregates
+            if key in aggregates.get(name, _NO_AGGREGATE).metadata],
+            default=configured)
+    except ValueError:
+        # Nova logs it and goes by its configuration.
+        return configured

@@ -95,7 +95,7 @@ _SIZES = strategies.builds(
     strategies.sampled_from([2, 512, 1024, 3072]),
     strategies.sampled_from([PREFER, REQUIRE]),
     strategies.sampled_from([None, None, 4, 2048, model.PAGES_SMALL]),
-    strategies.just(1))
+    strategies.just(1), strategies.just(()))
 
 
 class TestStranded(oslotest.BaseTestCase):
@@ -215,7 +215,8 @@ class TestGrowth(oslotest.BaseTestCase):
             fit.Size, strategies.integers(1, 3),
             strategies.sampled_from([512, 1024]),
             strategies.sampled_from([PREFER, REQUIRE]),
-            strategies.none(), strategies.integers(1, 4)))
+            strategies.none(), strategies.integers(1, 4),
+            strategies.just(())))
     def test_guests_of_several_cells(self, cells, vcpus, size):
         """They are sold to the whole host, however the cells are paired."""
         guest = builders.guest((vcpus, 512))

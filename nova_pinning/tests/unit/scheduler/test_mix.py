@@ -175,11 +175,11 @@ class TestRecent(unit_base.TestCase):
         barrier = threading.Barrier(2)
         sizes = mix.sizes
 
-        def meet(guest):
+        def meet(*asked):
             # Both come here only if nothing keeps the second out.
             with contextlib.suppress(threading.BrokenBarrierError):
                 barrier.wait(0.1)
-            return sizes(guest)
+            return sizes(*asked)
 
         with mock.patch.object(mix, 'sizes', meet):
             _run(lambda number: recent.add('one', builders.guest((2, 1))), 2)
