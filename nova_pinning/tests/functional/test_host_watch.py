@@ -21,96 +21,27 @@ from nova_pinning.host.check import cpu_watch
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import foreign
 from nova_pinning.host.check import gathering
-from nova_pinning.host.check import hidden_work
 from nova_pinning.host import domain_xml
 from nova_pinning.host import hostfile_writer
 from nova_pinning.host import machine_files
-from nova_pinning.host import own_threads
 from nova_pinning.host import qemu_process
 from nova_pinning.tests.functional import test_host_check
 from nova_pinning.tests import namespaces
 from nova_pinning.tests.unit.host.check import fact_samples
+from nova_pinning.tests import unseen_work
 
 DEDICATED, HOST = test_host_check.DEDICATED, test_host_check.HOST
 FIRST = test_host_check.FIRST
 #: Ends all that is in it when it is ended.
 NAMESPACE = ('unshare', '--pid', '--fork', '--mount-proc', '--kill-child')
-#: Runs all the time, but for what it takes to notice the end of its input.
-BUSY = """
-import os, sys, threading
-ended = threading.Event()
-def run():
-    while not ended.is_set():
-        pass
-os.sched_setaffinity(0, map(int, sys.argv[1].split(',')))
-threading.Thread(target=run).start()
-print('ready', flush=True)
-sys.stdin.read()
-ended.set()
-"""
-
-
-class _Busy:
-    """A thread that runs all the time, and its own time."""
-
-    def __init__(self, process):
-        self.pid = process.pid
-        *_others, self.tid = sorted(
-            map(int, os.listdir(f'/proc/{self.pid}/task')))
-
-    def clock(self):
-        """Seconds that the thread has run."""
-        path = pathlib.Path(f'/proc/{self.pid}/task/{self.tid}/schedstat')
-        return int(path.read_text().split()[0]) / 10 ** 9
-
-    def sleep(self, seconds):
-        until = self.clock() + seconds
-        while self.clock() < until:
-            os.sched_yield()
-
-
-def tell_unseen(has_loop):
-    """Watch the dedicated CPU, and print what ran there unseen, as JSON.
-
-    :param has_loop: whether to run all the time on it; if not, somebody else
-        does
-    """
-    tree = machine_files.Tree()
-    [cpu] = DEDICATED
-
-    def busy_seconds():
-        return hidden_work.busy_seconds(tree, DEDICATED)[cpu]
-
-    with contextlib.ExitStack() as ended:
-        clock = busy_seconds
-        if has_loop:
-            # It ends with its input, before it is waited for.
-            process = ended.enter_context(subprocess.Popen(
-                [sys.executable, '-c', BUSY, str(cpu)], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE))
-            process.stdout.readline()
-            clock = _Busy(process).clock
-
-        def sleep(seconds):
-            until = clock() + seconds
-            while clock() < until:
-                os.sched_yield()
-
-        ended.enter_context(own_threads.keeping_to(HOST))
-        began, before = clock(), busy_seconds()
-        watched = cpu_watch.watch(tree, DEDICATED, 0.5, clock=clock,
-                                  sleep=sleep)
-        print(json.dumps({
-            'unseen': watched.unseen_seconds[cpu],
-            'all': busy_seconds() - before, 'clock': clock() - began}))
 
 
 class WatchTestCase(test_host_check.HostCheckTestCase):
 
     def busy(self, cpus):
         """Start a thread that may run on these CPUs only."""
-        return _Busy(self.start(
-            sys.executable, '-c', BUSY, ','.join(map(str, cpus))))
+        return unseen_work.Busy(self.start(
+            sys.executable, '-c', unseen_work.BUSY, ','.join(map(str, cpus))))
 
     def watch(self, busy, seconds=0.25, sleep=None):
         return cpu_watch.watch(self.tree, DEDICATED, seconds, clock=busy.clock,
@@ -244,8 +175,9 @@ class WatchTestCase(test_host_check.HostCheckTestCase):
             self.skipTest(missing)
         done = subprocess.run(
             [*NAMESPACE, sys.executable, '-W', 'ignore', '-c',
-             'from nova_pinning.tests.functional import test_host_watch\n'
-             f'test_host_watch.tell_unseen({has_loop})'],
+             'from nova_pinning.tests import unseen_work\n'
+             f'unseen_work.tell_unseen({min(DEDICATED)}, "{HOST}", '
+             f'{has_loop})'],
             check=True, stdout=subprocess.PIPE, timeout=120)
         return json.loads(done.stdout)
 
