@@ -87,23 +87,27 @@ class TestSecondAttempt(test_nova_numa_fit.NovaNumaFitTestCase):
         self.nova.start_host('pages-1g', self.paged_host(16, 1024 * 1024, 2))
         self.nova.start_host('pages-2m', self.paged_host(15, 2048, 1024))
 
-    def test_nova_first_attempt(self) -> None:
+    def test_nova(self) -> None:
+        """One cloud for all of it: to start one takes longest."""
         self.start_nova()
-        self.nova.start_host('host', self.CROSSED_HOST)
-        server = self.nova.boot(
-            'guest', self.flavor(6, 2 * GIB, self.CROSSED))
+        for name in ('one', 'two'):
+            self.nova.start_host(name, self.CROSSED_HOST)
+        flavor = self.flavor(6, 2 * GIB, self.CROSSED)
+        self.check_first_attempt(flavor)
+        self.check_several_at_once(flavor)
+        self.check_second_attempt(flavor)
+
+    def check_first_attempt(self, flavor: str) -> None:
+        server = self.nova.boot('guest', flavor)
         self.assertEqual([1, 0], self.placed_on(server))
         self.assertEqual(
             ['0', '1', '2', '3', '4', '5'],
             sorted(self.pins(server).values()))
+        self.nova.delete(server)
 
-    def test_nova_second_attempt(self) -> None:
-        self.start_nova()
-        for name in ('one', 'two'):
-            self.nova.start_host(name, self.CROSSED_HOST)
+    def check_second_attempt(self, flavor: str) -> None:
         with self.first_spawn_fails():
-            server = self.nova.boot(
-                'guest', self.flavor(6, 2 * GIB, self.CROSSED))
+            server = self.nova.boot('guest', flavor)
         self.assertEqual('ACTIVE', server.status)
         self.assertEqual([1, 0], self.placed_on(server))
         self.assertEqual(
@@ -114,38 +118,32 @@ class TestSecondAttempt(test_nova_numa_fit.NovaNumaFitTestCase):
         # Placement counts all six, so the two do not agree from now on.
         self.assertEqual(6, self.nova.usages(server.host)['PCPU'])
 
-    def test_nova_second_attempt_page_size(self) -> None:
+    def test_nova_page_size(self) -> None:
         self.start_nova()
         self.start_paged_hosts()
+        flavor = self.flavor(2, 2 * GIB, self.LARGE_PAGES)
         with self.first_spawn_fails():
-            server = self.nova.boot(
-                'guest', self.flavor(2, 2 * GIB, self.LARGE_PAGES))
+            server = self.nova.boot('guest', flavor)
         self.assertEqual('ERROR', server.status)
         self.assertEqual(
             [('pages-1g', None), ('pages-2m', 'ComputeResourcesUnavailable')],
             self.claims)
+        self.nova.delete(server)
+        self.check_several_at_once(flavor)
+        self.check_unshelve_page_size(flavor)
 
-    def test_nova_several_at_once(self) -> None:
+    def check_several_at_once(self, flavor: str) -> None:
         """The second server of a request is scheduled like a leftover."""
-        self.start_nova()
-        for name in ('one', 'two'):
-            self.nova.start_host(name, self.CROSSED_HOST)
-        flavor = self.flavor(6, 2 * GIB, self.CROSSED)
-        for server in self.nova.boot_many('together', flavor, 2):
+        del self.claims[:]
+        servers = self.nova.boot_many('together', flavor, 2)
+        for server in servers:
             self.assert_no_valid_host(server)
-        hosts_used = {self.nova.boot(name, flavor).host
-                      for name in ('by-itself', 'by-itself-too')}
-        self.assertEqual({'one', 'two'}, hosts_used)
-
-    def test_nova_several_at_once_page_size(self) -> None:
-        self.start_nova()
-        self.start_paged_hosts()
-        flavor = self.flavor(2, 2 * GIB, self.LARGE_PAGES)
-        for server in self.nova.boot_many('together', flavor, 2):
-            self.assert_no_valid_host(server)
-        hosts_used = {self.nova.boot(name, flavor).host
-                      for name in ('by-itself', 'by-itself-too')}
-        self.assertEqual({'pages-1g', 'pages-2m'}, hosts_used)
+        alone = [self.nova.boot(name, flavor)
+                 for name in ('by-itself', 'by-itself-too')]
+        self.assertEqual(set(self.nova.shapes),
+                         {server.host for server in alone})
+        for server in (*servers, *alone):
+            self.nova.delete(server)
 
     def crossed_and_back(self) -> cloud.Server:
         """A server whose only host does not take it back."""
@@ -157,10 +155,9 @@ class TestSecondAttempt(test_nova_numa_fit.NovaNumaFitTestCase):
         self.assertEqual('SHELVED_OFFLOADED', server.status)
         return server
 
-    def without_its_pages(self) -> tuple[cloud.Server, cloud.Server]:
+    def without_its_pages(
+            self, flavor: str) -> tuple[cloud.Server, cloud.Server]:
         """A server that finds other pages than it had, and who has those."""
-        self.start_paged_hosts()
-        flavor = self.flavor(2, 2 * GIB, self.LARGE_PAGES)
         server = self.nova.boot('guest', flavor)
         self.shelve(server)
         other = self.nova.boot('other', flavor)
@@ -177,9 +174,8 @@ class TestSecondAttempt(test_nova_numa_fit.NovaNumaFitTestCase):
             [('host', None), ('host', 'ComputeResourcesUnavailable')],
             self.claims)
 
-    def test_nova_unshelve_page_size(self) -> None:
-        self.start_nova()
-        self.without_its_pages()
+    def check_unshelve_page_size(self, flavor: str) -> None:
+        self.without_its_pages(flavor)
         self.assertEqual(
             ('pages-2m', 'ComputeResourcesUnavailable'), self.claims[-1])
 
@@ -198,10 +194,18 @@ class TestSecondAttempt(test_nova_numa_fit.NovaNumaFitTestCase):
         self.assertEqual(
             ['0', '1', '4', '5', '6', '7'], sorted(self.pins(server).values()))
 
-    def test_ours_unshelve_page_size(self) -> None:
+    def test_ours_page_size(self) -> None:
         """Not to a host that lacks the pages which it had."""
         self.start_ours()
-        server, other = self.without_its_pages()
+        self.start_paged_hosts()
+        flavor = self.flavor(2, 2 * GIB, self.LARGE_PAGES)
+        servers = self.nova.boot_many('together', flavor, 2)
+        self.assertEqual(
+            {'pages-1g', 'pages-2m'}, {server.host for server in servers})
+        for server in servers:
+            self.nova.delete(server)
+        del self.claims[:]
+        server, other = self.without_its_pages(flavor)
         self.assertEqual([('pages-1g', None)] * 2, self.claims)
         self.nova.delete(other)
         server = self.nova.unshelve(server)
@@ -260,14 +264,6 @@ class TestSecondAttempt(test_nova_numa_fit.NovaNumaFitTestCase):
             {'easy', 'easy-too'}, {server.host for server in servers})
         for server in servers:
             self.assertEqual([0, 1], self.placed_on(server))
-
-    def test_ours_several_at_once_page_size(self) -> None:
-        self.start_ours()
-        self.start_paged_hosts()
-        flavor = self.flavor(2, 2 * GIB, self.LARGE_PAGES)
-        servers = self.nova.boot_many('together', flavor, 2)
-        self.assertEqual(
-            {'pages-1g', 'pages-2m'}, {server.host for server in servers})
 
 
 class TestSecondCandidate(test_nova_numa_fit.NovaNumaFitTestCase):
