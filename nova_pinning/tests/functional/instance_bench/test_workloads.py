@@ -159,7 +159,7 @@ class TestWorkloads(base.BaseTestCase):
     @ddt.data('handover', 'redis', 'sockperf', 'stress-network', 'web')
     def test_several_at_a_time(self, name):
         """Two instances share a peer; here also the network."""
-        workload, line = self.with_peer(name, duration=2)
+        workload, line = self.with_peer(name, duration=1)
         processes = []
         for number in range(2):
             work = self.make(f'work-{number}')

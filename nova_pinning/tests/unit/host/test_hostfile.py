@@ -323,8 +323,8 @@ class TestBadInput(oslotest.BaseTestCase):
 
     def test_more_cpus_than_there_can_be(self):
         node = "{id: 0, cpus: 0-65535, memory: 1G}"
-        cores = "{id: 0, cores: '" + '0-65535 ' * 1000 + "', memory: 1G}"
-        for nodes in ([node] * 1000, [cores]):
+        cores = "{id: 0, cores: '" + '0-65535 ' * 100 + "', memory: 1G}"
+        for nodes in ([node] * 100, [cores]):
             error = self.assertRaises(
                 errors.InputErrors, read,
                 f'{{version: 1, name: a, nodes: [{", ".join(nodes)}]}}')
