@@ -20,13 +20,13 @@ def settings(max_examples, in_ci=None):
     """Settings for hypothesis.
 
     Examples take microseconds, but the first one may load nova, so there is
-    no deadline. In CI the examples are the same each time, and a quarter as
+    no deadline. In CI the examples are the same each time, and an eighth as
     many; elsewhere they are new ones.
 
     :param in_ci: how many in CI instead, where another test has more as well
     """
     if forms.SHORT:
-        max_examples = in_ci or max(1, max_examples // 4)
+        max_examples = in_ci or max(1, max_examples // 8)
     return hypothesis.settings(
         max_examples=max_examples,
         deadline=None, derandomize=forms.SHORT,
