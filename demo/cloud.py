@@ -66,8 +66,9 @@ NOVA_FILTERS = ('NUMATopologyFilter',)
 
 #: Long enough for a slow and busy machine; a boot normally takes a second.
 _PATIENCE_S = 120
-#: How long to wait for nova to write something before looking all the same.
-_POLL_S = 0.25
+#: How long to wait for nova to write something before looking all the same:
+#: until it has written anything at all, and after that.
+_FIRST_S, _POLL_S = 2, 0.25
 
 
 class CloudError(Exception):
@@ -216,7 +217,8 @@ class Cloud(fixtures.Fixture):
             return bool(self.stage._set_provider_traits(
                 provider, sorted(traits)).status == 200)
 
-        self._wait(f'the traits of {host} to change', done)
+        if not done():
+            self._wait(f'the traits of {host} to change', done)
 
     def fail_host(self, name: str) -> None:
         """Let a host's nova-compute end, and nova know that it has."""
@@ -309,11 +311,13 @@ class Cloud(fixtures.Fixture):
                     return_reservation_id=True)
         reservation = self.stage.api.post_server(
             {'server': body})['reservation_id']
-        found = self.stage.api.get_servers(
-            search_opts={'reservation_id': reservation})
-        return sorted(
-            (self.settle(one['id'], 'ACTIVE', 'ERROR') for one in found),
-            key=lambda one: (len(one.name), one.name))
+        found = []
+        for one in self.stage.api.get_servers(
+                search_opts={'reservation_id': reservation}):
+            # What was written of it may have been heard for another one.
+            self.stage.written.set()
+            found.append(self.settle(one['id'], 'ACTIVE', 'ERROR'))
+        return sorted(found, key=lambda one: (len(one.name), one.name))
 
     def show(self, server: Server) -> Server:
         """The server as it is now."""
@@ -478,15 +482,14 @@ class Cloud(fixtures.Fixture):
 
     def _wait(self, what: str, done: Callable[[], ty.Any]) -> ty.Any:
         deadline = time.monotonic() + _PATIENCE_S
-        written = self.stage.written
-        while True:
-            written.wait(_POLL_S)
-            written.clear()
-            result = done()
-            if result:
+        wait_s: float = _FIRST_S
+        while time.monotonic() < deadline:
+            if self.stage.written.wait(wait_s):
+                wait_s = _POLL_S
+            self.stage.written.clear()
+            if result := done():
                 return result
-            if time.monotonic() > deadline:
-                raise CloudError(f'waited {_PATIENCE_S} s for {what}')
+        raise CloudError(f'waited {_PATIENCE_S} s for {what}')
 
 
 def _server(shown: Mapping[str, ty.Any]) -> Server:
