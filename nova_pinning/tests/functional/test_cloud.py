@@ -112,13 +112,17 @@ class TestHosts(functional_base.TestCase):
             self.assertEqual(cpus, domain.find('vcpu').get('cpuset'))
 
 
-class TestMoves(functional_base.TestCase):
+class TestMoves(functional_base.OneCloud):
     """Each way in which a server may come to another host."""
+
+    @classmethod
+    def start(cls, nova):
+        for name in ('host-1', 'host-2'):
+            nova.start_host(name, functional_base.small_host())
+        return {}
 
     def setUp(self):
         super().setUp()
-        for name in ('host-1', 'host-2'):
-            self.nova.start_host(name, functional_base.small_host())
         self.server = self.nova.boot(
             'guest', self.enterprise_flavor(), host='host-1')
         self.assert_active([self.server], host='host-1')
@@ -209,6 +213,7 @@ class TestMoves(functional_base.TestCase):
 
     def test_nowhere_to_go(self):
         self.nova.fail_host('host-2')
+        self.addCleanup(self.nova.recover_host, 'host-2')
         for move in (self.nova.migrate, self.nova.migrate_live):
             error = self.assertRaises(cloud.RefusedError, move, self.server)
             self.assertIn('NoValidHost', str(error))

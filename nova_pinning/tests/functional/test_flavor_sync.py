@@ -40,6 +40,11 @@ class CommandTestCase(flavorsync.SyncTestCase):
 
     COMMAND = ('pinning', 'flavor')
 
+    @classmethod
+    def start(cls, nova):
+        nova.start_host('host', functional_base.small_host())
+        return {}
+
     def setUp(self):
         super().setUp()
         self.catalogue(CATALOGUE)
@@ -57,7 +62,7 @@ class CommandTestCase(flavorsync.SyncTestCase):
 
 
 @ddt.ddt
-class TestCommands(CommandTestCase):
+class TestCommands(functional_base.OneCloud, CommandTestCase):
 
     def test_from_nothing_to_done(self):
         before = self.state()
@@ -164,7 +169,6 @@ class TestCommands(CommandTestCase):
 
     def test_servers_are_in_the_way(self):
         self.call_command('apply', self.path, '--yes')
-        self.nova.start_host('host', functional_base.small_host())
         flavor = self.state()['enterprise.large']
         server = self.nova.boot('guest', flavor['id'])
         self.assert_active([server])
@@ -214,7 +218,6 @@ class TestCommands(CommandTestCase):
 
     def test_servers_that_keep_their_extra_specs(self):
         self.call_command('apply', self.path, '--yes')
-        self.nova.start_host('host', functional_base.small_host())
         flavor = self.state()['enterprise.large']
         self.assert_active([self.nova.boot('guest', flavor['id'])])
         self.catalogue(CATALOGUE.replace(
@@ -258,7 +261,7 @@ class TestCommands(CommandTestCase):
         self.assertIn('--image-property', error)
 
 
-class TestPeople(CommandTestCase):
+class TestPeople(functional_base.OneCloud, CommandTestCase):
     """On a terminal."""
 
     def run_on_terminal(self, answer):
@@ -283,14 +286,12 @@ class TestPeople(CommandTestCase):
                 answer = os.write(leader, answer) and None
         return process.wait(), shown.decode()
 
-    def test_no(self):
+    def test_no_and_yes(self):
         before = self.state()
         status, shown = self.run_on_terminal(b'\n')
         self.assertEqual(1, status)
         self.assertIn('nothing was changed', shown)
         self.assertEqual(before, self.state())
-
-    def test_yes(self):
         status, shown = self.run_on_terminal(b'y\n')
         self.assertEqual(0, status, shown)
         self.assertIn('3 created', shown)
@@ -319,7 +320,7 @@ class TestPeople(CommandTestCase):
 
 
 @ddt.ddt
-class TestKilled(CommandTestCase):
+class TestKilled(functional_base.OneCloud, CommandTestCase):
 
     @ddt.data((7, signal.SIGKILL), (9, signal.SIGINT))
     @ddt.unpack

@@ -27,12 +27,13 @@ def pins(domain):
             for pin in domain.iterfind('cputune/vcpupin')}
 
 
-class TestGuestXml(functional_base.TestCase):
+class TestGuestXml(functional_base.OneCloud):
 
-    def setUp(self):
-        super().setUp()
-        self.nova.start_host('dedicated-1', hosts.enterprise_host())
-        self.nova.start_host('shared-1', hosts.shared_host())
+    @classmethod
+    def start(cls, nova):
+        nova.start_host('dedicated-1', hosts.enterprise_host())
+        nova.start_host('shared-1', hosts.shared_host())
+        return {}
 
     def boot(self, flavor):
         server = self.nova.boot('guest', flavor)

@@ -27,14 +27,18 @@ DEDICATED = hostclass.HostClass.DEDICATED
 SHARED = hostclass.HostClass.SHARED
 
 
-class TestCloud(marked_cloud.SegregationTestCase):
+class TestCloud(functional_base.OneCloud, marked_cloud.SegregationTestCase):
     """The cloud as segregation.cloud reads and changes it."""
+
+    @classmethod
+    def start(cls, nova):
+        nova.start_host('one', functional_base.small_host(dedicated='0-5',
+                                                          shared='6-7'))
+        nova.start_host('two', hosts.shared_host())
+        return {}
 
     def setUp(self):
         super().setUp()
-        self.nova.start_host('one', functional_base.small_host(dedicated='0-5',
-                                                               shared='6-7'))
-        self.nova.start_host('two', hosts.shared_host())
         self.host_cloud = self.cloud()
 
     def test_hosts(self):
@@ -58,12 +62,6 @@ class TestCloud(marked_cloud.SegregationTestCase):
                          (two.name, two.traits, two.aggregates))
         self.assertEqual({one.provider}, self.host_cloud.members(aggregate))
 
-    def test_a_host_without_a_provider(self):
-        self.nova.stage.placement.delete(
-            f'/resource_providers/{self.provider("two")}')
-        self.assertEqual([frozenset(), None], [
-            host.traits for host in self.host_cloud.hosts()])
-
     def test_servers(self):
         pinned = self.nova.create_flavor(
             'pinned', 2, functional_base.GIB, {'hw:cpu_policy': 'dedicated'})
@@ -76,7 +74,7 @@ class TestCloud(marked_cloud.SegregationTestCase):
                                        image=image)}
         self.nova.boot('nowhere', self.nova.create_flavor(
             'huge', 1, 1024 * functional_base.GIB))
-        self.nova.stage.flags(max_limit=2, group='api')
+        self.set_option('max_limit', 2, 'api')
 
         servers = {server.name: server for server in self.host_cloud.servers()}
 
@@ -104,7 +102,7 @@ class TestCloud(marked_cloud.SegregationTestCase):
         plain = self.nova.create_flavor('plain', 1, 512)
         for name in 'abcde':
             self.nova.boot(name, plain, host='two')
-        self.nova.stage.flags(max_limit=2, group='api')
+        self.set_option('max_limit', 2, 'api')
         listing = self.host_cloud.servers()
         first = [next(listing), next(listing)]
         self.nova.delete(self.nova.show(first[1]))
@@ -218,14 +216,15 @@ class TestPlacement(marked_cloud.SegregationTestCase):
 class CommandTestCase(marked_cloud.SegregationTestCase):
     """Two hosts on which guests of both classes can run."""
 
-    def setUp(self):
-        super().setUp()
+    @classmethod
+    def start(cls, nova):
         for name in ('one', 'two'):
-            self.nova.start_host(name, functional_base.small_host(
+            nova.start_host(name, functional_base.small_host(
                 dedicated='0-5', shared='6-7'))
-        self.pinned = self.nova.create_flavor(
-            'pinned', 2, functional_base.GIB, {'hw:cpu_policy': 'dedicated'})
-        self.plain = self.nova.create_flavor('plain', 1, functional_base.GIB)
+        return {
+            'pinned': nova.create_flavor('pinned', 2, functional_base.GIB, {
+                'hw:cpu_policy': 'dedicated'}),
+            'plain': nova.create_flavor('plain', 1, functional_base.GIB)}
 
     def set(self, *arguments, **options):
         return self.call_command('host', 'set', '--class', *arguments,
@@ -237,7 +236,7 @@ class CommandTestCase(marked_cloud.SegregationTestCase):
                 for host in ('one', 'two')}
 
 
-class TestCommands(CommandTestCase):
+class TestCommands(functional_base.OneCloud, CommandTestCase):
 
     def test_there_and_back(self):
         self.nova.create_aggregate(
@@ -361,16 +360,21 @@ class TestCommands(CommandTestCase):
             self.assertIn(told, error)
         self.assertEqual(before, self.sources())
 
-    def test_a_host_that_fails(self):
+
+class TestLostProvider(CommandTestCase):
+
+    def test_a_host_without_one(self):
         self.nova.stage.placement.delete(
             f'/resource_providers/{self.provider("one")}')
+        self.assertEqual([None, frozenset()], [
+            host.traits for host in self.cloud().hosts()])
         output, _error = self.set('dedicated', 'one', 'two', status=1)
         self.assertIn('one: failed: Placement has no resource provider',
                       output)
         self.assertIn('two: now dedicated', output)
 
 
-class TestWhileItIsUsed(CommandTestCase):
+class TestWhileItIsUsed(functional_base.OneCloud, CommandTestCase):
     """Hosts that are turned while others use the cloud."""
 
     def turn(self, host_class=DEDICATED):
@@ -412,6 +416,8 @@ class TestWhileItIsUsed(CommandTestCase):
             'allocations': {self.provider('one'): {'resources': {'VCPU': 1}}},
             'consumer_generation': None,
             'project_id': 'p', 'user_id': 'u'}, version='1.28')
+        self.addCleanup(self.nova.stage.placement.delete,
+                        f'/allocations/{server.id}')
 
         result = self.turn()
 

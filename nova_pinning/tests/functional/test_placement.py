@@ -94,14 +94,15 @@ class TestClasses(functional_base.TestCase):
         self.assertEqual(set(), self.host_pinned_cpus('host-2'))
 
 
-class TestManyHosts(functional_base.TestCase):
+class TestManyHosts(functional_base.OneCloud):
 
-    def setUp(self):
-        super().setUp()
+    @classmethod
+    def start(cls, nova):
         for number in (1, 2):
-            self.nova.start_host(
+            nova.start_host(
                 f'dedicated-{number}',
                 functional_base.small_host(sockets=2, dedicated='0-15'))
+        return {}
 
     def test_several_guests_in_one_request(self):
         servers = self.nova.boot_many('guest', self.enterprise_flavor(), 3)

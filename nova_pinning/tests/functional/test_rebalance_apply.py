@@ -44,15 +44,18 @@ class RebalanceTestCase(marked_cloud.SegregationTestCase):
 
     HOSTS = ('a', 'b', 'c')
 
+    @classmethod
+    def start(cls, nova):
+        for name in cls.HOSTS:
+            nova.start_host(name, functional_base.small_host(
+                cores_per_cell=4, threads=1, dedicated='0-3'))
+        return {'flavor': nova.create_flavor(
+            'pinned', 2, 1024, {'hw:cpu_policy': 'dedicated'})}
+
     def setUp(self):
         super().setUp()
         self.useFixture(fixtures.MockPatchObject(
             plan_execution, 'POLL_SECONDS', 0.1))
-        for name in self.HOSTS:
-            self.nova.start_host(name, functional_base.small_host(
-                cores_per_cell=4, threads=1, dedicated='0-3'))
-        self.flavor = self.nova.create_flavor(
-            'pinned', 2, 1024, {'hw:cpu_policy': 'dedicated'})
         self.directory = self.useFixture(fixtures.TempDir()).path
         self.path = os.path.join(self.directory, 'plan.json')
 
@@ -108,7 +111,7 @@ class RebalanceTestCase(marked_cloud.SegregationTestCase):
             return [json.loads(line) for line in file]
 
 
-class TestCommand(RebalanceTestCase):
+class TestCommand(functional_base.OneCloud, RebalanceTestCase):
 
     def test_swap_by_way_of_a_third_host(self):
         one, two = self.boot('one', 'a'), self.boot('two', 'b')
@@ -265,7 +268,7 @@ class TestFromTheDatabases(RebalanceTestCase):
         self.assertEqual(set(), self.host_pinned_cpus(move.target))
 
 
-class TestMigrationsThatFail(RebalanceTestCase):
+class TestMigrationsThatFail(functional_base.OneCloud, RebalanceTestCase):
 
     def setUp(self):
         super().setUp()
@@ -319,6 +322,7 @@ class TestMigrationsThatFail(RebalanceTestCase):
 
     def test_host_that_is_down(self):
         self.nova.fail_host('c')
+        self.addCleanup(self.nova.recover_host, 'c')
         _output, error = self.run_apply('--yes', status=1)
         self.assertIn('nova-compute of c is down', error)
         self.assert_at(self.server, 'a', {0, 1})

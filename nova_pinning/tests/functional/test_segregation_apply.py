@@ -34,16 +34,21 @@ groups:
 ISOLATED = f'trait:{placement_traits.DEDICATED}'
 
 
-class ApplyTestCase(marked_cloud.SegregationTestCase):
+class ApplyTestCase(functional_base.OneCloud,
+                    marked_cloud.SegregationTestCase):
 
     HOSTS = ('d-1', 'd-2', 's-1', 'old')
 
+    @classmethod
+    def start(cls, nova):
+        for name in cls.HOSTS:
+            nova.start_host(name, functional_base.small_host(
+                dedicated='0-5', shared='6-7'))
+        nova.stage._create_trait(OLD)
+        return {}
+
     def setUp(self):
         super().setUp()
-        for name in self.HOSTS:
-            self.nova.start_host(name, functional_base.small_host(
-                dedicated='0-5', shared='6-7'))
-        self.nova.stage._create_trait(OLD)
         self.set_up_cloud()
 
     def set_up_cloud(self):

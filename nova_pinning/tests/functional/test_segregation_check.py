@@ -51,19 +51,20 @@ def mixed_host():
 class CheckTestCase(marked_cloud.SegregationTestCase):
     """A cloud with two hosts and a flavor of each class, all in order."""
 
-    def setUp(self):
-        super().setUp()
+    @classmethod
+    def start(cls, nova):
         for name in ('d1', 'd2'):
-            self.nova.start_host(name, functional_base.small_host())
-            self.set_traits(name, placement_traits.DEDICATED)
+            nova.start_host(name, functional_base.small_host())
+            nova.change_traits(name, [placement_traits.DEDICATED])
         for name in ('s1', 's2'):
-            self.nova.start_host(name, shared_host())
-            self.set_traits(name, placement_traits.SHARED)
-        self.pinned = self.nova.create_flavor(
-            'pinned', 2, functional_base.GIB, {
-                'hw:cpu_policy': 'dedicated', KEY: 'required'})
-        self.plain = self.nova.create_flavor(
-            'plain', 1, functional_base.GIB, {KEY: 'forbidden'})
+            nova.start_host(name, shared_host())
+            nova.change_traits(name, [placement_traits.SHARED])
+        return {
+            'pinned': nova.create_flavor(
+                'pinned', 2, functional_base.GIB, {
+                    'hw:cpu_policy': 'dedicated', KEY: 'required'}),
+            'plain': nova.create_flavor(
+                'plain', 1, functional_base.GIB, {KEY: 'forbidden'})}
 
     def check(self, *codes, options=()):
         """Check the cloud, and that nothing but these codes is found.
@@ -134,7 +135,7 @@ class CheckTestCase(marked_cloud.SegregationTestCase):
                          f'{command}\n{done.stdout}\n{done.stderr}')
 
 
-class TestOutput(CheckTestCase):
+class OutputCases:
 
     def test_nothing_is_wrong(self):
         self.nova.boot('a', self.pinned)
@@ -173,6 +174,22 @@ class TestOutput(CheckTestCase):
         self.assertEqual(['d2'], [one['name'] for one in found['S302']])
 
 
+class ServerCases:
+
+    def test_dedicated_server_on_a_shared_host(self):
+        server = self.nova.boot('a', self.pinned, host='d1')
+        self.set_traits('d1', placement_traits.SHARED)
+
+        found = self.check('S102', 'S502')
+        self.assertEqual([server.id],
+                         [one['id'] for one in found['S102']])
+        self.mend(found['S102'])
+
+        self.assertEqual('d2', self.nova.show(server).host)
+        self.mend(self.check('S502')['S502'])
+        self.check()
+
+
 class TestServers(CheckTestCase):
 
     def test_shared_server_on_a_dedicated_host(self):
@@ -196,21 +213,8 @@ class TestServers(CheckTestCase):
         for server in (running, stopped):
             self.assertIn(self.nova.show(server).host, ('s1', 's2'))
 
-    def test_dedicated_server_on_a_shared_host(self):
-        server = self.nova.boot('a', self.pinned, host='d1')
-        self.set_traits('d1', placement_traits.SHARED)
 
-        found = self.check('S102', 'S502')
-        self.assertEqual([server.id],
-                         [one['id'] for one in found['S102']])
-        self.mend(found['S102'])
-
-        self.assertEqual('d2', self.nova.show(server).host)
-        self.mend(self.check('S502')['S502'])
-        self.check()
-
-
-class TestFlavors(CheckTestCase):
+class FlavorCases:
 
     def test_flavors(self):
         policy = {'hw:cpu_policy': 'dedicated'}
@@ -288,7 +292,7 @@ class TestHosts(CheckTestCase):
         self.assertEqual('s2', one['name'])
 
 
-class TestAggregates(CheckTestCase):
+class AggregateCases:
 
     def test_metadata(self):
         self.nova.create_aggregate('a', ['d1', 'd2'],
@@ -389,7 +393,7 @@ class TestInventories(CheckTestCase):
         self.assertEqual(6, self.nova.inventories('m')['PCPU']['total'])
 
 
-class TestOrderOfCells(CheckTestCase):
+class OrderOfCellsCases:
 
     def setUp(self):
         super().setUp()
@@ -433,6 +437,12 @@ class TestOrderOfCells(CheckTestCase):
         self.write('d1', 'false')
         [one] = self.check('S703', options=options)['S703']
         self.assertIn('true by aggregate a', one['message'])
+
+
+class TestFindings(OutputCases, ServerCases, FlavorCases, AggregateCases,
+                   OrderOfCellsCases, functional_base.OneCloud,
+                   CheckTestCase):
+    """All that leaves the hosts as they were."""
 
 
 class TestChangingCloud(CheckTestCase):
