@@ -25,7 +25,7 @@ FEW_OPERATIONS = min(OPERATIONS, 10)
 
 #: What nova has by itself to keep the classes apart does not change with us,
 #: and where the filter has read of a class makes no difference to it.
-SHORT_OPERATIONS = FEW_OPERATIONS if forms.SHORT else OPERATIONS
+SHORT_OPERATIONS = min(OPERATIONS, 6) if forms.SHORT else OPERATIONS
 
 #: A minute to start, and far more than an operation takes on a busy machine.
 TIMEOUT_SECONDS = 60 + 10 * OPERATIONS
