@@ -9,10 +9,6 @@ sold today, with what firmware and nova can do about it, it simulates what
 import argparse
 from collections.abc import Iterator
 from collections.abc import Sequence
-import concurrent.futures
-import itertools
-import multiprocessing
-import os
 import sys
 
 from benchmarks import judging
@@ -56,23 +52,15 @@ def measure(cases: Sequence[shapes.HostTemplate], options: argparse.Namespace,
             step: runner.Step) -> list[runner.Outcome]:
     """Simulate some of the hosts with each setting."""
     seeds = _FEW_SEEDS if options.quick else _SEEDS
-    outcomes: list[runner.Outcome] = []
-    with concurrent.futures.ProcessPoolExecutor(
-            min(len(cases), os.cpu_count() or 1),
-            multiprocessing.get_context('spawn')) as pool:
-        for case, study in zip(cases, pool.map(
-                _study, cases, itertools.repeat(seeds))):
-            outcomes += _outcomes(case.name, study)
-            step(case.name)
-    return outcomes
-
-
-def _study(case: shapes.HostTemplate,
-           seeds: int) -> cache_forecast.CacheStudy:
     wanted = plan_request.PlanOptions(
         sizes=plan_request.parse_sizes(MIX, errors.Location('mix')))
-    return cache_forecast.study(
-        planner.plan(case.hardware(), wanted), wanted, seeds=range(seeds))
+    outcomes: list[runner.Outcome] = []
+    for case in cases:
+        step(case.name)
+        outcomes += _outcomes(case.name, cache_forecast.study(
+            planner.plan(case.hardware(), wanted), wanted,
+            seeds=range(seeds)))
+    return outcomes
 
 
 def _outcomes(host: str,

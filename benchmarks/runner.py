@@ -10,18 +10,21 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import itertools
+import importlib.metadata
 import os
 import pathlib
+import platform
 import sys
 import textwrap
 import time
 from typing import Any
 
 from benchmarks import judging
-from benchmarks import machine
-from benchmarks import tables
 from nova_pinning import errors
+from nova_pinning.host.discover import system
+from nova_pinning.host import machine_files
+
+_WIDTH = 79
 
 #: Notes that some work on the case of this name is done.
 Step = Callable[[str], None]
@@ -93,19 +96,26 @@ class Group:
             else self.is_quick(case) or not options.quick)]
 
     def table(self, outcomes: Sequence[Outcome],
-              options: argparse.Namespace) -> tables.FigureTable:
-        """What was measured."""
+              options: argparse.Namespace) -> list[str]:
+        """What was measured, for a terminal and for the documentation."""
         sentences = [self.explain(outcomes, options), *(
             _SENTENCES[bar.verdict].format(outcome.name, *bar)
             for outcome in outcomes for bar in outcome.bars
             if bar.verdict in _SENTENCES)]
-        return tables.FigureTable(
-            [(*self.headings, 'verdict'),
-             *((*outcome.cells,
-                *([' '.join(bar.bar for bar in outcome.bars) or '-']
-                  if self.headings[-1] == 'bar' else ()),
-                outcome.verdict) for outcome in outcomes)],
-            ' '.join(sentences).strip(), self.numbers)
+        grid = [(*self.headings, 'verdict'),
+                *((*outcome.cells,
+                   *([' '.join(bar.bar for bar in outcome.bars) or '-']
+                     if self.headings[-1] == 'bar' else ()),
+                   outcome.verdict) for outcome in outcomes)]
+        widths = [max(map(len, column)) for column in zip(*grid)]
+        rule = '  '.join('=' * width for width in widths)
+        rows = ['  '.join(
+            cell.rjust(width) if column in self.numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths))).rstrip()
+            for row in grid]
+        text = textwrap.wrap(' '.join(sentences).strip(), _WIDTH)
+        return [rule, rows[0], rule, *rows[1:], rule, '', *text,
+                *[''][:len(text)]]
 
 
 def parser(prog: str, description: str,
@@ -132,14 +142,15 @@ def run(options: argparse.Namespace, groups: Sequence[Group],
     load = os.getloadavg()[0]
     start = time.monotonic()
     outcomes: list[Outcome] = []
-    shown: list[tables.FigureTable] = []
+    shown: list[str] = []
     try:
         for group in groups:
             if cases := group.chosen(options):
                 own = group.measure(cases, options, _tell)
                 outcomes += own
-                shown.append(group.table(own, options))
-                print('\n'.join(shown[-1].lines), flush=True)
+                lines = group.table(own, options)
+                shown += lines
+                print('\n'.join(lines), flush=True)
     except (BenchmarkError, errors.InputError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
@@ -147,19 +158,27 @@ def run(options: argparse.Namespace, groups: Sequence[Group],
         print('stopped', file=sys.stderr)
         return 130
     print(textwrap.fill(
-        f'{machine.words()}; load {load:.1f} at the start; took '
-        f'{time.monotonic() - start:.0f} s', 79))
+        f'{_machine()}; load {load:.1f} at the start; took '
+        f'{time.monotonic() - start:.0f} s', _WIDTH))
     for outcome in outcomes:
         for problem in outcome.problems:
             print(f'{outcome.name}: {problem}')
     if options.rst:
         options.rst.write_text('\n'.join([
-            f'.. Made by "{prog} --rst", not by hand.', '',
-            *itertools.chain.from_iterable(
-                table.lines for table in shown),
-            *textwrap.wrap(f'Measured on {machine.words()}.', 79), '']))
+            f'.. Made by "{prog} --rst", not by hand.', '', *shown,
+            *textwrap.wrap(f'Measured on {_machine()}.', _WIDTH), '']))
     return int(judging.worst(
         outcome.verdict for outcome in outcomes).is_failure)
+
+
+def _machine() -> str:
+    """Where the figures come from, in a line that does not name it."""
+    model = system.cpu_info(machine_files.Tree()).get('model name')
+    return (f'{model or platform.machine()} '
+            f'({len(os.sched_getaffinity(0))} CPUs), '
+            f'{platform.system()} {platform.machine()}, '
+            f'{platform.python_implementation()} {platform.python_version()}, '
+            f'nova {importlib.metadata.version("nova")}')
 
 
 def _tell(case: str) -> None:
