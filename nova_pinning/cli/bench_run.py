@@ -306,7 +306,6 @@ def _edges() -> run_edges.Edges:
         load=conditions.load, peer=peer.running, bind=own_threads.keeping_to,
         steal=lambda cpus: kernel_counters.steal(
             tree.text('/proc/stat') or '', cpus),
-        mhz=functools.partial(kernel_counters.mhz, tree),
         idle=lambda or_interrupted: kernel_counters.idle(
             tree.text('/proc/stat') or '', or_interrupted))
 

@@ -20,22 +20,6 @@ Parameter = str | int | float
 #: What tells a case from others.
 CaseKey = tuple[tuple[str, str], ...]
 
-#: What the kernel counts of a guest's vCPUs (schedstat, sched, status), of an
-#: instance's cgroup (cpu.stat, PSI), and what a guest sees of stolen time:
-#: time that runnable threads waited for a CPU; moves of a thread to another;
-#: context switches since it had nothing to do, and since another got its CPU;
-#: time that its cgroup was held at a quota; time that some thread waited for
-#: a CPU, for memory, for a device. And of processes CPU time, and the mean
-#: over the CPUs that they may use of the time that no instance had of one.
-COUNTERS = (
-    'run_delay_seconds', 'migrations', 'voluntary_switches',
-    'involuntary_switches', 'throttled_seconds', 'cpu_pressure_seconds',
-    'memory_pressure_seconds', 'io_pressure_seconds', 'steal_seconds',
-    'cpu_seconds', 'foreign_seconds')
-#: What the kernel counts of the host's CPUs that were measured: their time
-#: that another guest of the same machine had, and their mean frequency.
-HOST_COUNTERS = ('steal_seconds', 'mhz')
-
 
 class WorkloadClass(enum.StrEnum):
     """What of a machine a workload is after."""
@@ -329,7 +313,9 @@ class Reading:
         last run, counted or not
     :param runs: of the command, those that are counted
     :param counters: how much the kernel's counters of the instance went up
-        meanwhile, by the names in :data:`COUNTERS`; those that there are
+        meanwhile: 'run_delay_seconds', that threads of vCPUs waited for a CPU;
+        'cpu_seconds', that processes had; 'foreign_seconds', that no instance
+        had of the CPUs that they may use, the mean over these
     """
 
     tenant: str
@@ -362,8 +348,8 @@ class Measurement:
     :param started: seconds since the epoch, to find it in other logs
     :param load: of the host, one minute's, before it started
     :param affinities: of all instances while it ran
-    :param counters: of the host, by the names in :data:`HOST_COUNTERS`;
-        those that it has
+    :param counters: of the CPUs that were measured: 'steal_seconds', that
+        another guest of the same machine had
     :param utilisation: of the host's CPUs, in order of time
     :param flags: what makes it doubtful, in words: an affinity that was not
         in force, an instance that could not be seen, a clock that went wrong

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
-from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench import run_edges
@@ -20,20 +19,17 @@ class CaseWatch:
     """What is seen of instances, and of the host's CPUs, while commands run.
 
     :param instances: without any nothing is looked at
-    :param cpus: those that they run on
     :param are_interrupted: that their work has interrupts of its own
     :ivar utilisation: what part of the time each CPU was busy
     """
 
     def __init__(self, edges: run_edges.Edges,
                  instances: Sequence[platform_interface.Instance],
-                 cpus: cpuset.CpuSet, are_interrupted: bool) -> None:
+                 are_interrupted: bool) -> None:
         self.utilisation: list[bench_model.UtilisationSample] = []
         self._edges = edges
         self._instances = instances
-        self._cpus = cpus
         self._are_interrupted = are_interrupted
-        self._frequencies: list[float] = []
         self._affinities: dict[str, bench_model.Affinity] = {}
         self._next_seconds = _FIRST_AFFINITY_SECONDS
         self._begun = self._then = edges.monotonic()
@@ -55,15 +51,6 @@ class CaseWatch:
         for instance in self._instances:
             if instance.name not in known:
                 yield f'{instance.name}: where it ran could not be seen'
-
-    @property
-    def counters(self) -> dict[str, float]:
-        """By bench_model.HOST_COUNTERS, those that are not counted.
-
-        Before and after the run CPUs may be idle, and slow.
-        """
-        return {'mhz': sum(self._frequencies) / len(self._frequencies)
-                } if self._frequencies else {}
 
     def busy_seconds(self) -> Mapping[int, float]:
         """For how long each CPU has been busy since commands were started.
@@ -93,9 +80,6 @@ class CaseWatch:
                 str(cpu): round(spent / seconds, 3) for cpu, spent
                 in _busy(seconds, self._idle, after).items()}))
         self._then, self._idle = now, after
-        mhz = self._edges.mhz(self._cpus)
-        if mhz is not None:
-            self._frequencies.append(mhz)
 
     def _add(self, name: str, affinity: bench_model.Affinity) -> None:
         # What has ended meanwhile is nowhere.

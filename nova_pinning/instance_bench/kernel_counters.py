@@ -5,18 +5,12 @@ All counts go up from some start that means nothing; their differences count.
 What a kernel does not count is left out.
 
 Of threads of vCPUs there is the run delay (/proc/PID/task/TID/schedstat, see
-the kernel's Documentation/scheduler/sched-stats.rst), context switches
-(status, proc(5)) and, with CONFIG_SCHED_DEBUG, migrations (sched). These are
-lost when a thread ends, so that of other threads they would tell little. A
-cgroup of its own counts throttling (cpu.stat) and, under version 2, pressure
-(PSI, the 'some' line; Documentation/accounting/psi.rst) for all that is in it,
-whatever has ended meanwhile.
+the kernel's Documentation/scheduler/sched-stats.rst), which is lost when a
+thread ends, so that of other threads it would tell little.
 """
 
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
-import re
 
 from nova_pinning import cpuset
 from nova_pinning.host import machine_files
@@ -30,23 +24,6 @@ _IDLE = 3
 # The first of four fields of /proc/PID/stat behind the name: utime, stime,
 # and these of children.
 _UTIME = 11
-_SWITCHES = re.compile(
-    r'^(voluntary|nonvoluntary)_ctxt_switches:\s*(\d+)', re.MULTILINE)
-_SWITCH_NAMES = {'voluntary': 'voluntary_switches',
-                 'nonvoluntary': 'involuntary_switches'}
-_MIGRATIONS = re.compile(r'^se\.nr_migrations\s*:\s*(\d+)', re.MULTILINE)
-_PRESSURE = re.compile(r'^some .*\btotal=(\d+)', re.MULTILINE)
-# Of cpu.stat: version 2 counts microseconds, version 1 nanoseconds.
-_THROTTLED = re.compile(
-    r'^throttled_(usec|time) (\d+)', re.MULTILINE)
-_THROTTLED_UNIT = {'usec': 1e6, 'time': 1e9}
-
-
-def add(first: Mapping[str, float],
-        second: Mapping[str, float]) -> dict[str, float]:
-    """Sums by name; what only one of them has counts."""
-    return {name: first.get(name, 0.0) + second.get(name, 0.0)
-            for name in {**first, **second}}
 
 
 def difference(before: Mapping[str, float],
@@ -56,104 +33,34 @@ def difference(before: Mapping[str, float],
             for name, value in after.items() if name in before}
 
 
-def of_thread(tree: machine_files.Tree, path: str) -> dict[str, float]:
-    """What one thread has counted; empty if it has ended.
-
-    :param path: '/proc/7/task/8'
-    """
-    counted: dict[str, float] = {}
-    fields = (tree.text(f'{path}/schedstat') or '').split()
-    if len(fields) == 3:
-        counted['run_delay_seconds'] = int(fields[1]) / 1e9
-    for kind, number in _SWITCHES.findall(tree.text(f'{path}/status') or ''):
-        counted[_SWITCH_NAMES[kind]] = float(number)
-    moved = _MIGRATIONS.search(tree.text(f'{path}/sched') or '')
-    if moved:
-        counted['migrations'] = float(moved[1])
-    return counted
+def run_delay(tree: machine_files.Tree, pid: int) -> dict[str, float]:
+    """How long threads of vCPUs of a QEMU were runnable and had no CPU."""
+    waited = []
+    for tid in tree.names(f'/proc/{pid}/task'):
+        path = f'/proc/{pid}/task/{tid}'
+        fields = (tree.text(f'{path}/schedstat') or '').split()
+        if len(fields) == 3 and qemu_process.is_vcpu(
+                tree.text(f'{path}/comm') or ''):
+            waited.append(int(fields[1]) / 1e9)
+    return {'run_delay_seconds': sum(waited)} if waited else {}
 
 
-def vcpu_threads(tree: machine_files.Tree, pid: int) -> list[str]:
-    """Directories of a QEMU's threads that are vCPUs."""
-    path = f'/proc/{pid}/task'
-    return [f'{path}/{tid}' for tid in tree.names(path)
-            if qemu_process.is_vcpu(tree.text(f'{path}/{tid}/comm') or '')]
-
-
-def of_cgroup(tree: machine_files.Tree, pid: int) -> dict[str, float]:
-    """What the cgroup of a process has counted, of all that is in it.
-
-    QEMU's main thread has one beside those of the vCPUs; what counts is the
-    one around these.
-    """
-    counted: dict[str, float] = {}
-    for path in _cgroups(tree, pid):
-        throttled = _THROTTLED.search(tree.text(f'{path}/cpu.stat') or '')
-        if throttled:
-            counted['throttled_seconds'] = (
-                int(throttled[2]) / _THROTTLED_UNIT[throttled[1]])
-        for name in ('cpu', 'memory', 'io'):
-            waited = _PRESSURE.search(tree.text(f'{path}/{name}.pressure')
-                                      or '')
-            if waited:
-                counted[f'{name}_pressure_seconds'] = int(waited[1]) / 1e6
-    return counted
-
-
-def cgroup_mounts(
-        tree: machine_files.Tree) -> Iterator[tuple[str, str, list[str]]]:
-    """Where hierarchies of control groups are, their kinds and options."""
-    for line in (tree.text('/proc/mounts') or '').splitlines():
-        _source, path, kind, options, *_numbers = line.split()
-        if kind in ('cgroup', 'cgroup2'):
-            yield path, kind, options.split(',')
-
-
-def _cgroups(tree: machine_files.Tree, pid: int) -> Iterator[str]:
-    """Directories of a process's cgroups that count CPU time or pressure."""
-    own = {controllers: path.removesuffix('/emulator')
-           for controllers, path in machine_files.control_groups(
-               tree.text(f'/proc/{pid}/cgroup') or '').items()}
-    for mount, kind, options in cgroup_mounts(tree):
-        if kind == 'cgroup2':
-            path = own.get('', '')
-        elif 'cpu' in options:
-            path = next((path for names, path in own.items()
-                         if 'cpu' in names.split(',')), '')
-        else:
-            continue
-        # Of all processes together nothing is to be told.
-        if path not in ('', '/'):
-            yield mount + path
-
-
-def steal(stat: str, cpus: cpuset.CpuSet | None = None) -> dict[str, float]:
+def steal(stat: str, cpus: cpuset.CpuSet) -> dict[str, float]:
     """What /proc/stat tells of CPU time that another guest had.
 
     :param stat: its text
-    :param cpus: all CPUs unless given
-    :returns: by bench_model.HOST_COUNTERS; nothing if it does not tell
+    :returns: nothing if it does not tell
     """
-    names = {'cpu'} if cpus is None else {f'cpu{cpu}' for cpu in cpus}
-    ticks = [own[_STEAL] for name, own in _ticks(stat).items()
-             if name in names and len(own) > _STEAL]
+    ticks = [own[_STEAL] for cpu, own in _ticks(stat).items()
+             if cpu in cpus and len(own) > _STEAL]
     return {'steal_seconds': sum(ticks) / _TICKS_PER_SECOND} if ticks else {}
 
 
-def _ticks(stat: str) -> dict[str, list[int]]:
-    """What /proc/stat tells of all CPUs ('cpu') and of each ('cpu0')."""
-    return {fields[0]: list(map(int, fields[1:]))
+def _ticks(stat: str) -> dict[int, list[int]]:
+    """What /proc/stat tells of each CPU."""
+    return {int(fields[0].removeprefix('cpu')): list(map(int, fields[1:]))
             for fields in map(str.split, stat.splitlines())
-            if fields and fields[0].startswith('cpu')}
-
-
-def mhz(tree: machine_files.Tree, cpus: cpuset.CpuSet) -> float | None:
-    """The mean frequency of CPUs, now; None without a driver that tells it."""
-    frequencies = [khz for cpu in cpus if (khz := tree.number(
-        f'/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq'))]
-    if not frequencies:
-        return None
-    return sum(frequencies) / len(frequencies) / 1000
+            if fields and fields[0].startswith('cpu') and fields[0] != 'cpu'}
 
 
 def idle(stat: str, or_interrupted: bool = False) -> dict[int, float]:
@@ -166,9 +73,8 @@ def idle(stat: str, or_interrupted: bool = False) -> dict[int, float]:
     :param or_interrupted: or has handled interrupts and softirqs
     """
     end = _IDLE + (4 if or_interrupted else 2)
-    return {int(name.removeprefix('cpu')):
-            sum(ticks[_IDLE:end]) / _TICKS_PER_SECOND
-            for name, ticks in _ticks(stat).items() if name != 'cpu'}
+    return {cpu: sum(ticks[_IDLE:end]) / _TICKS_PER_SECOND
+            for cpu, ticks in _ticks(stat).items()}
 
 
 def cpu_seconds(tree: machine_files.Tree, pids: Iterable[int]) -> float:

@@ -116,7 +116,7 @@ class Instance(Protocol):
     def counters(self) -> dict[str, float]:
         """What the kernel has counted of it so far.
 
-        :returns: those of :data:`bench_model.COUNTERS` that can be had
+        :returns: those of :class:`bench_model.Reading` that can be had
         """
 
     def close(self) -> None:

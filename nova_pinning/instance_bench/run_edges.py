@@ -23,9 +23,7 @@ class Edges:
     :param bind: has the controller, which looks at instances, run on CPUs of
         the host and on no others; on any if there are none, or if that
         cannot be done
-    :param steal: what CPUs of the host have counted, by the names of
-        :data:`bench_model.HOST_COUNTERS`
-    :param mhz: the mean frequency of CPUs of the host, None if nobody tells
+    :param steal: what CPUs of the host have counted of stolen time
     :param idle: for how many seconds each CPU has been idle, or, if told to,
         handled interrupts, by its number
     """
@@ -38,5 +36,4 @@ class Edges:
                    contextlib.AbstractContextManager[Check]]
     bind: Callable[[cpuset.CpuSet], contextlib.AbstractContextManager[str]]
     steal: Callable[[cpuset.CpuSet], Mapping[str, float]]
-    mhz: Callable[[cpuset.CpuSet], float | None]
     idle: Callable[[bool], Mapping[int, float]]

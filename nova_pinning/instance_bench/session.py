@@ -208,7 +208,7 @@ class CaseSession:
         before = [member.instance.counters() for member in counted]
         stolen = self.edges.steal(self._cpus)
         outcomes, watch = self._run_all(self._timed(measured, clocks), members)
-        host_counters = kernel_counters.difference(
+        stolen = kernel_counters.difference(
             stolen, self.edges.steal(self._cpus))
         busy = watch.busy_seconds()
         counters = {
@@ -225,8 +225,7 @@ class CaseSession:
             factors=self.unit.case.factors, round=self.unit.round,
             repetition=number, started=started, load=load, readings=readings,
             affinities=watch.affinities,
-            counters={**host_counters, **watch.counters},
-            utilisation=tuple(watch.utilisation), flags=(
+            counters=stolen, utilisation=tuple(watch.utilisation), flags=(
                 *watch.flags(), *self._peer_flags(members),
                 *(f'{member.instance.name}: {line.doubt}' for member, line
                   in zip(measured, lines) if line.doubt))), clocks_after
@@ -328,7 +327,7 @@ class CaseSession:
         with self.edges.bind(self._spare):
             watch = case_watch.CaseWatch(
                 self.edges, [member.instance for member in watched],
-                self._cpus, not _INTERRUPTED.isdisjoint(
+                not _INTERRUPTED.isdisjoint(
                     member.workload.workload_class for member in watched))
             return self._wait(commands, jobs, watch), watch
 

@@ -14,7 +14,6 @@ from typing import Any
 from nova_pinning import cpuset
 from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import instance_clock
-from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import hypervisor
 from nova_pinning.instance_bench.platforms import polling
@@ -103,14 +102,7 @@ class RemoteInstance:
             self.name, lambda: int(self.call('guest-get-time')) / 1e9)
 
     def counters(self) -> dict[str, float]:
-        """What the kernel inside tells; empty if it cannot be asked."""
-        try:
-            return kernel_counters.steal(remote.wait(
-                self.start('cat /proc/stat'), ANSWER_SECONDS,
-                f'{self.name} does not tell of its CPUs').stdout)
-        except bench_errors.InstanceError:
-            # It is no figure, and those there are do not depend on it.
-            return {}
+        return {}
 
     def _error(self, name: str, text: str) -> bench_errors.InstanceError:
         advice = self._hint

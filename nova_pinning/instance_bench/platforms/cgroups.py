@@ -8,6 +8,7 @@ ratios; so under version 2 the weight is written as it is. See the kernel's
 Documentation/admin-guide/cgroup-v2.rst and the OCI runtime specification.
 """
 
+from collections.abc import Iterator
 import contextlib
 import os
 from typing import Any
@@ -16,7 +17,6 @@ from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_model
-from nova_pinning.instance_bench import kernel_counters
 from nova_pinning import units
 
 #: The group that those of all containers are below.
@@ -34,7 +34,7 @@ def version(tree: machine_files.Tree) -> int:
     """
     return 1 if any(
         kind == 'cgroup' and 'cpu' in options for _path, kind, options
-        in kernel_counters.cgroup_mounts(tree)) else 2
+        in _mounts(tree)) else 2
 
 
 def check_weight(name: str, weight: int) -> None:
@@ -79,9 +79,17 @@ def sweep(tree: machine_files.Tree, prefix: str) -> None:
 
     What cannot be removed stays.
     """
-    for mount, _kind, _options in kernel_counters.cgroup_mounts(tree):
+    for mount, _kind, _options in _mounts(tree):
         top = f'{tree.root}{mount}{PARENT}'
         for group, _names, _files in os.walk(top, topdown=False):
             if group == top or group.startswith(f'{top}/{prefix}'):
                 with contextlib.suppress(OSError):
                     os.rmdir(group)
+
+
+def _mounts(tree: machine_files.Tree) -> Iterator[tuple[str, str, list[str]]]:
+    """Where hierarchies of control groups are, their kinds and options."""
+    for line in (tree.text('/proc/mounts') or '').splitlines():
+        _source, path, kind, options, *_numbers = line.split()
+        if kind in ('cgroup', 'cgroup2'):
+            yield path, kind, options.split(',')

@@ -16,7 +16,6 @@ import re
 
 from nova_pinning import cpuset
 from nova_pinning.host import machine_files
-from nova_pinning.instance_bench import kernel_counters
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import cgroups
 from nova_pinning.instance_bench.platforms import local
@@ -69,11 +68,6 @@ class ContainerInstance(local.LocalInstance):
             programs_directory=PROGRAMS, keeper=(
                 *command, 'run', '--bundle', str(directory), '--pid-file',
                 str(local.pid_file(directory)), identity))
-
-    def counters(self) -> dict[str, float]:
-        first = self._first()
-        return super().counters() | (kernel_counters.of_cgroup(
-            self._tree, first) if first else {})
 
     @staticmethod
     def _reason(said: str) -> str:

@@ -98,19 +98,7 @@ class GuestInstance(agent.RemoteInstance):
         return affinities
 
     def counters(self) -> dict[str, float]:
-        """Those of the vCPUs' threads and of the guest's cgroup.
-
-        And what the guest is told of time that was stolen, which only KVM
-        tells it.
-        """
-        tree, pid = machine_files.Tree(), self._pid()
-        counted = kernel_counters.of_cgroup(tree, pid)
-        for path in kernel_counters.vcpu_threads(tree, pid):
-            counted = kernel_counters.add(
-                counted, kernel_counters.of_thread(tree, path))
-        if self._spec.accelerator == 'kvm':
-            counted |= super().counters()
-        return counted
+        return kernel_counters.run_delay(machine_files.Tree(), self._pid())
 
     def close(self) -> None:
         with contextlib.ExitStack() as stack:

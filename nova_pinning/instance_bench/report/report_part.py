@@ -12,7 +12,6 @@ import re
 from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import published
 from nova_pinning.instance_bench.report import answer
-from nova_pinning.instance_bench.report import outlier_reasons
 from nova_pinning.instance_bench.report import run_caveats
 from nova_pinning.instance_bench.report import run_claims
 from nova_pinning.instance_bench.report import run_tables
@@ -115,9 +114,8 @@ class Part:
     def details(self) -> list[run_tables.ReportTable]:
         """What is doubtful, unusual, or not there."""
         return [table for table in (
-            run_tables.busy(self.summary), outlier_reasons.table(self.summary),
-            run_tables.mishaps(self.summary),
-            outlier_reasons.counters(self.summary)) if table is not None]
+            run_tables.busy(self.summary), run_tables.mishaps(self.summary))
+            if table is not None]
 
     @functools.cached_property
     def published(self) -> tuple[run_tables.ReportTable, ...]:

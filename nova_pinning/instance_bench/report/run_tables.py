@@ -110,31 +110,6 @@ def heads(summary: statistics.RunSummary,
     return found
 
 
-def named(summary: statistics.RunSummary,
-          rows: Sequence[statistics.FigureRow],
-          cells: Sequence[Mapping[str, str]], *, title: str,
-          note: str = '', is_detail: bool = False,
-          drawn: Sequence[strips.Strip] = ()) -> ReportTable:
-    """A table with what tells rows apart at their left.
-
-    :param rows: at least one
-    :param cells: of each row by the headings, which are the same for all; a
-        column that no row has anything in is left out
-    """
-    names = heads(summary, rows)
-    figures = [name for name in cells[0] if any(
-        of_row[name] not in ('', words.NONE) for of_row in cells)]
-    columns = [typed_table.Column(
-        title=name, kind=typed_table.ColumnKind.COUNT,
-        rank=1 + _DISPENSABLE.index(name) if name in _DISPENSABLE else 0)
-        for name in figures]
-    return ReportTable(
-        (*names, *columns), tuple(
-            (*of_row, *(figures_of_row[name] for name in figures))
-            for of_row, figures_of_row in zip(zip(*names.values()), cells)),
-        title=title, note=note, is_detail=is_detail, drawn=drawn)
-
-
 def pivoted(summary: statistics.RunSummary,
             rows: Sequence[statistics.FigureRow], across: Collection[str],
             cell: Callable[[statistics.FigureRow], str], *, title: str,
@@ -167,10 +142,19 @@ def platform(summary: statistics.RunSummary,
 
 def of_group(summary: statistics.RunSummary, group: Group,
              is_detail: bool) -> ReportTable:
-    """Each row's levels."""
-    return named(
-        summary, group, [{name: cell(row) for name, cell in FIGURES.items()}
-                         for row in group],
+    """Each row's levels; a column that no row has anything in is left out."""
+    names = heads(summary, group)
+    cells = {name: [cell(row) for row in group]
+             for name, cell in FIGURES.items()}
+    figures = [name for name, of_rows in cells.items()
+               if not {*of_rows} <= {'', words.NONE}]
+    columns = [typed_table.Column(
+        title=name, kind=typed_table.ColumnKind.COUNT,
+        rank=1 + _DISPENSABLE.index(name) if name in _DISPENSABLE else 0)
+        for name in figures]
+    return ReportTable(
+        (*names, *columns), tuple(zip(
+            *names.values(), *(cells[name] for name in figures))),
         title=title(group), is_detail=is_detail, drawn=[
             strips.Strip(row.estimate.interval, row.estimate.values,
                          row.estimate.outliers) for row in group])

@@ -14,7 +14,6 @@ import fixtures
 import testtools
 
 from nova_pinning import cpuset
-from nova_pinning.instance_bench import bench_model
 from nova_pinning.instance_bench import image_manifest
 from nova_pinning.instance_bench import platform_interface
 from nova_pinning.instance_bench.platforms import guest
@@ -149,11 +148,8 @@ class GuestTestCase(testtools.TestCase):
         self.run_inside(instance, 'i=0; while [ $i -lt 9999 ]; do '
                                   'i=$((i + 1)); done')
         after = instance.counters()
-        # Only KVM tells a guest of time that it did not get.
-        self.assertNotIn('steal_seconds', after)
-        self.assertLessEqual(set(after), set(bench_model.COUNTERS))
-        for name in 'run_delay_seconds', 'voluntary_switches':
-            self.assertGreater(after[name], before[name])
+        self.assertGreater(after['run_delay_seconds'],
+                           before['run_delay_seconds'])
 
     def domain(self, libvirt):
         return process.run((*libvirt.virsh, 'list', '--name')).strip()

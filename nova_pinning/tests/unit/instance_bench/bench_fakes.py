@@ -116,7 +116,6 @@ class World:
         self.offsets = {}
         self.gains = {}
         self.counted = 0
-        self.frequency = None
         # Parts of the time: of each CPU, busy and with interrupts, and of one
         # that each instance had.
         self.loads = {}
@@ -163,19 +162,12 @@ class World:
         return run_edges.Edges(
             monotonic=lambda: self.time, now=self.now, sleep=self.sleep,
             load=self.load, peer=self.peer, bind=self.bind,
-            steal=self.steal, mhz=self.mhz,
-            idle=self.idle)
+            steal=self.steal, idle=self.idle)
 
     def idle(self, or_interrupted):
         return {0: self.time / 2, 1: self.time, **{
             cpu: self.time * (1 - busy + interrupts * or_interrupted)
             for cpu, (busy, interrupts) in self.loads.items()}}
-
-    def mhz(self, cpus):
-        self.step('mhz')
-        # They are slow while nothing runs.
-        return self.frequency if any(
-            key[1] == 'job' for key in self.alive) else 800.0
 
     def now(self):
         return EPOCH + self.time
@@ -264,7 +256,7 @@ class Instance:
     def counters(self):
         self.world.step('counters')
         self.world.counted += 1
-        return {'migrations': float(self.world.counted),
+        return {'run_delay_seconds': float(self.world.counted),
                 'cpu_seconds': self.world.time
                 * self.world.used.get(self.name, 0)}
 

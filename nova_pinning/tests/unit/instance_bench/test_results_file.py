@@ -59,7 +59,7 @@ def _measurement(repetition, seen='4-5'):
         load=0.5, readings=(bench_model.Reading(
             tenant='enterprise', instance='enterprise-0', command='spin "é"',
             figures={'turns': 1.5}, started=5e8, ended=5e8 + 2.5,
-            counters={'migrations': 3.0}),),
+            counters={'run_delay_seconds': 3.0}),),
         affinities=(bench_model.Affinity(
             thread='enterprise-0: vCPU 0', asked=bench_fakes.cpus('4-5'),
             seen=bench_fakes.cpus(seen)),), flags=('odd',))

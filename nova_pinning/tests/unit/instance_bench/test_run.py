@@ -131,7 +131,7 @@ class TestRun(TestCase):
             command='spin --threads=1 --seconds=10',
             figures={'turns': 12.5, 'seconds': 10.0},
             started=reading.started, ended=reading.started + 10, runs=1,
-            counters={'migrations': 1.0, 'cpu_seconds': 0.0}), reading)
+            counters={'run_delay_seconds': 1.0, 'cpu_seconds': 0.0}), reading)
         # By the controller's clock.
         self.assertLess(abs(reading.started - found.started), 1)
         self.assertEqual(bench_model.Measurement(
@@ -189,16 +189,6 @@ class TestRun(TestCase):
         world.loads = dict.fromkeys(range(8), (1, 0))
         for reading in self.measure(world, *tenants).readings:
             self.assertNotIn('foreign_seconds', reading.counters)
-
-    def test_the_frequency_is_that_while_it_runs(self):
-        world = bench_fakes.World()
-        world.frequency = 3000.0
-        self.assertEqual({'steal_seconds': 0.25, 'mhz': 3000.0},
-                         self.measure(world).counters)
-        self.path.unlink()
-        world.frequency = None
-        self.assertEqual({'steal_seconds': 0.25},
-                         self.measure(world).counters)
 
     def test_clocks_are_checked(self):
         world = bench_fakes.World()

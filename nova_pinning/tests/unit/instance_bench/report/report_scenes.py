@@ -160,8 +160,7 @@ class Run:
                 tenant=tenant.name, instance=f'{tenant.name}-{number}',
                 command=f'{tenant.workload} run --threads=2', figures=figures,
                 started=1.75e9, ended=1.75e9 + 10.1,
-                counters={'run_delay_seconds': 0.02 + 0.001 * number,
-                          'migrations': 3.0})
+                counters={'run_delay_seconds': 0.02 + 0.001 * number})
 
     def results(self, failures=(), **conditions):
         """:param conditions: those that are not as in CONDITIONS"""
