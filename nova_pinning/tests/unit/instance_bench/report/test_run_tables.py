@@ -86,16 +86,6 @@ class TablesTest(unit_base.TestCase):
         self.assertEqual([('2', '0.12'), ('4', '0.25'), ('8', '0.50'),
                           ('16', '1.0')], [row[:2] for row in found[0].rows])
 
-    def test_best_practices(self):
-        found = _tables(report_scenes.overhead())[1]
-        self.assertEqual(
-            {'avoid small vanilla containers': ('1', '0', '0'),
-             'pin CPU-bound containers': ('4', '0', '0'),
-             'pin IO-intensive workloads': ('0', '0', '0')},
-            {row[0]: row[1:4] for row in found.rows
-             if 'guests' not in row[0]})
-        self.assertEqual('–', found.rows[-1][-1])
-
     def test_multitask(self):
         """Jobs are workloads, and they are what is compared."""
         found, = _tables(report_scenes.multitask())
