@@ -21,7 +21,6 @@ import time
 
 from nova_pinning import cpuset
 from nova_pinning.host.check import facts
-from nova_pinning.host.check import hidden_work
 from nova_pinning.host.check import processes
 from nova_pinning.host import machine_files
 from nova_pinning.host import qemu_process
@@ -73,8 +72,6 @@ class Watched:
     :param seconds: how long
     :param looks: how often all threads were looked at
     :param is_cut: whether it was ended before its time
-    :param unseen_seconds: how long threads ran that were not seen, by CPU;
-        {} where all can be seen
     """
 
     cpus: cpuset.CpuSet
@@ -84,8 +81,6 @@ class Watched:
     arrivals: tuple[Arrivals, ...] = ()
     unread: tuple[facts.Unread, ...] = ()
     is_cut: bool = False
-    unseen_seconds: Mapping[int, float] = dataclasses.field(
-        default_factory=dict)
 
 
 def watch(
@@ -106,33 +101,23 @@ def watch(
     tree = machine_files.Tree(tree.root)
     threads = _Threads(tree, cpus)
     before = dict(_counts(tree, cpus))
-    is_inside = hidden_work.is_inside(tree)
     started = ended = clock()
     threads.look()
-    # The whole machine's times are taken between the first look and the last,
-    # or what a thread runs while it is looked at would count as unseen.
-    busy_before = busy = (
-        hidden_work.busy_seconds(tree, cpus) if is_inside else {})
     looks, is_cut = 1, False
     try:
         took = clock() - started
         while (left := started + seconds - clock()) > 0:
             sleep(min(left, max(INTERVAL_SECONDS, _REST * took)))
             begun = clock()
-            if is_inside:
-                busy = hidden_work.busy_seconds(tree, cpus)
             threads.look()
             ended = clock()
             took, looks = ended - begun, looks + 1
             tell(min(ended - started, seconds))
     except KeyboardInterrupt:
         ended, is_cut = clock(), True
-    runs = tuple(threads.runs())
     return Watched(
-        cpus, ended - started, looks, runs,
-        tuple(_arrivals(tree, cpus, before)), tuple(_unread(tree)), is_cut,
-        hidden_work.unseen_seconds(
-            busy_before, busy, [run.seconds for run in runs]))
+        cpus, ended - started, looks, tuple(threads.runs()),
+        tuple(_arrivals(tree, cpus, before)), tuple(_unread(tree)), is_cut)
 
 
 class _Threads:

@@ -41,19 +41,9 @@ BOUND = check_rule.Rule[facts.CheckedHost](
     'fewer system calls and interrupts there are on a CPU, the less they run',
     'nothing, unless it is long; nohz_full= and rcu_nocbs= on the kernel '
     'command line leave them less to do')
-HIDDEN = check_rule.Rule[facts.CheckedHost](
-    'H704', _Severity.WARNING, 'dedicated or poll CPUs were used by what '
-    'cannot be seen from here',
-    'this looks from inside a container (PID namespace), where the processes '
-    'of the machine cannot be seen: those may be guests or not',
-    'run nova-pinning host check on the host itself, or in a container with '
-    'its PID namespace (podman run --pid=host)')
 
 # What part of a CPU's time makes it an error.
 _MUCH = 0.01
-
-# CPUs that a message names.
-_SHOWN_CPUS = 4
 
 _NONE = cpuset.CpuSet()
 _OF_GUEST = re.compile(r'(?:vhost-|kvm-pit/)(\d+)')
@@ -141,31 +131,10 @@ class ForeignWorkJudge:
         yield from sorted(
             interrupted,
             key=lambda finding: finding.severity is _Severity.NOTE)
-        yield from self._hidden()
         if bound:
             yield BOUND.finding(check_rule.Violation(
                 subject='kernel', message=self._message(bound),
                 evidence=self._evidence(bound)))
-
-    def _hidden(self) -> Iterator[check_rule.Finding]:
-        """What ran that nobody here can see, where it is worth a word."""
-        total = self._watched.seconds
-        for name, cpus in self._classes():
-            shares = {cpu: seconds / total for cpu, seconds
-                      in self._watched.unseen_seconds.items()
-                      if cpu in cpus and total and seconds > _MUCH * total}
-            if not shares:
-                continue
-            used = words.listed([
-                f'{share:.0%} of CPU {cpu}'
-                for cpu, share in sorted(shares.items())], _SHOWN_CPUS)
-            yield HIDDEN.finding(check_rule.Violation(
-                subject=f'{name} CPUs', message=(
-                    f'in {self._time} of watching, what cannot be seen used '
-                    f'{used}'),
-                details={'unseen_shares': {
-                    str(cpu): round(share, 4)
-                    for cpu, share in sorted(shares.items())}}))
 
     def _add(self, guest: facts.RunningGuest) -> None:
         """Note where the threads of a guest belong.

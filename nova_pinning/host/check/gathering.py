@@ -15,7 +15,6 @@ from nova_pinning import errors
 from nova_pinning.host import agent_record
 from nova_pinning.host.check import facts
 from nova_pinning.host.check import guests
-from nova_pinning.host.check import hidden_work
 from nova_pinning.host.check import interrupt_lines
 from nova_pinning.host.check import processes
 from nova_pinning.host import discover
@@ -38,6 +37,8 @@ _HIDDEN = (
     (r'/proc/irq.*|/sys/kernel/irq.*', 'where interrupts go'),
     (r'.*', 'parts of what the machine is'),
 )
+# PROC_PID_INIT_INO of include/linux/proc_ns.h.
+_ALL_PROCESSES = 'pid:[4026531836]'
 _CLOCKSOURCE = ('/sys/devices/system/clocksource/clocksource0/'
                 'current_clocksource')
 # Where systemd-machined has guests (cgroups v2).
@@ -167,10 +168,11 @@ def _no_records(
 
 def _unread(tree: machine_files.Tree) -> Iterator[facts.Unread]:
     """What cannot be read, of each kind one with how many there are."""
-    if hidden_work.is_inside(tree):
+    namespace = tree.link_name('/proc/self/ns/pid')
+    if namespace.startswith('pid:') and namespace != _ALL_PROCESSES:
         yield facts.Unread(
             '/proc', 'it is looked at from inside a container (PID namespace)',
-            hidden_work.HIDES)
+            'processes outside of it, and what they run where')
     if not tree.exists('/proc/1'):
         yield facts.Unread(
             '/proc', 'they are hidden (hidepid) or not there',

@@ -26,22 +26,50 @@ from nova_pinning.host import hostfile_writer
 from nova_pinning.host import machine_files
 from nova_pinning.host import qemu_process
 from nova_pinning.tests.functional import test_host_check
-from nova_pinning.tests import namespaces
 from nova_pinning.tests.unit.host.check import fact_samples
-from nova_pinning.tests import unseen_work
 
 DEDICATED, HOST = test_host_check.DEDICATED, test_host_check.HOST
 FIRST = test_host_check.FIRST
-#: Ends all that is in it when it is ended.
-NAMESPACE = ('unshare', '--pid', '--fork', '--mount-proc', '--kill-child')
+#: Runs all the time, but for what it takes to notice the end of its input.
+BUSY = """
+import os, sys, threading
+ended = threading.Event()
+def run():
+    while not ended.is_set():
+        pass
+os.sched_setaffinity(0, map(int, sys.argv[1].split(',')))
+threading.Thread(target=run).start()
+print('ready', flush=True)
+sys.stdin.read()
+ended.set()
+"""
+
+
+class _Busy:
+    """A thread that runs all the time, and its own time."""
+
+    def __init__(self, process):
+        self.pid = process.pid
+        *_others, self.tid = sorted(
+            map(int, os.listdir(f'/proc/{self.pid}/task')))
+
+    def clock(self):
+        """Seconds that the thread has run."""
+        path = pathlib.Path(f'/proc/{self.pid}/task/{self.tid}/schedstat')
+        return int(path.read_text().split()[0]) / 10 ** 9
+
+    def sleep(self, seconds):
+        until = self.clock() + seconds
+        while self.clock() < until:
+            os.sched_yield()
 
 
 class WatchTestCase(test_host_check.HostCheckTestCase):
 
     def busy(self, cpus):
         """Start a thread that may run on these CPUs only."""
-        return unseen_work.Busy(self.start(
-            sys.executable, '-c', unseen_work.BUSY, ','.join(map(str, cpus))))
+        return _Busy(self.start(
+            sys.executable, '-c', BUSY, ','.join(map(str, cpus))))
 
     def watch(self, busy, seconds=0.25, sleep=None):
         return cpu_watch.watch(self.tree, DEDICATED, seconds, clock=busy.clock,
@@ -167,33 +195,6 @@ class WatchTestCase(test_host_check.HostCheckTestCase):
                 if one['code'] == 'H701' for evidence in one['evidence']}
         self.assertIn(busy.tid, seen)
         self.assertNotIn(process.pid, seen)
-
-    def inside(self, has_loop):
-        """What tell_unseen tells in a PID namespace of its own."""
-        missing = namespaces.missing(*NAMESPACE[1:])
-        if missing:
-            self.skipTest(missing)
-        done = subprocess.run(
-            [*NAMESPACE, sys.executable, '-W', 'ignore', '-c',
-             'from nova_pinning.tests import unseen_work\n'
-             f'unseen_work.tell_unseen({min(DEDICATED)}, "{HOST}", '
-             f'{has_loop})'],
-            check=True, stdout=subprocess.PIPE, timeout=120)
-        return json.loads(done.stdout)
-
-    def test_what_runs_outside_of_the_namespace(self):
-        """All that runs on the CPU is unseen (H704)."""
-        self.busy(DEDICATED)
-        told = self.inside(has_loop=False)
-        self.assertLessEqual(0.5, told['all'])
-        self.assertLess(0.8 * told['all'], told['unseen'])
-
-    def test_what_runs_inside_of_the_namespace(self):
-        """The loop's time is seen, whatever else runs on the CPU."""
-        told = self.inside(has_loop=True)
-        self.assertLessEqual(0.5, told['clock'])
-        self.assertLessEqual(
-            told['unseen'], max(0, told['all'] - told['clock'] / 2))
 
     def read_until(self, descriptor, word):
         """What comes from a terminal, until it has said this."""

@@ -105,52 +105,6 @@ class TestWatch(unit_base.TestCase):
         self.assertAlmostEqual(0.35, watched.seconds)
         self.assertEqual((), watched.unread)
 
-    def _stat(self, *ticks):
-        """Set how long each CPU has run threads."""
-        self.machine.write('proc/stat', '\n'.join(
-            ['cpu  1 1 1 1', *(f'cpu{cpu} {user} 2 3 900 8 9 9 0 5 0'
-                               for cpu, user in enumerate(ticks))]))
-
-    def _look_from_inside(self, inode=4026532000):
-        namespace = self.machine.root / 'proc/self/ns/pid'
-        namespace.parent.mkdir(parents=True, exist_ok=True)
-        namespace.unlink(missing_ok=True)
-        namespace.symlink_to(f'pid:[{inode}]')
-
-    def test_unseen(self):
-        """What /proc/stat has and no thread accounts for."""
-        for inode, expected in (
-                (4026531836, {}), (4026532000, {2: 0.2, 3: 0.07})):
-            self._stat(1, 1, 1, 1)
-            self.thread(7, 7, 'busy', ran=0, cpu=2)
-            self._look_from_inside(inode)
-            self.events[:] = [lambda: (self._stat(90, 90, 26, 8), self.thread(
-                7, 7, 'busy', ran=5 * 10 ** 7, cpu=2))]
-            watched = self.machine.watch()
-            self.assertEqual(expected, {
-                cpu: round(seconds, 9) for cpu, seconds
-                in watched.unseen_seconds.items()})
-
-    def test_what_runs_during_a_look_is_seen(self):
-        ticks = 0
-        self.thread(7, 7, 'busy', ran=0, cpu=2)
-        self._stat(0, 0, 0, 0)
-        self._look_from_inside()
-        text = machine_files.Tree.text
-
-        def slow_text(tree, path):
-            nonlocal ticks
-            if path.endswith('/schedstat') or 'per_cpu_count' in path:
-                ticks += 3
-                self._stat(0, 0, ticks, 0)
-                self.thread(7, 7, 'busy', ran=ticks * 10 ** 7, cpu=2)
-            return text(tree, path)
-
-        with mock.patch.object(machine_files.Tree, 'text', slow_text):
-            watched = self.machine.watch()
-        self.assertGreater(ran(watched)[7][2], 10 ** 8)
-        self.assertEqual({2: 0.0, 3: 0.0}, watched.unseen_seconds)
-
     def test_time_goes_to_where_it_is_seen(self):
         self.thread(7, 7, 'busy', ran=5000, cpu=2)
         self.events += [

@@ -78,20 +78,6 @@ class TestThreads(unit_base.TestCase):
              ('podman update --cpuset-cpus 0,4 fluentd',)),
             (one.subject, one.remediation))
 
-    def test_unseen(self):
-        """Who it was nobody can tell from inside a container."""
-        view = fact_samples.view(None, None)
-        watched = cpu_watch.Watched(
-            cpus('1,3,5,7'), 10.0, 5,
-            unseen_seconds={1: 0.1, 3: 2.5, 5: 0.0, 7: 0.3})
-        one, = foreign.ForeignWorkJudge(watched, view).findings()
-        self.assertEqual(
-            ('H704', WARNING, 'dedicated CPUs', 'in 10 s of watching, what '
-             'cannot be seen used 25% of CPU 3 and 3% of CPU 7'),
-            (one.code, one.severity, one.subject, one.message))
-        self.assertEqual({'3': 0.25, '7': 0.03},
-                         one.details['unseen_shares'])
-
     @ddt.data((0.099, WARNING), (0.1, ERROR))
     @ddt.unpack
     def test_much_is_an_error(self, seconds, severity):
