@@ -133,8 +133,6 @@ class RunningGuest:
     :param name: libvirt's, or else what its command line says
     :param domain: as it is now, from /run/libvirt/qemu; None if libvirt knows
         nothing of it, or nobody may look
-    :param stored: as it will be when it is started again, from
-        /etc/libvirt/qemu; None likewise
     :param is_stranger: whether libvirt knows nothing of it
     :param is_asked_for: whether findings about it are wanted
     :param unit: as that of a process; helpers that libvirt starts for it
@@ -146,7 +144,6 @@ class RunningGuest:
     name: str
     uuid: str
     domain: domain_xml.DomainXml | None
-    stored: domain_xml.DomainXml | None = None
     is_stranger: bool = False
     is_asked_for: bool = True
     unit: str = ''

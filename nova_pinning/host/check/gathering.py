@@ -31,8 +31,6 @@ _HIDDEN = (
     (r'/proc/\d+/numa_maps', 'which NUMA nodes the memory of guests is on'),
     (r'/proc/\d+/environ', 'which CPUs irqbalance keeps interrupts off'),
     (r'(/proc/\d+/root)?/run/libvirt.*', 'what libvirt has pinned in guests'),
-    (r'(/proc/\d+/root)?/etc/libvirt.*',
-     'what libvirt will pin when guests start again'),
     (r'/proc/\d+.*', 'the threads of processes of other users'),
     (r'/proc/irq.*|/sys/kernel/irq.*', 'where interrupts go'),
     (r'.*', 'parts of what the machine is'),

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running guests, and what libvirt was told of them.
-
-What it will start next time it keeps in /etc/libvirt/qemu.
-"""
+"""Running guests, and what libvirt was told of them."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -13,12 +10,9 @@ import os
 import re
 
 from nova_pinning.host.check import facts
-from nova_pinning.host import domain_xml
 from nova_pinning.host import machine_files
 from nova_pinning.host import qemu_process
 from nova_pinning.host import running_domains
-
-STORED = '/etc/libvirt/qemu'
 
 _DAEMONS = ('libvirtd', 'virtqemud')
 
@@ -53,7 +47,6 @@ def split(
     """
     processes = tuple(processes)
     records = visible_path(tree, running_domains.DIRECTORY, processes)
-    stored = visible_path(tree, STORED, processes) or STORED
     states = {state.pid: state for state in _states(tree, records)}
     # If a record cannot be read, nobody is called a stranger.
     is_complete = records is not None and not any(
@@ -70,7 +63,7 @@ def split(
         else:
             others.append(process)
     guests = tuple(
-        _guest(tree, qemu, states.get(qemu.pid), stored,
+        _guest(tree, qemu, states.get(qemu.pid),
                [thread for worker in vhost.pop(qemu.pid, ())
                 for thread in worker.threads], is_complete,
                chosen is None or qemu.pid in chosen)
@@ -119,7 +112,7 @@ def _name(arguments: Sequence[str]) -> str:
 
 def _guest(
     tree: machine_files.Tree, process: facts.HostProcess,
-    state: running_domains.RunningDomain | None, stored: str,
+    state: running_domains.RunningDomain | None,
     vhost: Sequence[qemu_process.QemuThread], is_complete: bool,
     is_asked_for: bool,
 ) -> facts.RunningGuest:
@@ -134,7 +127,6 @@ def _guest(
     return facts.RunningGuest(
         qemu, name or f'QEMU {process.pid}',
         known.uuid if known else _option(process.arguments, 'uuid'), known,
-        _stored(tree, f'{stored}/{known.name}.xml') if known else None,
         is_complete and known is None, is_asked_for, process.unit,
         process.container)
 
@@ -161,12 +153,3 @@ def _states(
                 tree.text(f'{directory}/{name}') or '')
             if state:
                 yield state
-
-
-def _stored(tree: machine_files.Tree,
-            path: str) -> domain_xml.DomainXml | None:
-    text = tree.text(path)
-    try:
-        return domain_xml.parse(text) if text else None
-    except ValueError:
-        return None

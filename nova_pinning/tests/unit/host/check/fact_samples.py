@@ -99,7 +99,7 @@ def guest(pid, name, vcpus, *, emulator='2,6', node=0, **values):
         (thread(pid + 4, f'vhost-{pid}', emulator),), 0,
         (qemu_process.MemoryRegion(cpus(str(node)), {node: 2}, GIB_PAGES),))
     return replace(
-        facts.RunningGuest(qemu, name, f'uuid-{name}', known, known), **values)
+        facts.RunningGuest(qemu, name, f'uuid-{name}', known), **values)
 
 
 def shared_guest(pid, name, floats_over='2,6'):
@@ -111,7 +111,7 @@ def shared_guest(pid, name, floats_over='2,6'):
               for number in range(2)}, {},
         (thread(pid, 'qemu-kvm', where),), (), 0,
         (qemu_process.MemoryRegion(cpuset.CpuSet(), {0: 9, 1: 9}, 4),))
-    return facts.RunningGuest(qemu, name, f'uuid-{name}', known, known)
+    return facts.RunningGuest(qemu, name, f'uuid-{name}', known)
 
 
 def machine(**values):

@@ -58,9 +58,8 @@ def with_qemu(guest, **values):
 
 
 def domain(guest, **values):
-    """The guest with another record of libvirt's, stored as well."""
-    known = replace(guest.domain, **values)
-    return replace(guest, domain=known, stored=known)
+    """The guest with another record of libvirt's."""
+    return replace(guest, domain=replace(guest.domain, **values))
 
 
 def a(vcpus=('1', '5'), **values):
@@ -86,7 +85,7 @@ def emulator(guest, where, **values):
 
 
 def stranger(guest):
-    return replace(guest, domain=None, stored=None, is_stranger=True)
+    return replace(guest, domain=None, is_stranger=True)
 
 
 def with_poll_cpus(where='3'):
@@ -334,12 +333,7 @@ WRONG = {
     'far_memory': ('H612', lambda: with_guests(
         with_qemu(b(node=0),
                   regions=(fact_samples.qemu_process.MemoryRegion(
-                      cpus('0'), {0: 2}, fact_samples.GIB_PAGES), )))),
-    'stale_pins': (
-        'H613', lambda: with_guests(replace(a(), stored=a(
-            ('3', '7')).domain))),
-    'stale_memory': (
-        'H613', lambda: with_guests(replace(a(), stored=a(node=1).domain)))}
+                      cpus('0'), {0: 2}, fact_samples.GIB_PAGES), ))))}
 
 
 def by_agent(seen):
@@ -387,7 +381,7 @@ RIGHT = {
     'isolated_emulator': lambda: with_guests(a(('1',), emulator='5'), b()),
     # Nor does anybody need to see the record to know.
     'isolated_emulator_unread': lambda: with_guests(
-        replace(a(('1',), emulator='5'), domain=None, stored=None), b()),
+        replace(a(('1',), emulator='5'), domain=None), b()),
     # Without a cpu_shared_set they are on the guest's own.
     'own_emulator': lambda: with_guests(a(emulator='1,5'), b()),
     'worker_of_iothread': lambda: with_guests(with_qemu(
@@ -420,8 +414,7 @@ RIGHT = {
             fact_samples.qemu_process.MemoryRegion(
                 cpus(''), {1: 2}, fact_samples.GIB_PAGES),))),
     'unread_records': lambda: with_guests(
-        replace(a(emulator='0,4'), domain=None, stored=None)),
-    'transient': lambda: with_guests(replace(a(), stored=None), b()),
+        replace(a(emulator='0,4'), domain=None)),
     'not_asked_for': lambda: with_guests(
         replace(moved(emulator(a(), '3'), ('1', '3')), is_asked_for=False))}
 

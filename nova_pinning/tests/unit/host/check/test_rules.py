@@ -455,7 +455,7 @@ class AggregationTestCase(unit_base.TestCase):
         guest = fact_samples.guest(3000, 'c', ('3', '7'), node=1)
         seen = dataclasses.replace(
             host_check_cases.with_guests(dataclasses.replace(
-                guest, domain=known, stored=known)),
+                guest, domain=known)),
             interrupts=(fact_samples.interrupt(
                 60, 'vfio-msix[0]', '1', device=fact_samples.GPU),))
         found, = (one for one in fact_samples.find(seen)
