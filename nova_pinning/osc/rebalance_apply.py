@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import hashlib
 import os
-import re
 import signal
 import sys
 import threading
@@ -18,17 +17,15 @@ from typing import Any
 import rich.console
 import rich.progress
 
-from nova_pinning.bridge.offline import deferred_claim
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import progress_bars
-from nova_pinning.document import atomic_file
 from nova_pinning.document import packed
 from nova_pinning.document import quantities
 from nova_pinning import errors
 from nova_pinning.host import words
 from nova_pinning.osc import applying
-from nova_pinning.osc import fleet_import
+from nova_pinning.osc import base
 from nova_pinning.presentation import printing
 from nova_pinning.presentation import rebalance_report
 from nova_pinning.rebalance import apply_journal
@@ -43,12 +40,9 @@ from nova_pinning import units
 #: Migrations at once; nova-compute does one a host unless it is told to do
 #: more (max_concurrent_live_migrations).
 _MOST_PARALLEL = 100
-#: What a new plan may mend.
-_REPLANNED = (move_run.MoveStatus.CHANGED, move_run.MoveStatus.DEVIATED,
-              move_run.MoveStatus.GONE, move_run.MoveStatus.REVERTED)
 
 
-class ApplyPlan(fleet_import.CloudFleetReader):
+class ApplyPlan(base.CloudCommand):
     """Move guests as a plan says.
 
     The plan is one of 'rebalance plan', of either program. Shows it, asks,
@@ -69,8 +63,6 @@ class ApplyPlan(fleet_import.CloudFleetReader):
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        common_options.add_host_files(
-            parser, "hosts' cells and CPUs, for --replan")
         parser.add_argument('plan', metavar='PLAN', help='the plan, a file')
         applying.add_options(
             parser, 'only show what would be moved, and whether the cloud is '
@@ -86,10 +78,6 @@ class ApplyPlan(fleet_import.CloudFleetReader):
             default=int(plan_execution.TIMEOUT_SECONDS),
             help='give a move up after so long, and abort it if it is a live '
                  'migration (default: %(default)s)')
-        parser.add_argument(
-            '--replan', action='store_true',
-            help='if the cloud is no longer as planned, make a new plan for '
-                 'the same goal and go on with it; needs --host-files')
         common_options.add_format(parser, 'text', 'json')
 
     @functools.cached_property
@@ -103,69 +91,35 @@ class ApplyPlan(fleet_import.CloudFleetReader):
             raise errors.InputError(
                 'there is no place for a journal beside the standard input',
                 advice='write the plan to a file')
-        if parsed_args.replan and not parsed_args.host_files:
-            raise errors.InputError(
-                '--replan needs --host-files, since the compute API does not '
-                "tell hosts' cells")
         self._results: list[move_run.MoveResult] = []
-        self._is_agreed = parsed_args.yes
-        self._is_replanned = False
-        path: str | None = parsed_args.plan
-        status = base_command.OK
         try:
-            while path:
-                status, path = self._apply(path, parsed_args)
+            return self._apply(parsed_args.plan, parsed_args)
         finally:
             if parsed_args.format == 'json' and not parsed_args.dry_run:
                 self.print_document(
                     plan=parsed_args.plan, results=list(
                         map(_result_as_dict, self._results)))
-        return status
 
-    def _apply(self, path: str, parsed_args: argparse.Namespace) -> tuple[
-            int, str | None]:
-        """Carry one plan out.
-
-        :returns: the exit status, and the plan to go on with, None for none
-        """
+    def _apply(self, path: str, parsed_args: argparse.Namespace) -> int:
+        """Carry the plan out; returns the exit status."""
         text = packed.read(path)
         plan = plan_document.loads(text, path)
-        if parsed_args.replan:
-            plan.known_request()
         with contextlib.ExitStack() as stack:
             journal = None
             journal_path = path + apply_journal.SUFFIX
             if not parsed_args.dry_run or os.path.exists(journal_path):
                 journal = stack.enter_context(apply_journal.ApplyJournal(
                     journal_path, _digest(text)))
-                replacing = journal.replaced_by()
-                if replacing:
-                    print(f'{path} was replaced by {replacing}',
-                          file=sys.stderr)
-                    return base_command.OK, os.path.join(
-                        os.path.dirname(path), replacing)
             execution = self._prepared(plan, journal, parsed_args)
             if parsed_args.dry_run:
-                return self._show_only(execution, parsed_args), None
+                return self._show_only(execution, parsed_args)
             if execution.left and not execution.problems and (
                     not self._agreed(execution, parsed_args)):
-                return base_command.FINDINGS, None
-            done_before = len(plan.moves) - len(execution.left)
+                return base_command.FINDINGS
             if not execution.problems:
                 self._run(execution, parsed_args)
             self._tell_problems(execution)
-            # A new plan that gets nowhere would only be followed by another.
-            has_moved = len(plan.moves) - len(execution.left) > done_before
-            if not (parsed_args.replan and journal and _may_replan(execution)
-                    and (has_moved or not self._is_replanned)):
-                return self._status(execution, parsed_args), None
-            self._is_replanned = True
-            new = self._replanned(execution, parsed_args)
-            new_path = _next_path(path)
-            plan_document.write_plan(new, new_path)
-            journal.write('replaced', by=os.path.basename(new_path))
-            print(f'the plan is replaced by {new_path}', file=sys.stderr)
-            return base_command.OK, new_path
+            return self._status(execution, parsed_args)
 
     def _prepared(
         self, plan: plan_model.RebalancePlan,
@@ -197,7 +151,7 @@ class ApplyPlan(fleet_import.CloudFleetReader):
 
     def _agreed(self, execution: plan_execution.PlanExecution,
                 parsed_args: argparse.Namespace) -> bool:
-        if self._is_agreed:
+        if parsed_args.yes:
             return True
         if not applying.is_agreed(self.cloud.name, parsed_args.format):
             return False
@@ -238,7 +192,8 @@ class ApplyPlan(fleet_import.CloudFleetReader):
         base_command.tell('error', execution.problems)
         if execution.problems:
             print('the cloud is not as the plan takes it to be, so nothing '
-                  'was moved', file=sys.stderr)
+                  'was moved; rebalance plan --request makes a new plan for '
+                  'the same goal', file=sys.stderr)
         if execution.halted:
             print(f'stopped: {execution.halted}', file=sys.stderr)
         if execution.halted or execution.problems:
@@ -258,43 +213,6 @@ class ApplyPlan(fleet_import.CloudFleetReader):
                       for result in self._results)
         return (base_command.OK if is_fine and not left
                 and not execution.problems else base_command.FINDINGS)
-
-    def _replanned(
-        self, execution: plan_execution.PlanExecution,
-        parsed_args: argparse.Namespace,
-    ) -> plan_model.RebalancePlan:
-        # Only here, for the solver takes a while to import.
-        from nova_pinning.rebalance import planning
-        plan, still_left = execution.plan, set(execution.left)
-        fleet, notes = self.read_fleet(parsed_args.host_files)
-        base_command.tell('warning', notes)
-        return planning.again(
-            plan, fleet, [move for position, move in enumerate(plan.moves)
-                          if position not in still_left],
-            deferred_claim.predict_claim)
-
-
-def _may_replan(execution: plan_execution.PlanExecution) -> bool:
-    """Whether a new plan may mend what stopped this one."""
-    if execution.problems:
-        return True
-    return bool(
-        execution.halted and execution.left and execution.results
-        and all(result.is_on_target or result.status in _REPLANNED
-                for result in execution.results))
-
-
-def _next_path(path: str) -> str:
-    """plan.json, plan.2.json, plan.3.json, ..."""
-    directory, name = os.path.split(path)
-    stem, dot, ending = name.partition('.json')
-    number = 2
-    found = re.fullmatch(r'(.*)\.([0-9]+)', stem)
-    if found:
-        stem, number = found[1], int(found[2]) + 1
-    made = os.path.join(directory, f'{stem}.{number}{dot}{ending}')
-    atomic_file.check(made)
-    return made
 
 
 def _digest(text: str) -> str:

@@ -86,11 +86,6 @@ class ApplyJournal:
                      if entry.get('move') == move
                      and entry['event'] in events), None)
 
-    def replaced_by(self) -> str:
-        """The file of the plan that took this one's place, '' if none did."""
-        return next((entry['by'] for entry in reversed(self.entries)
-                     if entry['event'] == 'replaced'), '')
-
     def _read(self) -> list[dict[str, Any]]:
         # What a crash has cut off says nothing that counts: what it announced
         # was not asked for yet.

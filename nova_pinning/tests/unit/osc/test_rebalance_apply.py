@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """openstack pinning rebalance apply, on a compute API in memory."""
 
-import argparse
 import contextlib
-import dataclasses
 import io
 import json
 import os
@@ -16,16 +14,13 @@ from oslotest import base as oslotest
 from requests_mock.contrib import fixture
 
 from nova_pinning import errors
-from nova_pinning.osc import fleet_import
 from nova_pinning.osc import rebalance_apply
-from nova_pinning.rebalance import fleet_digest
 from nova_pinning.rebalance import plan_document
 from nova_pinning.rebalance import plan_execution
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import plan_request
 from nova_pinning.rebalance import slot_size
 from nova_pinning.tests.unit.rebalance import fake_nova
-from nova_pinning.tests.unit.rebalance import small_fleets
 from nova_pinning.tests.unit.rebalance import test_plan_execution
 
 #: Room for a guest of four vCPUs.
@@ -222,7 +217,6 @@ C     3  g4         2   1 GiB  d     0     a   0     2-3   live
     def test_bad_input(self):
         for options, path, words in (
                 ((), '-', 'no place for a journal'),
-                (('--replan',), None, '--replan needs --host-files'),
                 ((), '/nowhere/plan.json', 'No such file')):
             status, _output, error = self.run_apply(
                 '--yes', *options, path=path)
@@ -234,129 +228,12 @@ C     3  g4         2   1 GiB  d     0     a   0     2-3   live
         self.assertEqual(2, status)
         self.assertIn('is the journal of another plan', error)
 
-    def test_replanned(self):
-        """What was planned anew is a file, with a journal of its own."""
-        [first, second, *_others] = test_plan_execution.MOVES
-        self.nova.at_tick = lambda number: number == 2 and (
-            self.nova.guests['g2'].__setattr__('status', 'PAUSED'))
-        made = []
-
-        def replanned(command, execution, parsed_args):
-            made.append(execution.plan)
-            return plan_model.RebalancePlan(
-                goal=plan_model.PlanGoal.DEFRAGMENT, fleet=STATE,
-                request=execution.plan.request,
-                moves=(test_plan_execution.move(
-                    'g1', 'c', (2, 3), 'd', (2, 3)),))
-
-        with mock.patch.object(rebalance_apply.ApplyPlan, '_replanned',
-                               replanned):
-            status, output, error = self.run_apply(
-                '--yes', '--replan', '--host-files',
-                os.path.dirname(self.path))
-        self.assertEqual(1, len(made))
-        self.assertIn('plan.2.json', error)
-        self.assertIn('0: g1 from c to d: done', output)
-        self.assertEqual('d', self.nova.guests['g1'].host)
-        # The first file leads on to the second.
-        self.nova.restart()
-        status, output, error = self.run_apply('--yes')
-        self.assertEqual([], self.posts())
-        self.assertIn('1 of 1 done already', output)
-        self.assertEqual(0, status)
-
-    def test_replanned_in_vain(self):
-        """A plan that gets nowhere is not replaced for ever."""
-        self.nova.guests['g4'].status = 'SHUTOFF'
-        made = []
-
-        def replanned(command, execution, parsed_args):
-            made.append(execution.plan)
-            return execution.plan
-
-        with mock.patch.object(rebalance_apply.ApplyPlan, '_replanned',
-                               replanned):
-            status, _output, error = self.run_apply(
-                '--yes', '--replan', '--host-files',
-                os.path.dirname(self.path))
-        self.assertEqual((1, 1), (status, len(made)))
-        self.assertIn('the guest is SHUTOFF', error)
-
-    def test_new_plan(self):
-        """Of the fleet as it is read, by the planner itself."""
-        fleet = small_fleets.fleet_of(
-            [small_fleets.fleet_host(number, 4) for number in range(4)],
-            [(number, (0,), 2) for number in range(4)])
-        command = rebalance_apply.ApplyPlan(mock.Mock(), None)
-        plan = plan_model.RebalancePlan(
-            goal=plan_model.PlanGoal.DEFRAGMENT,
-            moves=test_plan_execution.MOVES,
-            request=plan_request.PlanRequest(goal=SIZE_4))
-        execution = mock.Mock(plan=plan, left=(3,))
-        with (mock.patch.object(
-                fleet_import.compute_run, 'read',
-                lambda *args: (fleet, ('odd',))),
-              mock.patch.object(rebalance_apply.ApplyPlan, 'fleet_cloud',
-                                self.nova.cloud()),
-              contextlib.redirect_stderr(io.StringIO()) as error):
-            made = command._replanned(execution, argparse.Namespace(
-                host_files=None, plan='plan.json'))
-        self.assertEqual(1, len(made.moves))
-        self.assertEqual((fleet_digest.of_fleet(fleet), 1),
-                         (made.fleet.digest, made.request.moves))
-        self.assertIn('odd', error.getvalue())
-
-    def _replanned(self, fleet, plan, left):
-        command = rebalance_apply.ApplyPlan(mock.Mock(), None)
-        with (mock.patch.object(
-                fleet_import.compute_run, 'read',
-                lambda *args: (fleet, ())),
-              mock.patch.object(rebalance_apply.ApplyPlan, 'fleet_cloud',
-                                self.nova.cloud())):
-            return command._replanned(
-                mock.Mock(plan=plan, left=left), argparse.Namespace(
-                    host_files=None, plan='plan.json'))
-
-    def test_replanned_by_the_same_wishes(self):
-        fleet = small_fleets.fleet_of(
-            [small_fleets.fleet_host(number, 4) for number in range(6)],
-            [(number, (0,), 2, 8) for number in range(6)])
-        fleet = dataclasses.replace(fleet, guests=tuple(
-            dataclasses.replace(guest, tags=('keep',) if number == 1 else ())
-            for number, guest in enumerate(fleet.guests)))
-        fixed, memory_mib = fleet.guests[0].uuid, fleet.guests[0].memory_mib
-        moves = test_plan_execution.MOVES
-        plan = plan_model.RebalancePlan(
-            goal=plan_model.PlanGoal.DEFRAGMENT, moves=moves,
-            request=plan_request.PlanRequest(
-                goal=SIZE_4, share_percent=50, fixed=(fixed, 'long-gone'),
-                rules=plan_request.RuleSettings(
-                    fixed_tags=frozenset(('keep',))),
-                excluded=('host2', 'gone'),
-                memory_mib=moves[0].memory_mib + memory_mib))
-        made = self._replanned(fleet, plan, range(len(moves)))
-        self.assertEqual(
-            set(), {move.guest for move in made.moves} & {
-                fixed, fleet.guests[1].uuid, fleet.guests[2].uuid})
-        self.assertNotIn('host2', {move.target for move in made.moves})
-        self.assertTrue(made.moves)
-        # Of the memory that may be copied one move has had its part.
-        made = self._replanned(fleet, plan, range(1, len(moves)))
-        self.assertEqual([memory_mib],
-                         [move.memory_mib for move in made.moves])
-        self.assertEqual(memory_mib, made.request.memory_mib)
-
     def test_without_request(self):
-        """It can be carried out, but not be made anew."""
+        """It can be carried out."""
         with open(self.path) as file:
             made = json.load(file)
         with open(self.path, 'w') as file:
             json.dump({**made, 'request': None}, file)
-        status, _output, error = self.run_apply(
-            '--yes', '--replan', '--host-files', os.path.dirname(self.path))
-        self.assertEqual(2, status)
-        self.assertIn('make a new one', error)
-        self.assertEqual([], self.posts())
         self.assertEqual(0, self.run_apply('--yes')[0])
 
     def test_a_plan_of_no_moves(self):
