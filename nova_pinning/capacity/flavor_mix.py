@@ -10,7 +10,6 @@ be exceeded. Where they are equal the figure is exact, as it is where each size
 divides the next one and nothing but CPUs matters.
 """
 
-from collections.abc import Callable
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -100,7 +99,6 @@ def mix(
     counted_hosts: Sequence[like_hosts.CountedHost],
     counters: Sequence[count.Counter],
     counts: Sequence[Sequence[count.HostCount]], weights: Sequence[int],
-    progress: Callable[[], None] = lambda: None,
 ) -> Mix:
     """How many guests fit, if they are sold as the weights say.
 
@@ -108,7 +106,6 @@ def mix(
         is, and of which :func:`can_mix` says so
     :param counts: for each of them, what it says of each place
     :param weights: of each flavor, 1 or more
-    :param progress: is called now and then
     """
     is_pinned = counters[0].is_pinned
     # Guests that want whole cores are sure of them where all get some.
@@ -138,7 +135,6 @@ def mix(
     low, high = 0, len(beginnings) - 1
     middle = high
     while low < high:
-        progress()
         if _packs(hosts, items, beginnings[middle]):
             low = middle
         else:

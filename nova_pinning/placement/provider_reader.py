@@ -53,32 +53,23 @@ class PlacementReader:
         openstacksdk's proxy of it
     :param retries: how often a request is sent again that was not answered,
         or with an error that may pass
-    :param timeout_s: how long to wait for each answer; None for as long as
-        the adapter's session does
     """
 
-    def __init__(self, adapter: Any, *, retries: int = RETRIES,
-                 timeout_s: float | None = None) -> None:
+    def __init__(self, adapter: Any, *, retries: int = RETRIES) -> None:
         self._adapter = adapter
         self._options: dict[str, Any] = {
             'connect_retries': retries, 'status_code_retries': retries,
             'retriable_status_codes': NOT_NOW}
-        if timeout_s is not None:
-            self._options['timeout'] = timeout_s
 
     def providers(
-        self, *, required: str = '', name: str = '', member_of: str = '',
-        in_tree: str = '',
+        self, *, required: str = '', member_of: str = '',
     ) -> tuple[ResourceProvider, ...]:
         """The providers that meet all that is given; Placement has no pages.
 
         :param required: a trait that they have
-        :param name: their name, exactly
         :param member_of: UUID of an aggregate that they are in
-        :param in_tree: UUID of a provider whose tree they are in
         """
-        query = {'required': required, 'name': name, 'member_of': member_of,
-                 'in_tree': in_tree}
+        query = {'required': required, 'member_of': member_of}
         body = self._get('/resource_providers', {
             key: value for key, value in query.items() if value})
         return tuple(

@@ -43,8 +43,7 @@ class ClientTestCase(oslotest.BaseTestCase):
         self.useFixture(fixtures.MockPatch(
             'keystoneauth1.session.time',
             mock.Mock(wraps=time, sleep=self.waits.append)))
-        self.client = client.PlacementClient(self.adapter(), retries=2,
-                                             timeout_s=3)
+        self.client = client.PlacementClient(self.adapter(), retries=2)
 
     def adapter(self):
         return adapter.Adapter(
@@ -72,7 +71,6 @@ class TestReading(ClientTestCase):
                          request.qs)
         self.assertEqual('placement 1.22',
                          request.headers['OpenStack-API-Version'])
-        self.assertEqual(3, request.timeout)
 
     def test_traits_by_provider(self):
         self.http.get(f'{URL}/traits', json={'traits': ['P_A', 'P_B']})
