@@ -21,37 +21,29 @@ _DEDICATED_KEY = f'trait:{placement_traits.DEDICATED}'
 _NEAR = 0.9
 
 
-def _violations_of(
+def _found(
     flavor_check: check_rule.Rule[checked.CheckedFlavor],
     view: audited.AuditedCloud,
-) -> Iterator[tuple[flavor_model.Flavor, check_rule.Violation]]:
+) -> Iterator[tuple[flavor_model.Flavor, str]]:
     """What one of the rules of 'flavor check' finds."""
-    assert flavor_check.find
     for flavor in view.flavors:
-        for problem in flavor_check.find(checked.CheckedFlavor(flavor)):
-            yield flavor, problem
+        for finding in flavor_check.findings(checked.CheckedFlavor(flavor)):
+            yield flavor, finding.message
 
 
 def _lacking_trait(
     flavor_check: check_rule.Rule[checked.CheckedFlavor],
     view: audited.AuditedCloud,
-) -> Iterator[tuple[flavor_model.Flavor, check_rule.Violation]]:
+) -> Iterator[tuple[flavor_model.Flavor, str]]:
     """The same for flavors whose class is settled.
 
     What remediation a contradiction may change the class, or set the trait.
     """
-    assert classes.class_against_policy.find
-    for flavor, problem in _violations_of(flavor_check, view):
+    for flavor, message in _found(flavor_check, view):
         subject = checked.CheckedFlavor(flavor)
-        if (not any(classes.class_against_policy.find(subject))
-                and not _forbids_its_own(subject)):
-            yield flavor, problem
-
-
-def _forbids_its_own(subject: checked.CheckedFlavor) -> bool:
-    """Whether a flavor forbids the trait of its own class."""
-    trait = placement_traits.TRAIT_OF[hostclass.HostClass(subject.host_class)]
-    return subject.specs.get(f'trait:{trait}') == 'forbidden'
+        if not any(any(contradiction.findings(subject)) for contradiction in (
+                classes.class_against_policy, classes.own_trait_forbidden)):
+            yield flavor, message
 
 
 def _set_trait(view: audited.AuditedCloud, flavor: flavor_model.Flavor,
@@ -72,9 +64,9 @@ def _set_trait(view: audited.AuditedCloud, flavor: flavor_model.Flavor,
     advice=f'require {placement_traits.DEDICATED}')
 def dedicated_without_trait(
         view: audited.AuditedCloud) -> check_rule.Violations:
-    for flavor, problem in _lacking_trait(
+    for flavor, message in _lacking_trait(
             classes.dedicated_without_trait, view):
-        yield audited.violation(flavor, problem.message,
+        yield audited.violation(flavor, message,
                                 _set_trait(view, flavor, 'required'))
 
 
@@ -84,11 +76,10 @@ def dedicated_without_trait(
     advice=f'forbid {placement_traits.DEDICATED}')
 def shared_without_trait(view: audited.AuditedCloud) -> check_rule.Violations:
     is_held_off = _are_isolated(view, hostclass.HostClass.DEDICATED)
-    for flavor, problem in _lacking_trait(classes.shared_without_trait, view):
+    for flavor, message in _lacking_trait(classes.shared_without_trait, view):
         # It has no vCPUs that could land anywhere: bare metal.
         if flavor.extra_specs.get('resources:VCPU') == '0':
             continue
-        message = problem.message
         # Isolation lets in what requires the trait.
         is_note = is_held_off and placement_traits.DEDICATED not in (
             checked.CheckedFlavor(flavor).traits('required'))
@@ -117,28 +108,25 @@ def _are_isolated(view: audited.AuditedCloud,
     why='no host can have what is asked for, so its servers find none',
     advice='have it require or forbid one of the traits only')
 def contradicting_traits(view: audited.AuditedCloud) -> check_rule.Violations:
-    for flavor, problem in _violations_of(classes.contradicting_traits, view):
+    for flavor, message in _found(classes.contradicting_traits, view):
         its_class = hostclass.HostClass(
             checked.CheckedFlavor(flavor).host_class)
         other_trait = placement_traits.TRAIT_OF[its_class.other]
         yield audited.violation(
-            flavor, problem.message,
+            flavor, message,
             tuple(
                 commands.set_property(flavor, key, None)
                 for key, value in flavor.extra_specs.items()
                 if value == 'required' and key.startswith('trait') and
                 key.endswith(f':{other_trait}')))
-    for flavor in view.flavors:
-        subject = checked.CheckedFlavor(flavor)
-        if not _forbids_its_own(subject):
-            continue
-        host_class = hostclass.HostClass(subject.host_class)
-        trait = placement_traits.TRAIT_OF[host_class]
+    for flavor, message in _found(classes.own_trait_forbidden, view):
+        shared = hostclass.HostClass.SHARED
         yield audited.violation(
-            flavor, f'a {host_class} flavor that forbids {trait}',
-            _set_trait(view, flavor, 'required')
-            if host_class is hostclass.HostClass.DEDICATED else
-            (commands.set_property(flavor, f'trait:{trait}', None),))
+            flavor, message,
+            (commands.set_property(
+                flavor, f'trait:{placement_traits.TRAIT_OF[shared]}', None),)
+            if checked.CheckedFlavor(flavor).host_class == shared
+            else _set_trait(view, flavor, 'required'))
 
 
 @check_rule.rule(
@@ -147,8 +135,8 @@ def contradicting_traits(view: audited.AuditedCloud) -> check_rule.Violations:
     why=classes.class_against_policy.why,
     advice=classes.class_against_policy.advice)
 def class_against_policy(view: audited.AuditedCloud) -> check_rule.Violations:
-    for flavor, problem in _violations_of(classes.class_against_policy, view):
-        yield audited.violation(flavor, problem.message, (
+    for flavor, message in _found(classes.class_against_policy, view):
+        yield audited.violation(flavor, message, (
             commands.set_property(flavor, flavor_model.CLASS_KEY, None),))
 
 
