@@ -34,13 +34,6 @@ INTERRUPT = check_rule.Rule[facts.CheckedHost](
     'each has stopped a vCPU or polling thread',
     'start the unit that "nova-pinning host render" writes, which places all '
     'interrupts')
-BOUND = check_rule.Rule[facts.CheckedHost](
-    'H703', _Severity.NOTE,
-    "kernel's own threads ran on dedicated or poll CPUs",
-    'the kernel has some threads on each CPU, which nobody can move; the '
-    'fewer system calls and interrupts there are on a CPU, the less they run',
-    'nothing, unless it is long; nohz_full= and rcu_nocbs= on the kernel '
-    'command line leave them less to do')
 
 # What part of a CPU's time makes it an error.
 _MUCH = 0.01
@@ -105,22 +98,14 @@ class ForeignWorkJudge:
 
     @property
     def foreign_seconds(self) -> dict[int, float]:
-        """How long any thread that does not belong there ran, by CPU.
-
-        Those that the kernel binds do not count.
-        """
-        total = dict.fromkeys(self._watched.cpus, 0.0)
-        return total | _by_cpu(
-            stray for stray in self._strays if not _is_bound(stray.run))
+        """How long any thread that does not belong there ran, by CPU."""
+        return dict.fromkeys(self._watched.cpus, 0.0) | _by_cpu(self._strays)
 
     def findings(self) -> Iterator[check_rule.Finding]:
         """What H7xx have to say, the worst of each first."""
         groups: dict[str, list[_Stray]] = {}
-        bound = []
         for stray in self._strays:
-            if _is_bound(stray.run):
-                bound.append(stray)
-            elif not stray.home or stray.home.guest.is_asked_for:
+            if not stray.home or stray.home.guest.is_asked_for:
                 groups.setdefault(self._subject(stray), []).append(stray)
         for subject, strays in sorted(
                 groups.items(), key=lambda group: -_total(group[1])):
@@ -131,10 +116,6 @@ class ForeignWorkJudge:
         yield from sorted(
             interrupted,
             key=lambda finding: finding.severity is _Severity.NOTE)
-        if bound:
-            yield BOUND.finding(check_rule.Violation(
-                subject='kernel', message=self._message(bound),
-                evidence=self._evidence(bound)))
 
     def _add(self, guest: facts.RunningGuest) -> None:
         """Note where the threads of a guest belong.
@@ -183,7 +164,7 @@ class ForeignWorkJudge:
             own = self._units.get(run.process.unit, _NONE)
         seconds = {cpu: value for cpu, value in run.seconds.items()
                    if cpu not in own}
-        if not seconds:
+        if not seconds or _is_bound(run):
             return None
         cpus = run.thread.cpus
         is_exact = cpus and cpus.isdisjoint(own) and any(
@@ -233,8 +214,7 @@ class ForeignWorkJudge:
                 pid=stray.run.process.pid, tid=stray.run.thread.tid,
                 name=stray.run.thread.name,
                 cpus=cpuset.CpuSet(stray.seconds),
-                expected_cpus=(None if _is_bound(stray.run)
-                               else self._belongs(stray)),
+                expected_cpus=self._belongs(stray),
                 run_seconds=round(_total([stray]), 9),
                 is_estimate=stray.is_estimate)
             for stray in sorted(strays, key=lambda stray: (
@@ -318,7 +298,10 @@ def _pin(command: Callable[[facts.RunningGuest, int, cpuset.CpuSet], str],
 
 
 def _is_bound(run: cpu_watch.Run) -> bool:
-    """Whether only the kernel can say where a thread of it runs."""
+    """Whether it is of those that the kernel has on each CPU.
+
+    Nobody can move them, so that there is nothing to tell.
+    """
     return (run.process.of_kernel and not run.thread.may_move
             and not run.thread.name.startswith(_UNBOUND))
 
