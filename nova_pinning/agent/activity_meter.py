@@ -3,13 +3,18 @@
 
 from collections.abc import Iterable
 import dataclasses
+import os
+import re
 
 from nova_pinning.agent import agent_model
 from nova_pinning.agent import decision
-from nova_pinning.agent import guest_memory
 from nova_pinning.agent import kernel_files
 
 _NANOSECONDS = 1e9
+_ON_NODE = re.compile(r'N(\d{1,5})=(\d{1,20})')
+# What guests have: of their own, or shared with what serves them.
+_KINDS = ('anon', 'shmem')
+_PAGE = os.sysconf('SC_PAGE_SIZE')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,5 +74,33 @@ class ActivityMeter:
             self._files.number(f'/sys/class/net/{tap}/statistics/{name}') or 0
             for tap in guest.taps for name in ('rx_bytes', 'tx_bytes'))
         return _Counters(
-            now, ran, traffic, {} if guest.is_pinned else guest_memory.by_node(
+            now, ran, traffic, {} if guest.is_pinned else node_memory(
                 self._files, guest.pid))
+
+
+def node_memory(files: kernel_files.WritableTree, pid: int) -> dict[int, int]:
+    """The memory of a process's control group in bytes, by NUMA node.
+
+    :returns: {} if it has no group of its own, or the kernel does not count
+    """
+    root, path = kernel_files.control_group(files, pid, 'memory')
+    # The threads of a guest are in groups below that of its memory.
+    while path.strip('/'):
+        text = files.text(f'{root}{path}/memory.numa_stat')
+        if text is not None:
+            return _counted(text)
+        path = os.path.dirname(path)
+    return {}
+
+
+def _counted(text: str) -> dict[int, int]:
+    """Of cgroup v2 in bytes ('anon N0=1'), of v1 in pages ('total=1 N0=1')."""
+    found: dict[int, int] = {}
+    for line in text.splitlines():
+        kind = line.partition(' ')[0].partition('=')[0]
+        if kind in _KINDS or kind == 'hierarchical_total':
+            unit = 1 if kind in _KINDS else _PAGE
+            for node, amount in _ON_NODE.findall(line):
+                found[int(node)] = found.get(int(node), 0) + (
+                    unit * int(amount))
+    return found

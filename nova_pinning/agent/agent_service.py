@@ -8,13 +8,13 @@ import fcntl
 import logging
 import os
 import signal
+import socket
 import time
 from types import FrameType
 
 from nova_pinning.agent import agent_metrics
 from nova_pinning.agent import host_agent
 from nova_pinning.agent import running_guests
-from nova_pinning.agent import service_manager
 from nova_pinning.document import atomic_file
 from nova_pinning import errors
 from nova_pinning import signals
@@ -25,6 +25,8 @@ LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.5
 # Changes of one guest come in bunches, and those of many after each other.
 _MOST_SETTLE_SECONDS = 10.0
+# For the service manager.
+_NOTIFY_SECONDS = 1.0
 
 
 @contextlib.contextmanager
@@ -80,6 +82,25 @@ def _holder(descriptor: int) -> str:
     return os.pread(descriptor, 32, 0).decode().strip() or 'unknown'
 
 
+def notify(**variables: str | int) -> None:
+    """Tell the service manager, if there is one: sd_notify(3).
+
+    >>> notify(READY=1, STATUS='3 guests')
+    """
+    address = os.environ.get('NOTIFY_SOCKET', '')
+    if not address:
+        return
+    if address.startswith('@'):
+        address = '\0' + address[1:]
+    text = '\n'.join(f'{name}={value}' for name, value in variables.items())
+    # Nobody is to fail for it, or to wait for a manager that does not listen.
+    with contextlib.suppress(OSError), socket.socket(
+            socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.settimeout(_NOTIFY_SECONDS)
+        manager.connect(address)
+        manager.sendall(text.encode())
+
+
 class AgentService:
     """Runs rounds when something happens, and now and then.
 
@@ -111,9 +132,9 @@ class AgentService:
             while not self._stopping:
                 self._seen = self._changed()
                 status = self.round()
-                service_manager.notify(STATUS=status, READY=1)
+                notify(STATUS=status, READY=1)
                 self._wait()
-            service_manager.notify(STOPPING=1)
+            notify(STOPPING=1)
             released = self._agent.release()
             self._tell(released)
         return released
@@ -136,7 +157,7 @@ class AgentService:
         """Until something happens, or it is time for another round."""
         until = time.monotonic() + self._interval_seconds
         while not self._stopping and time.monotonic() < until:
-            service_manager.notify(WATCHDOG=1)
+            notify(WATCHDOG=1)
             if self._have_changed():
                 # Until they have not for a moment, but not for ever.
                 until = time.monotonic() + _MOST_SETTLE_SECONDS

@@ -18,7 +18,6 @@ from nova_pinning.agent import host_agent
 from nova_pinning.agent import host_reading
 from nova_pinning.agent import kernel_files
 from nova_pinning.agent import running_guests
-from nova_pinning.agent import service_manager
 from nova_pinning.agent import settings_ledger
 from nova_pinning import cpuset
 from nova_pinning.document import decoder
@@ -344,7 +343,7 @@ class ServiceTestCase(unit_base.TestCase):
                         ''):
             self.useFixture(fixtures.EnvironmentVariable(
                 'NOTIFY_SOCKET', address))
-            service_manager.notify(READY=1, STATUS='2 guests')
+            agent_service.notify(READY=1, STATUS='2 guests')
         self.assertEqual(b'READY=1\nSTATUS=2 guests', manager.recv(99))
 
     def test_a_service_manager_that_does_not_listen(self):
@@ -354,10 +353,10 @@ class ServiceTestCase(unit_base.TestCase):
         self.useFixture(fixtures.EnvironmentVariable(
             'NOTIFY_SOCKET', str(self.root / 'socket')))
         self.useFixture(fixtures.MockPatchObject(
-            service_manager, '_SECONDS', 0.0))
+            agent_service, '_NOTIFY_SECONDS', 0.0))
         # The kernel keeps sysctl net.unix.max_dgram_qlen of them.
         for _time in range(10_000):
-            service_manager.notify(WATCHDOG=1)
+            agent_service.notify(WATCHDOG=1)
 
     def service(self, agent=None, changed=lambda: 0, metrics_file=''):
         return agent_service.AgentService(agent or mock.Mock(), 3600.0,
@@ -404,7 +403,7 @@ class ServiceTestCase(unit_base.TestCase):
 
     def test_the_watchdog_is_seen_to(self):
         told = self.useFixture(fixtures.MockPatchObject(
-            service_manager, 'notify')).mock
+            agent_service, 'notify')).mock
         service = self.service()
         self.clock(lambda now: now >= 100 and service.stop())
         service._wait()

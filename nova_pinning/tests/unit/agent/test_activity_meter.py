@@ -6,7 +6,7 @@ import pathlib
 
 import fixtures
 
-from nova_pinning.agent import guest_memory
+from nova_pinning.agent import activity_meter
 from nova_pinning.agent import kernel_files
 from nova_pinning.tests.unit import unit_base
 
@@ -36,18 +36,18 @@ class GuestMemoryTestCase(unit_base.TestCase):
         self.group(7, f'anon N0={GIB} N1=4096\nfile N0=9 N1=9\n'
                       'shmem N0=0 N1=4096\n')
         self.assertEqual({0: GIB, 1: 8192},
-                         guest_memory.by_node(self.files, 7))
+                         activity_meter.node_memory(self.files, 7))
 
     def test_cgroup_1(self):
         self.group(7, 'total=9 N0=9 N1=0\nhierarchical_total=3 N0=1 N1=2\n',
                    '4:memory:', 'sys/fs/cgroup/memory')
         page = os.sysconf('SC_PAGE_SIZE')
         self.assertEqual({0: page, 1: 2 * page},
-                         guest_memory.by_node(self.files, 7))
+                         activity_meter.node_memory(self.files, 7))
 
     def test_not_known(self):
         """The root group's figures are not the guest's."""
         self.write('sys/fs/cgroup/memory.numa_stat', 'anon N0=1')
         for text in ('0::/\n', '', 'nonsense\n', '0::/gone\n'):
             self.write('proc/7/cgroup', text)
-            self.assertEqual({}, guest_memory.by_node(self.files, 7))
+            self.assertEqual({}, activity_meter.node_memory(self.files, 7))
