@@ -30,6 +30,7 @@ from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
+from nova_pinning.fleet import moved_guest
 from nova_pinning.model import flag
 from nova_pinning.model import nova_release
 
@@ -74,6 +75,25 @@ def live_refusals(
         elif not _are_live(map(dict, alias.specs)):
             yield (f'has PCI devices of the alias {name}, which does not ask '
                    'for live_migratable ones')
+
+
+def cold_refusals(
+    extra_specs: Mapping[str, str],
+    aliases: Mapping[str, pci_alias.PciAlias],
+) -> Iterator[Objection]:
+    """Why devices may keep a guest from moving cold to any host.
+
+    nova-scheduler goes by the request that the guest was built with, in which
+    the flavor's affinity policy outweighs that of the alias; the claim makes
+    it anew without (nova.compute.resource_tracker.ResourceTracker._move_claim)
+    """
+    policy = extra_specs.get(moved_guest.POLICY_KEY)
+    for name in pci_alias.names(extra_specs):
+        alias = aliases.get(name)
+        if policy and alias and alias.policy != policy:
+            yield _unknown(
+                f'nova claims devices of the alias {name} by its policy '
+                f'{alias.policy} on cold moves, not by that of the flavor')
 
 
 def live_host_refusals(

@@ -3,6 +3,7 @@
 
 import collections
 from collections.abc import Hashable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 from types import MappingProxyType
@@ -15,6 +16,9 @@ from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import snapshot
 from nova_pinning.placement import inventory
+
+#: In a flavor's extra specs: what outweighs the affinity policy of aliases.
+POLICY_KEY = 'hw:pci_numa_affinity_policy'
 
 
 def of_guest(
@@ -42,9 +46,9 @@ def of_guest(
             guest.vcpus, guest.memory_mib, guest.disk_gib, extra_specs, None,
             guest.topology)
         queries = reader.queries()
-        # Which devices it has is known.
+        # Which devices it has is known, if it is told to have any.
         doubts = tuple(doubt for doubt in reader.doubts()
-                       if doubt.about != pci_alias.KEY)
+                       if not guest.devices or doubt.about != pci_alias.KEY)
     return guest_request.GuestRequest(
         name=guest.flavor, vcpus=guest.vcpus, memory_mib=guest.memory_mib,
         disk_gib=guest.disk_gib, guest_class=guest.guest_class,
@@ -70,41 +74,67 @@ class RequestReader:
                tuple(guest.resources.items()), guest.allocations)
         request = self._requests.get(key)
         if request is None:
-            request = of_guest(guest, self._specs.get(guest.flavor, {}))
+            specs = self._specs.get(guest.flavor, {})
+            request = of_guest(guest, specs)
             if guest.devices:
+                asked, doubts = device_requests(guest, specs, self._aliases)
                 request = dataclasses.replace(
-                    request, devices=device_requests(guest, self._aliases))
+                    request, devices=asked, doubts=(*request.doubts, *doubts))
             self._requests[key] = request
         return request
 
 
 def device_requests(
-    guest: resident_guest.ResidentGuest,
+    guest: resident_guest.ResidentGuest, extra_specs: Mapping[str, str],
     aliases: Mapping[str, pci_alias.PciAlias],
-) -> tuple[devices.PciRequest, ...]:
-    """The PCI devices that a guest asks a new host for.
+) -> tuple[tuple[devices.PciRequest, ...], list[outcome.Doubt]]:
+    """The PCI devices that a guest asks a new host for, and doubts of them.
 
+    :param extra_specs: of its flavor, whose aliases and policy count; {} if
+        not known, and then any alias may have stood for a device
     :param aliases: of the fleet, for the affinity of the devices
     """
     counts: dict[devices.Pairs, int] = {}
     for use in guest.devices:
         keys = tuple(pair for pair in use.keys if pair[0] != 'address')
         counts[keys] = counts.get(keys, 0) + use.count
-    return tuple(_device_request(keys, count, aliases)
-                 for keys, count in counts.items())
+    names = pci_alias.names(extra_specs)
+    may_be = {name: aliases[name] for name in sorted(names or aliases)
+              if name in aliases}
+    policy = extra_specs.get(POLICY_KEY, '')
+    requests, doubts = [], []
+    for keys, count in counts.items():
+        found = list(_device_requests(
+            keys, count, may_be, policy, bool(names)))
+        if len({request.policy for request in found}) > 1 or (
+                not found and len(may_be) < len(set(names))):
+            doubts.append(outcome.Doubt(
+                outcome.DoubtKind.DEVICES, 'it is not known by which alias it '
+                f'has its devices {devices.kind(keys)}'))
+        requests.append(found[0] if found else devices.PciRequest(
+            '', (keys,), count, policy or 'legacy'))
+    return tuple(requests), doubts
 
 
-def _device_request(
+def _device_requests(
     keys: devices.Pairs, count: int,
-    aliases: Mapping[str, pci_alias.PciAlias],
-) -> devices.PciRequest:
+    aliases: Mapping[str, pci_alias.PciAlias], policy: str, is_asked: bool,
+) -> Iterator[devices.PciRequest]:
+    """What may have given a guest its devices.
+
+    :param policy: of its flavor, '' for that of the alias
+    :param is_asked: whether its flavor names the aliases
+    """
     had = devices.PciPool(keys, None, count,
                           is_complete='dev_type' in dict(keys))
-    for name, alias in sorted(aliases.items()):
-        if any('product_id' not in dict(spec) for spec in alias.specs):
+    for name, alias in aliases.items():
+        specs = alias.specs
+        if any('product_id' not in dict(spec) for spec in specs):
             # Placement alone can tell what it stands for.
-            continue
-        request = devices.PciRequest(name, alias.specs, count, alias.policy)
+            if not is_asked:
+                continue
+            specs = (keys,)
+        request = devices.PciRequest(
+            name, specs, count, policy or alias.policy)
         if request.wants(had) and request.may_use(had):
-            return request
-    return devices.PciRequest('', (keys,), count)
+            yield request

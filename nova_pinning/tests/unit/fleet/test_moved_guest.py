@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import ddt
+
 from nova_pinning.admission import devices
 from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
@@ -14,10 +16,20 @@ _GUEST = resident_guest.ResidentGuest(
     guest_class=hostclass.HostClass.SHARED, resources={'CUSTOM_L3_WAYS': 3})
 
 
+_GPU = devices.device_keys('10de', '20b5')
+_GPUS = devices.PciUse(_GPU, 0, 1),
+_ALIASES = {name: pci_alias.PciAlias((specs,), policy)
+            for name, specs, policy in (
+                ('any', _GPU, 'preferred'), ('gpu', _GPU, 'required'),
+                ('gold', (('resource_class', 'GOLD'),), 'required'))}
+
+
+@ddt.ddt
 class TestOfGuest(unit_base.TestCase):
 
     def test_all_that_its_flavor_asks_for(self):
-        request = moved_guest.of_guest(_GUEST, {
+        guest = dataclasses.replace(_GUEST, devices=_GPUS)
+        request = moved_guest.of_guest(guest, {
             'resources:VGPU': '1', 'resources1:CUSTOM_GOLD': '2',
             'trait1:CUSTOM_FAST': 'required', 'hw:tpm_version': '2.0',
             'pci_passthrough:alias': 'gpu:1'})
@@ -52,10 +64,39 @@ class TestOfGuest(unit_base.TestCase):
 
     def test_alias_of_a_class(self):
         """Only Placement knows what that stands for: not any device."""
-        keys = devices.device_keys('10de', '20b5')
-        guest = dataclasses.replace(
-            _GUEST, devices=(devices.PciUse(keys, 0, 1),))
+        guest = dataclasses.replace(_GUEST, devices=_GPUS)
         self.assertEqual(
-            (devices.PciRequest('', (keys,), 1),),
-            moved_guest.device_requests(guest, {'gold': pci_alias.PciAlias(
-                ((('resource_class', 'GOLD'),),))}))
+            ((devices.PciRequest('', (_GPU,), 1),), []),
+            moved_guest.device_requests(
+                guest, {}, {'gold': _ALIASES['gold']}))
+
+    @ddt.data(('any:1', '', 'any', 'preferred'),
+              ('gpu:1', '', 'gpu', 'required'),
+              ('gold:1', '', 'gold', 'required'),
+              ('gpu:1', 'socket', 'gpu', 'socket'),
+              ('gpu:1,any:1', 'legacy', 'any', 'legacy'))
+    @ddt.unpack
+    def test_affinity(self, asked, policy, alias, expected):
+        """As the flavor has it, or else the alias that it names."""
+        specs = {'pci_passthrough:alias': asked}
+        if policy:
+            specs['hw:pci_numa_affinity_policy'] = policy
+        guest = dataclasses.replace(_GUEST, devices=_GPUS)
+        self.assertEqual(
+            ((devices.PciRequest(alias, (_GPU,), 1, expected),), []),
+            moved_guest.device_requests(guest, specs, _ALIASES))
+
+    @ddt.data('gpu:1,any:1', 'other:1', '')
+    def test_affinity_is_not_known(self, asked):
+        guest = dataclasses.replace(_GUEST, devices=_GPUS)
+        _requests, doubts = moved_guest.device_requests(
+            guest, {'pci_passthrough:alias': asked}, _ALIASES)
+        self.assertEqual(['it is not known by which alias it has its devices '
+                          '10de:20b5'], [doubt.text for doubt in doubts])
+
+    def test_devices_are_not_told(self):
+        """As where the compute API was read: it has some all the same."""
+        request = moved_guest.of_guest(
+            _GUEST, {'pci_passthrough:alias': 'gpu:1'})
+        self.assertEqual(['pci_passthrough:alias'],
+                         [doubt.about for doubt in request.doubts])

@@ -117,6 +117,17 @@ class GuestTestCase(TestCase):
         self.stays('has PCI devices', guest(devices=DEVICES),
                    settings={'moves_devices': False})
 
+    def test_policy_that_is_lost_on_the_way(self):
+        """The claim of a cold move knows that of the alias only."""
+        for policy, kind in (('legacy', COLD), ('required', None)):
+            specs = {'pci_passthrough:alias': 'old:1',
+                     'hw:pci_numa_affinity_policy': policy}
+            if kind:
+                self.moves(kind, guest(devices=DEVICES), specs=specs)
+            else:
+                self.stays('alias old by its policy legacy on cold moves',
+                           guest(devices=DEVICES), specs=specs)
+
     @ddt.data(
         # The flavor's alias, what the guest was built with, the device.
         ('gpu', None, 'true', ''), ('gpu', True, 'yes', ''),
