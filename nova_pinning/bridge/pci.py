@@ -191,7 +191,7 @@ def demands(
 
     :param requests: nova.objects.InstancePCIRequest, none or several
     """
-    return fit.merged_demands([
+    return tuple([
         fit.DeviceDemand(
             tuple([tuple(sorted(spec.items())) for spec in request.spec]),
             request.count, _policy(request))

@@ -82,7 +82,6 @@ from nova_pinning.fit._pins import pin_cell
 from nova_pinning.fit._sizing import allowed_pools
 from nova_pinning.fit._sizing import DeviceDemand
 from nova_pinning.fit._sizing import free_pools
-from nova_pinning.fit._sizing import merged_demands
 from nova_pinning.fit._sizing import Room
 from nova_pinning.fit._sizing import Size
 from nova_pinning.fit._sizing import spread
@@ -116,7 +115,6 @@ __all__ = [
     'has_open_pages',
     'is_changed_by_claims',
     'is_cut_off',
-    'merged_demands',
     'pin',
     'pin_cell',
     'set_check',

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -28,17 +27,6 @@ class DeviceDemand(NamedTuple):
     wish: Hashable
     number: int
     policy: str = 'legacy'
-
-
-def merged_demands(
-    demands: Iterable[DeviceDemand],
-) -> tuple[DeviceDemand, ...]:
-    """Those for the same devices as one."""
-    counts: dict[tuple[Hashable, str], int] = {}
-    for wish, count, policy in demands:
-        counts[wish, policy] = counts.get((wish, policy), 0) + count
-    return tuple([DeviceDemand(wish, count, policy)
-                  for (wish, policy), count in counts.items()])
 
 
 class Size(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -94,20 +95,17 @@ def _with_devices(
     :param counts: how many guest cells each host cell takes without devices
     """
     takes = dict(zip(cell_ids, counts))
-    stocks: list[dict[int | None, int]] = []
+    stocks: dict[Hashable, dict[int | None, int]] = {}
     for demand in size.devices:
         stock: dict[int | None, int] = {}
         for node, count in free_for(demand):
             stock[node] = stock.get(node, 0) + count
-        stocks.append(stock)
+        stocks[demand.wish] = stock
     sold = 0
     for cells in itertools.islice(
             itertools.combinations(takes, size.cells), _MOST_SETS):
-        while all([takes[cell] for cell in cells]):
-            left = [some for demand, free in zip(size.devices, stocks)
-                    if (some := _left(demand, free, cells)) is not None]
-            if len(left) < len(stocks):
-                break
+        while all([takes[cell] for cell in cells]) and (
+                left := _beside(size, stocks, cells)):
             stocks = left
             sold += 1
             for cell in cells:
@@ -115,26 +113,32 @@ def _with_devices(
     return sold
 
 
-def _left(
-    demand: _sizing.DeviceDemand, free: dict[int | None, int],
+def _beside(
+    size: _sizing.Size, stocks: dict[Hashable, dict[int | None, int]],
     cells: Sequence[int],
-) -> dict[int | None, int] | None:
-    """The devices beside those of a guest on these cells, None if too few.
+) -> dict[Hashable, dict[int | None, int]] | None:
+    """What is free beside one more guest on these cells, None if too little.
 
     Policy socket is taken for required: so it is where a socket is a cell.
+
+    :param stocks: by wish and NUMA node
     """
-    nodes: list[int | None] = list(cells)
-    if demand.policy in ('legacy', 'preferred'):
-        nodes.append(None)
-    if demand.policy == 'preferred':
-        nodes += [node for node in free if node not in nodes]
-    left, missing = dict(free), demand.number
-    for node in nodes:
-        taken = min(missing, left.get(node, 0))
-        if taken:
-            left[node] -= taken
-            missing -= taken
-    return None if missing else left
+    left = {wish: dict(stock) for wish, stock in stocks.items()}
+    for wish, missing, policy in size.devices:
+        stock = left[wish]
+        nodes: list[int | None] = list(cells)
+        if policy in ('legacy', 'preferred'):
+            nodes.append(None)
+        if policy == 'preferred':
+            nodes += [node for node in stock if node not in nodes]
+        for node in nodes:
+            taken = min(missing, stock.get(node, 0))
+            if taken:
+                stock[node] -= taken
+                missing -= taken
+        if missing:
+            return None
+    return left
 
 
 def other_room(cell: model.CellView, size: _sizing.Size) -> int:

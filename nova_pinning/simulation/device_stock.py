@@ -17,7 +17,7 @@ def demands(
     requests: Iterable[devices.PciRequest],
 ) -> tuple[fit.DeviceDemand, ...]:
     """What a guest asks for, as its size has it."""
-    return fit.merged_demands(
+    return tuple(
         fit.DeviceDemand(request.specs, request.count, request.policy)
         for request in requests)
 

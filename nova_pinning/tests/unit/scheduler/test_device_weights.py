@@ -101,8 +101,8 @@ class TestDevices(test_weights.WithoutFreeCpus):
             policy = draws.choice(('required', 'preferred', 'socket', None))
             asked = [_asks(GPU, draws.choice((1, 2, 4, 5)), policy)
                      ] if draws.random() < 0.8 else []
-            if draws.random() < 0.3:
-                asked.append(_asks(NIC, 1, policy))
+            # As for ports, of which each is a request.
+            asked += [_asks(NIC, 1, policy)] * draws.choice((0, 0, 1, 2))
             return ((draws.randint(1, 8), 64),) * cells, asked
 
         host = {
