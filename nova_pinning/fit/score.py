@@ -72,14 +72,14 @@ def loss(
     taken = sum([room.cpus - left.cpus for room, left in zip(before, after)])
     if size.devices and stock is None:
         return -taken
-    counts = [[*[room.takes(size) for room in rooms], *others]
-              for rooms in (before, after)]
+    takes = [*[room.takes(size) for room in before], *others]
+    takes_after = [*[room.takes(size) for room in after], *others]
     if size.devices and stock is not None:
-        sold = (_with_devices(counts[0], size, stock.cells, stock.before)
-                - _with_devices(counts[1], size, stock.cells, stock.after))
+        sold = (_with_devices(takes, size, stock.cells, stock.before)
+                - _with_devices(takes_after, size, stock.cells, stock.after))
     else:
-        sold = (_sizing.spread(counts[0], size.cells)
-                - _sizing.spread(counts[1], size.cells))
+        sold = (_sizing.spread(takes, size.cells)
+                - _sizing.spread(takes_after, size.cells))
     return sold * size.cells * before[0].cpus_of(size) - taken
 
 

@@ -163,13 +163,11 @@ class FragmentationWeigher(_FitWeigher):
         request: requests.PinningRequest,
         placement: fitting.FittedGuest,
     ) -> float:
-        sizes = self._configured or request.recent_mix or ()
-        stock = None
-        if any([size.devices for size, _share in sizes]):
-            stock = fitting.device_stock(host_state, request, placement)
         return -score.fragmentation_cost(
-            placement.guest, placement.cells, placement.fit, sizes,
-            placement.other_cells, stock)
+            placement.guest, placement.cells, placement.fit,
+            self._configured or request.recent_mix or (),
+            placement.other_cells,
+            fitting.device_stock(host_state, request, placement))
 
 
 class CacheLocalityWeigher(_FitWeigher):
