@@ -17,6 +17,7 @@ from benchmarks import judging
 from benchmarks import runner
 from benchmarks.scheduling import bound
 from benchmarks.scheduling import fleets
+from benchmarks.scheduling import gpus
 from benchmarks.scheduling import waiting
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
@@ -80,6 +81,7 @@ class StudyRun(NamedTuple):
         L3 domains
     :param l3_met: those of them that were
     :param waits: seconds that guests waited in each case, where they wait
+    :param stranded: share of the GPUs, where there are some; share is, too
     """
 
     job: StudyJob
@@ -87,6 +89,7 @@ class StudyRun(NamedTuple):
     l3_possible: int = 0
     l3_met: int = 0
     waits: Sequence[int] = ()
+    stranded: float = 0.0
 
 
 @functools.lru_cache(maxsize=1)
@@ -99,6 +102,11 @@ def perform(job: StudyJob) -> StudyRun:
     if job.scenario == waiting.NAME:
         return StudyRun(job, None, waits=waiting.waits(
             job.seed, job.configuration, 10 if job.is_short else job.smaller))
+    if job.scenario in gpus.SCENARIOS:
+        share, stranded = gpus.sold_and_stranded(
+            gpus.SCENARIOS[job.scenario](), job.configuration, job.seed,
+            REFUSED_SHARE, WINDOW)
+        return StudyRun(job, share, stranded=stranded)
     scenario = _scenario(job.scenario, job.is_short, job.smaller)
     if job.configuration == BOUND:
         return StudyRun(job, bound.bound(
@@ -136,10 +144,9 @@ def perform_all(todo: Sequence[StudyJob], processes: int,
 def _read(kept: pathlib.Path) -> dict[StudyJob, StudyRun]:
     if not kept.exists():
         return {}
-    runs = [StudyRun(StudyJob(*job), *values, tuple(waits))
-            for job, *values, waits in map(
-                json.loads, kept.read_text(encoding='utf-8').splitlines())]
-    return {run.job: run for run in runs}
+    runs = [StudyRun(StudyJob(*job), *values) for job, *values in map(
+        json.loads, kept.read_text(encoding='utf-8').splitlines())]
+    return {run.job: run._replace(waits=tuple(run.waits)) for run in runs}
 
 
 def _perform_now(todo: Sequence[StudyJob],
@@ -161,6 +168,8 @@ def measure(cases: Sequence[types.SimpleNamespace],
         waiting.read()
         names: Sequence[str] = tuple(waiting.CONFIGURATIONS)
         seeds = min(fleets.seeds(options), waiting.PARTS)
+    elif case.name in gpus.SCENARIOS:
+        names, seeds = tuple(gpus.CONFIGURATIONS), fleets.seeds(options)
     else:
         # If there are no data for it, that is told now.
         scenario = _scenario(case.name, options.quick, options.smaller)
@@ -173,8 +182,10 @@ def measure(cases: Sequence[types.SimpleNamespace],
             options.processes, options.runs):
         runs.append(run)
         step(case.name)
-    return list(summarise_waits(runs) if case.name == waiting.NAME
-                else summarise(scenario, runs))
+    return list(
+        summarise_waits(runs) if case.name == waiting.NAME
+        else summarise_gpus(runs) if case.name in gpus.SCENARIOS
+        else summarise(scenario, runs))
 
 
 def names_of(scenario: fleets.Scenario) -> Sequence[str]:
@@ -202,6 +213,30 @@ def summarise_waits(runs: Sequence[StudyRun]) -> Iterator[runner.Outcome]:
                 for other, (_change, interval) in changes.items()
                 if name == waiting.OURS],
             details={'cases': len(cases)})
+
+
+def summarise_gpus(runs: Sequence[StudyRun]) -> Iterator[runner.Outcome]:
+    """What is sold and stranded of GPUs, by configuration."""
+    title = gpus.SCENARIOS[runs[0].job.scenario]().title
+    of_name: dict[str, dict[int, StudyRun]] = {}
+    for run in runs:
+        of_name.setdefault(run.job.configuration, {})[run.job.seed] = run
+    for name, found in of_name.items():
+        stranded = estimate([run.stranded for run in found.values()])
+        shares = {seed: run.share or 0.0 for seed, run in found.items()}
+        error = stranded.error or 0.0
+        yield runner.Outcome(
+            name=name, cells=(
+                name, percent(estimate([*shares.values()])),
+                *(percent(estimate([
+                    share - (of_name[other][seed].share or 0.0)
+                    for seed, share in shares.items()]), '+')
+                  for other in gpus.COMPARED), percent(stranded)),
+            bars=[judging.below(
+                (stranded.mean - error, stranded.mean + error),
+                gpus.MOST_STRANDED, '{:.1%}'.format)] * (name == gpus.OURS),
+            details={'title': title, 'shares': list(shares),
+                     'seeds': len(found)})
 
 
 def explain_waits(outcomes: Sequence[runner.Outcome],
@@ -291,6 +326,11 @@ GROUPS = [
         is_quick=lambda case: case.name not in fleets.NEED_DATA,
         headings=('Weighers', 'sold', *BARS), numbers=range(1, 7),
         explain=explain) for name in fleets.NAMES),
+    *(runner.Group(
+        cases=(types.SimpleNamespace(name=name),), measure=measure,
+        is_quick=lambda _case: False, numbers=range(1, 5),
+        headings=('Weighers', 'GPUs sold', 'over default', 'over packing',
+                  'stranded'), explain=explain) for name in gpus.SCENARIOS),
     runner.Group(
         cases=(types.SimpleNamespace(name=waiting.NAME),), measure=measure,
         is_quick=lambda _case: False, numbers=range(1, 6),

@@ -18,9 +18,12 @@ from oslotest import base as oslotest
 from benchmarks.scheduling import __main__
 from benchmarks.scheduling import bound
 from benchmarks.scheduling import fleets
+from benchmarks.scheduling import gpus
 from benchmarks.scheduling import study
 from benchmarks.scheduling import waiting
 from nova_pinning.admission import devices
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning import errors
 from nova_pinning.fleet import generate
@@ -407,6 +410,33 @@ class TestSummary(oslotest.BaseTestCase):
         made.assert_called_once_with(jobs[1])
         self.assertEqual(first, both[:1])
         self.assertEqual(jobs, [run.job for run in both])
+
+
+class TestGpus(oslotest.BaseTestCase):
+
+    def test_what_is_stranded(self):
+        """32 vCPUs in a cell of 60 leave two of its GPUs without 12."""
+        scenario = gpus.SCENARIOS['gpus-filled']()
+        admission = judge.AdmissionJudge()
+        occupancy = host_occupancy.of_host(scenario.fleet.hosts[0])
+        small, taking = scenario.mix[0][0], fleets.guest(32, 128)
+        self.assertEqual(8, gpus._more(admission, small, occupancy))
+        self.assertEqual(6, gpus._more(
+            admission, small, occupancy.adding(judge.placed_on(
+                taking, occupancy, admission.room(taking, occupancy)))))
+
+    def test_summary(self):
+        shares = dict(zip(gpus.CONFIGURATIONS, (0.8, 0.85, 0.9, 0.95)))
+        found = {outcome.name: outcome for outcome in study.summarise_gpus([
+            study.StudyRun(study.StudyJob('gpus', seed, name), share,
+                           stranded=0.04)
+            for seed in range(3) for name, share in shares.items()])}
+        ours = found[gpus.OURS]
+        self.assertEqual(
+            ('90.0% ± 0.0%', '+10.0% ± 0.0%', '+5.0% ± 0.0%', '4.0% ± 0.0%'),
+            ours.cells[1:])
+        self.assertEqual(['met'], [bar.verdict for bar in ours.bars])
+        self.assertEqual([], found['nova-default'].bars)
 
 
 class TestWaiting(oslotest.BaseTestCase):
