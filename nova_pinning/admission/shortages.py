@@ -128,7 +128,8 @@ def _not_together(search: providers.Search) -> tuple[str, str]:
         if group.suffix:
             wanted += [f'trait {trait}' for trait in sorted(group.required)]
         wanted += [f'no trait {trait}' for trait in sorted(group.forbidden)]
-        return '', f'no one provider has all of {", ".join(wanted)} left'
+        return next((name for name, _amount in part.resources), ''), (
+            f'no one provider has all of {", ".join(wanted)} left')
     for part in search.parts:
         alike = [other for other in search.parts if other.suffix
                  and (other.resources, other.options) == (

@@ -165,7 +165,8 @@ def measure(
         counts = tuple([counter.count(counted_host) for counter in counters])
         on_cells = tuple(finder.on_cells(counted_host, counts))
         hosts.append(HostCapacity(
-            counted_host.occupancy.host, counts, stranded.total(on_cells),
+            counted_host.occupancy.host, counts, stranded.total((
+                *on_cells, finder.devices(counted_host))),
             tuple([here.stranded_cpus for here in on_cells]),
             tuple([_next_caches(
                 request, counted_host.occupancy, admission, layouts)

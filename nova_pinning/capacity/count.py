@@ -122,7 +122,7 @@ class Counter:
 
     :ivar demands: of its guest cells, those that differ
     :ivar memory_cause: what is missing where its memory is
-    :param admission: says where the flavor may go
+    :param admission: says where the flavor may go; it stays to be had
     """
 
     def __init__(
@@ -130,7 +130,11 @@ class Counter:
         admission: judge.AdmissionJudge = judge.AdmissionJudge(),
     ) -> None:
         self.request = request
-        self._judge = admission
+        self.admission = admission
+        self._device_classes = {
+            name for query in request.queries for group in query.groups
+            if any(group.suffix in asked.groups for asked in request.devices)
+            for name, _amount in group.asked}
         guest = request.topology
         demands = guest.demands if guest is not None else ()
         self.demands = tuple(dict.fromkeys(demands))
@@ -181,7 +185,7 @@ class Counter:
         told = host.occupancy.host
         least = bool(told.children or any(
             doubt.about in told.offers for doubt in doubts)) and isinstance(
-            self._judge.answer(self.request, host.occupancy),
+            self.admission.answer(self.request, host.occupancy),
             outcome.Admitted)
         return counted._replace(doubts=doubts, least=int(least))
 
@@ -193,7 +197,7 @@ class Counter:
             return (self._by_placement(host) if fleet_host.is_opaque
                     else self._count(host))
         if self._deviceless is None:
-            self._deviceless = Counter(known, self._judge)
+            self._deviceless = Counter(known, self.admission)
         counted = self._deviceless._bound(host)
         limit = gaps.device_limit(host.occupancy, self.request)
         if limit is None or limit >= counted.fits:
@@ -349,8 +353,8 @@ class Counter:
     def _make_gate(self, host: like_hosts.CountedHost) -> SiteGate:
         """What keeps all guests of the flavor off the host, if anything."""
         occupancy, request = host.occupancy, self.request
-        found = self._judge.standing(request, occupancy)
-        cause = min(map(_cause_of, found.refusals),
+        found = self.admission.standing(request, occupancy)
+        cause = min(map(self.cause_of, found.refusals),
                     key=list(CapacityCause).index, default=None)
         queries, by_query = [], []
         empty = [dict[str, int]() for _provider in occupancy.providers]
@@ -363,11 +367,11 @@ class Counter:
                 cause = cause or CapacityCause.TRAITS
             else:
                 queries.append(query)
-                by_query.append(self._judge.remaining(
+                by_query.append(self.admission.remaining(
                     providers.doubts(occupancy.host, query)))
         if queries and cause is CapacityCause.TRAITS:
             cause = None
-        allowed = self._judge.guests_left(request, occupancy)
+        allowed = self.admission.guests_left(request, occupancy)
         # Any query will do, so the one of which most is known.
         return SiteGate(cause, tuple(queries), tuple(dict.fromkeys((
             *found.doubts, *min(by_query, key=len, default=())))),
@@ -458,7 +462,7 @@ class Counter:
         is_reached = search.is_reached(request, guest, engine)
         if is_reached and search.any_order_will_do(
                 host.cells, guest, host.pools,
-                self._judge.rules.packs_cells):
+                self.admission.rules.packs_cells):
             return limit, limit, CapacityCause.ORDER
         fits, cause = self._in_turn(host, limit)
         if is_reached or fits == limit:
@@ -475,21 +479,22 @@ class Counter:
         occupancy = host.occupancy
         limit = min(limit, _MOST_IN_TURN)
         for count in range(limit):
-            found = self._judge.answer(self.request, occupancy)
+            found = self.admission.answer(self.request, occupancy)
             if isinstance(found, outcome.NotAdmitted):
-                return count, _stopped_by(found.refusals[0])
+                return count, self.cause_of(found.refusals[0])
             occupancy = occupancy.adding(judge.resident(
                 self.request, occupancy, found.use))
         return limit, CapacityCause.ORDER
 
-
-def _stopped_by(refusal: outcome.AdmissionRefusal) -> CapacityCause:
-    """Why no more guests fit though there is room in the cells."""
-    if refusal.layer is outcome.RefusalLayer.PLACEMENT:
-        return BY_RESOURCE.get(refusal.about, CapacityCause.RESOURCES)
-    if refusal.layer is outcome.RefusalLayer.FIT:
-        return CapacityCause.ORDER
-    return _cause_of(refusal)
+    def cause_of(self, refusal: outcome.AdmissionRefusal) -> CapacityCause:
+        """Why no more guests fit though there is room in the cells."""
+        if refusal.layer is outcome.RefusalLayer.PLACEMENT:
+            return (CapacityCause.DEVICES
+                    if refusal.about in self._device_classes else
+                    BY_RESOURCE.get(refusal.about, CapacityCause.RESOURCES))
+        if refusal.layer is outcome.RefusalLayer.FIT:
+            return CapacityCause.ORDER
+        return _BY_FILTER.get(refusal.name, CapacityCause.FILTERS)
 
 
 _BY_FILTER = {'ComputeFilter': CapacityCause.DISABLED,
@@ -497,7 +502,3 @@ _BY_FILTER = {'ComputeFilter': CapacityCause.DISABLED,
               'availability-zone': CapacityCause.AGGREGATES,
               'isolated-aggregate': CapacityCause.AGGREGATES,
               'tenant-aggregate': CapacityCause.AGGREGATES}
-
-
-def _cause_of(refusal: outcome.AdmissionRefusal) -> CapacityCause:
-    return _BY_FILTER.get(refusal.name, CapacityCause.FILTERS)

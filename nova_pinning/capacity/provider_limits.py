@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a host's resource providers have for guests of one query."""
 
+import collections
 from collections.abc import Iterable
 import math
 
@@ -36,6 +37,19 @@ def _most_of_query(query: guest_request.CandidatesQuery,
             max(0, int(has.capacity) - occupancy.used[index].get(name, 0))
             // piece for index, has in occupancy.host.offers.get(name, ()))
         limit = min(limit, pieces * piece // need)
+    # Some groups are met by few of those that have a class.
+    for group, number in collections.Counter([
+            group._replace(suffix='') for group in query.groups
+            if group.suffix and group.asked
+            and all(providers.is_told(occupancy.host, name)
+                    for name, _amount in group.asked)]).items():
+        limit = min(limit, sum(
+            min(max(0, int(inventories[name].capacity) - used.get(name, 0))
+                // amount if name in inventories else 0
+                for name, amount in group.asked)
+            for provider, used in zip(occupancy.providers, occupancy.used)
+            if provider.traits is None or group.required <= provider.traits
+            for inventories in (dict(provider.inventories),)) // number)
     return limit
 
 

@@ -9,16 +9,21 @@ leaves less than this.
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import functools
+from typing import TypeVar
 
 from nova_pinning.capacity import count
 from nova_pinning.capacity import like_hosts
+from nova_pinning.capacity import stranded_devices
 from nova_pinning import fit
 from nova_pinning.fit import counting
 from nova_pinning import model
 from nova_pinning import units
+
+_Key = TypeVar('_Key')
 
 
 @dataclasses.dataclass(slots=True)
@@ -30,6 +35,8 @@ class StrandedResources:
     :param orphans: free CPUs on cores of which another CPU is taken
     :param memory_mib: free memory for which no CPU is left, by page size in
         KiB, 0 where the host tells of none
+    :param free_devices: that are free, of those that flavors ask for
+    :param devices: those of them that no further guest can have
     """
 
     free_cpus: int = 0
@@ -37,19 +44,31 @@ class StrandedResources:
                int] = dataclasses.field(default_factory=dict)
     orphans: int = 0
     memory_mib: dict[int, int] = dataclasses.field(default_factory=dict)
+    free_devices: dict[stranded_devices.DeviceGroup,
+                       int] = dataclasses.field(default_factory=dict)
+    devices: dict[tuple[stranded_devices.DeviceGroup, count.CapacityCause],
+                  int] = dataclasses.field(default_factory=dict)
 
-    def add(self, other: 'StrandedResources') -> None:
-        """Add what others have."""
-        self.free_cpus += other.free_cpus
-        self.orphans += other.orphans
-        for cause, cpus in other.cpus.items():
-            self.cpus[cause] = self.cpus.get(cause, 0) + cpus
-        for size, mib in other.memory_mib.items():
-            self.memory_mib[size] = self.memory_mib.get(size, 0) + mib
+    def add(self, other: 'StrandedResources', sign: int = 1) -> None:
+        """Add what others have, or with -1 take it away."""
+        self.free_cpus += sign * other.free_cpus
+        self.orphans += sign * other.orphans
+        _add(self.cpus, other.cpus, sign)
+        _add(self.memory_mib, other.memory_mib, sign)
+        _add(self.free_devices, other.free_devices, sign)
+        _add(self.devices, other.devices, sign)
 
     @property
     def stranded_cpus(self) -> int:
         return sum(self.cpus.values())
+
+
+def _add(sums: dict[_Key, int], more: Mapping[_Key, int], sign: int) -> None:
+    """Add to sums; those of nothing go."""
+    for key, amount in more.items():
+        sums[key] = sums.get(key, 0) + sign * amount
+        if not sums[key]:
+            del sums[key]
 
 
 def total(parts: Iterable[StrandedResources]) -> StrandedResources:
@@ -70,6 +89,7 @@ class StrandedFinder:
         self._flavors = [
             (index, counter) for index, counter in enumerate(counters)
             if counter.is_pinned]
+        self._devices = stranded_devices.DeviceFinder(counters)
         # By the number of a cell: what each flavor with room on it needs.
         self._needs: dict[int, list[tuple[int, fit.Size]]] = {}
         # And with those of them that fit on the host, as bits.
@@ -81,7 +101,16 @@ class StrandedFinder:
 
         :param counts: what each of the counters says of the host
         """
-        return total(self.on_cells(host, counts))
+        return total((*self.on_cells(host, counts), self.devices(host)))
+
+    def devices(self, host: like_hosts.CountedHost) -> StrandedResources:
+        """The free devices of a host, and those that are stranded."""
+        found = StrandedResources()
+        for group, number, cause in self._devices.on_host(host):
+            found.add(StrandedResources(
+                free_devices={group: number},
+                devices={} if cause is None else {(group, cause): number}))
+        return found
 
     def on_cells(
         self, host: like_hosts.CountedHost, counts: Sequence[count.HostCount],

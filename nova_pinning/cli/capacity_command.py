@@ -5,6 +5,7 @@
 
 import argparse
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
@@ -14,6 +15,7 @@ from nova_pinning.admission import guest_request
 from nova_pinning.admission import judge
 from nova_pinning.admission import outcome
 from nova_pinning.capacity import capacity
+from nova_pinning.capacity import count
 from nova_pinning.capacity import stranded
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
@@ -281,15 +283,14 @@ def _show_stranded(stranded: stranded.StrandedResources,
 
 def _stranded(
         stranded: stranded.StrandedResources) -> Iterator[tuple[str, str]]:
-    causes = sorted(stranded.cpus.items(), key=lambda item: -item[1])
-    text = f'{stranded.stranded_cpus:,} of {stranded.free_cpus:,} free'
-    if len(causes) == 1:
-        text += f': {capacity_report.STRANDED[causes[0][0]]}'
-    elif causes:
-        text += ': ' + ', '.join(
-            f'{cpus:,} since {capacity_report.STRANDED[cause]}'
-            for cause, cpus in causes)
-    yield 'CPUs', text
+    yield 'CPUs', _of_free(stranded.cpus, stranded.free_cpus)
+    for alias, free in sorted(capacity_report.by_alias(
+            stranded.free_devices).items()):
+        yield alias, _of_free({
+            cause: number for cause in count.CapacityCause
+            if (number := sum(
+                devices for (group, why), devices in stranded.devices.items()
+                if (group.alias, why) == (alias, cause)))}, free)
     if stranded.orphans:
         yield 'orphan threads', (
             f'{stranded.orphans:,} of the free CPUs are on a core of which '
@@ -299,6 +300,19 @@ def _stranded(
         if size_kib:
             name = f'{quantities.shown_page_size(size_kib)} pages'
         yield name, f'{_amount(mib)}, for which no CPUs are left'
+
+
+def _of_free(stranded: Mapping[count.CapacityCause, int], free: int) -> str:
+    """How many of those free are stranded, and why."""
+    causes = sorted(stranded.items(), key=lambda item: -item[1])
+    text = f'{sum(stranded.values()):,} of {free:,} free'
+    if len(causes) == 1:
+        text += f': {capacity_report.STRANDED[causes[0][0]]}'
+    elif causes:
+        text += ': ' + ', '.join(
+            f'{number:,} since {capacity_report.STRANDED[cause]}'
+            for cause, number in causes)
+    return text
 
 
 def _mixes(capacity: capacity.FleetCapacity,

@@ -80,14 +80,7 @@ class _ClassSum:
         """Add what was counted of a host, or with -1 take it away."""
         for flavor, host_count in zip(self.flavors, counts.counts):
             flavor.add(host_count, sign)
-        total, one = self.stranded, counts.stranded
-        total.free_cpus += sign * one.free_cpus
-        total.orphans += sign * one.orphans
-        for cause, cpus in one.cpus.items():
-            total.cpus[cause] = total.cpus.get(cause, 0) + sign * cpus
-        for size, mib in one.memory_mib.items():
-            total.memory_mib[size] = (
-                total.memory_mib.get(size, 0) + sign * mib)
+        self.stranded.add(counts.stranded, sign)
 
     def sizes(
         self, requests: Sequence[guest_request.GuestRequest],
@@ -97,12 +90,7 @@ class _ClassSum:
 
     def left(self) -> stranded.StrandedResources:
         """What is stranded, and goes on to be that of this moment."""
-        return dataclasses.replace(
-            self.stranded,
-            cpus={cause: cpus for cause, cpus in self.stranded.cpus.items()
-                  if cpus},
-            memory_mib={size: mib for size, mib
-                        in self.stranded.memory_mib.items() if mib})
+        return stranded.total([self.stranded])
 
 
 class FleetTally:

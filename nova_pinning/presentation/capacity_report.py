@@ -12,12 +12,14 @@ from nova_pinning.admission import gaps
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning.capacity import stranded
+from nova_pinning.capacity import stranded_devices
 from nova_pinning.checks import metrics
 from nova_pinning.model import hostclass
 from nova_pinning.presentation import typed_table
 from nova_pinning import units
 
 _UNKNOWN = 'unknown'
+_DEVICE_LABELS = 'alias', 'numa_node', 'traits'
 #: What is in the way, in words that fit a table.
 CAUSES: Mapping[count.CapacityCause, str] = {
     count.CapacityCause.DISABLED: 'hosts are disabled',
@@ -48,6 +50,8 @@ STRANDED: Mapping[count.CapacityCause, str] = {
         'a guest is pinned to other than dedicated CPUs',
     count.CapacityCause.MEMORY: 'too little memory is left for them',
     count.CapacityCause.PAGES: 'too few pages are left for them',
+    count.CapacityCause.DEVICES:
+        'fewer are left together than one guest wants',
 }
 
 
@@ -168,6 +172,12 @@ def add_gauges(
         'stranded_memory_bytes',
         'Free memory for which no CPU is left, by page size', 'class',
         'page_size_kib')
+    free_devices = made.add(
+        'free_devices', 'Free PCI devices that flavors ask for', 'class',
+        *_DEVICE_LABELS)
+    devices = made.add(
+        'stranded_devices', 'Free PCI devices that no further guest can have, '
+        'by cause', 'class', *_DEVICE_LABELS, 'cause')
     # What is missing is there with 0, so that an alert sees it come and go.
     for host_class, (sizes, sums) in by_class.items():
         name = class_name(host_class)
@@ -181,6 +191,13 @@ def add_gauges(
         orphans.labels(name).set(sums.orphans)
         for cause in count.CapacityCause:
             cpus.labels(name, cause).set(sums.cpus.get(cause, 0))
+        for group, number in sums.free_devices.items():
+            labels = (name, group.alias, '' if group.numa_node is None
+                      else group.numa_node, group.traits)
+            free_devices.labels(*labels).set(number)
+            for cause in count.CapacityCause:
+                devices.labels(*labels, cause).set(
+                    sums.devices.get((group, cause), 0))
         for page_size in page_sizes:
             memory.labels(name, page_size).set(
                 sums.memory_mib.get(page_size, 0) * units.BYTES_PER_MIB)
@@ -241,7 +258,30 @@ def _stranded(stranded: stranded.StrandedResources) -> dict[str, Any]:
         'orphan_threads': stranded.orphans,
         'stranded_memory_mib': {
             str(size): mib
-            for size, mib in sorted(stranded.memory_mib.items())}}
+            for size, mib in sorted(stranded.memory_mib.items())},
+        'devices': [
+            {**group._asdict(), 'free': free, 'stranded': {
+                str(cause): number for (other, cause), number
+                in stranded.devices.items() if other == group}}
+            for group, free in sorted(
+                stranded.free_devices.items(), key=_in_order)]}
+
+
+def _in_order(
+    item: tuple[stranded_devices.DeviceGroup, int],
+) -> tuple[str, int, str]:
+    alias, node, traits = item[0]
+    return alias, -1 if node is None else node, traits
+
+
+def by_alias(
+    numbers: Mapping[stranded_devices.DeviceGroup, int],
+) -> dict[str, int]:
+    """Devices of all nodes and groups, by the alias that they are under."""
+    sums: dict[str, int] = {}
+    for group, number in numbers.items():
+        sums[group.alias] = sums.get(group.alias, 0) + number
+    return sums
 
 
 def _plain(items: Iterable[tuple[object, int]]) -> Iterator[tuple[str, int]]:

@@ -93,7 +93,8 @@ class TargetHosts:
         told = self.of_host(request)
         return {asked.alias: [self.host.pci_pools[place] for place in places]
                 for asked, places in zip(
-                    told.devices, device_room.usable(told, self.host))}
+                    told.devices, device_room.usable(
+                        told, self.host.pci_pools, self.empty.providers))}
 
     def answer(
         self, request: guest_request.GuestRequest,

@@ -205,8 +205,7 @@ class ShortagesTest(unit_base.TestCase):
                  'no one provider has all of 1 VCPU, 1 VGPU left'),
                 (named(GROUP('1', (('VGPU', 1),), frozenset({'A'})),
                        GROUP('2', (('VGPU', 1),), frozenset({'A'}))),
-                 'its providers have enough left for each part of the '
-                 'request, but not for all of it together, with all traits'),
+                 '1 VGPU with A left, 2 needed'),
                 (named(GROUP('', (('CUSTOM_A', 1),), frozenset({'A'})),
                        same_subtree=(frozenset({'1'}),)),
                  'Placement refuses the query: same_subtree names groups of '

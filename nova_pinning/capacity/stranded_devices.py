@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Free PCI devices that not one further guest can have, and why.
+
+As for CPUs, what is said is certain: a guest is tried on each set of host
+cells that it may lie on, and wherever it is admitted it is taken to get any
+device that it may have from there.
+"""
+
+from collections.abc import Collection
+from collections.abc import Hashable
+from collections.abc import Iterator
+from collections.abc import Sequence
+import itertools
+import math
+from typing import NamedTuple
+
+from nova_pinning.admission import device_room
+from nova_pinning.admission import devices
+from nova_pinning.admission import judge
+from nova_pinning.admission import outcome
+from nova_pinning.capacity import count
+from nova_pinning.capacity import like_hosts
+from nova_pinning import model
+
+#: Sets of host cells on which a guest is tried; of more nothing is said.
+MOST_SETS = 300
+_Cause = count.CapacityCause
+_CAUSES = {
+    model.Reason.FREE_CPUS: _Cause.CELLS,
+    model.Reason.SHARED_CPUS: _Cause.CELLS,
+    model.Reason.CPU_RATIO: _Cause.CELLS,
+    model.Reason.CELLS_CONTENDED: _Cause.CELLS,
+    model.Reason.CELL_TOO_SMALL: _Cause.CELL_SIZE,
+    model.Reason.FREE_CORES: _Cause.CORES,
+    model.Reason.NO_THREADS: _Cause.CORES,
+    model.Reason.ISOLATE_ON_THREADS: _Cause.CORES,
+    model.Reason.EMULATOR_CPU: _Cause.CORES,
+    model.Reason.STRAY_PINS: _Cause.STRAY_PINS,
+    model.Reason.MEMORY: _Cause.MEMORY,
+    model.Reason.MEMORY_RATIO: _Cause.MEMORY,
+    model.Reason.PAGE_SIZE: _Cause.PAGES,
+    model.Reason.PAGE_MULTIPLE: _Cause.PAGES,
+    model.Reason.PAGES: _Cause.PAGES,
+    model.Reason.PCI: _Cause.DEVICES}
+
+
+class DeviceGroup(NamedTuple):
+    """Devices that are alike to the flavors on sale.
+
+    :param alias: under which the most of their host are sold
+    :param numa_node: id of the host cell, None if they belong to none
+    :param traits: of the operator's, by which Placement tells them from
+        others: 'CUSTOM_H100_SWITCH_0', several joined by commas, '' for none
+    """
+
+    alias: str
+    numa_node: int | None
+    traits: str = ''
+
+
+class FreeDevices(NamedTuple):
+    """Some free devices of one host.
+
+    :param cause: why not one further guest can have them, be it of the
+        smallest flavor; None if one may
+    """
+
+    group: DeviceGroup
+    number: int
+    cause: _Cause | None
+
+
+class DeviceFinder:
+    """Says of the free devices of hosts which are stranded.
+
+    :param counters: of all flavors on sale, the smallest first
+    """
+
+    def __init__(self, counters: Sequence[count.Counter]) -> None:
+        self._counters = [counter for counter in counters
+                          if counter.request.devices]
+        self._known: dict[Hashable, tuple[FreeDevices, ...]] = {}
+
+    def on_host(self, host: like_hosts.CountedHost) -> tuple[FreeDevices, ...]:
+        """The free devices that any flavor asks for, by pool."""
+        if not self._counters or not host.pools:
+            return ()
+        key = host.kind, host.site, host.left
+        if key not in self._known:
+            self._known[key] = tuple(self._free(host))
+        return self._known[key]
+
+    def by_place(
+        self, host: like_hosts.CountedHost,
+    ) -> dict[int, _Cause | None]:
+        """What keeps guests from each of ``host.pools`` that flavors use.
+
+        :returns: of the smallest flavor; None if one may have devices of it
+        """
+        found: dict[int, _Cause | None] = {}
+        for counter in self._counters:
+            for place, cause in _causes(counter, host, _usable(
+                    counter, host)).items():
+                if cause is None or place not in found:
+                    found[place] = cause
+        return found
+
+    def _free(self, host: like_hosts.CountedHost) -> Iterator[FreeDevices]:
+        names: dict[int, tuple[int, str]] = {}
+        for counter in self._counters:
+            for asked, places in zip(counter.request.devices,
+                                     _usable(counter, host)):
+                for place in places:
+                    names[place] = max(names.get(place, (0, '')),
+                                       (len(places), asked.alias))
+        for place, cause in sorted(self.by_place(host).items()):
+            pool = host.pools[place]
+            traits = (host.occupancy.providers[pool.provider].traits
+                      if pool.provider is not None else None)
+            yield FreeDevices(DeviceGroup(
+                names[place][1], pool.numa_node, ','.join(sorted(
+                    trait for trait in traits or ()
+                    if trait.startswith('CUSTOM_')))), pool.total, cause)
+
+
+def _usable(counter: count.Counter,
+            host: like_hosts.CountedHost) -> list[list[int]]:
+    return device_room.usable(
+        counter.request, host.pools, host.occupancy.providers)
+
+
+def _causes(
+    counter: count.Counter, host: like_hosts.CountedHost,
+    usable: Sequence[Collection[int]],
+) -> dict[int, _Cause | None]:
+    """What keeps one further guest from the pools that it may use.
+
+    :param usable: by each of its requests
+    :returns: None for pools that it may get devices of
+    """
+    request, occupancy = counter.request, host.occupancy
+    places = {place for own in usable for place in own}
+    gate = counter.gate(host).cause
+    if gate is not None:
+        return dict.fromkeys(places, gate)
+    cells = occupancy.engine.cells
+    number = len(request.topology.cells) if request.topology else 0
+    if math.comb(len(cells), number) > MOST_SETS:
+        return dict.fromkeys(places)
+    found: dict[int, _Cause | None] = dict.fromkeys(places, _Cause.DEVICES)
+    told = set[int]()
+    for chosen in itertools.combinations(cells, number):
+        near = {place for asked, own in zip(request.devices, usable)
+                for place in own if found[place] is not None
+                and _may_reach(asked, host.pools[place], chosen, cells)}
+        if not near:
+            continue
+        verdicts = counter.admission.verdicts(
+            request, occupancy.with_cells(chosen) if chosen else occupancy)
+        if not verdicts.refusals:
+            found.update(dict.fromkeys(near))
+        elif near - told:
+            found.update(dict.fromkeys(
+                near - told, _cause(counter, verdicts)))
+            told |= near
+    return found
+
+
+def _may_reach(asked: devices.PciRequest, pool: devices.PciPool,
+               chosen: Sequence[model.CellView],
+               cells: Sequence[model.CellView]) -> bool:
+    """Whether nova may give devices of a pool to a guest on these cells."""
+    node = pool.numa_node
+    if not chosen or asked.policy == 'preferred' or node in [
+            cell.id for cell in chosen]:
+        return True
+    if asked.policy == 'socket':
+        sockets = {getattr(cell, 'socket', None) for cell in chosen}
+        return any(cell.id == node and getattr(cell, 'socket', None) in sockets
+                   for cell in cells)
+    return node is None and asked.policy != 'required'
+
+
+def _cause(counter: count.Counter, verdicts: judge.LayerVerdicts) -> _Cause:
+    """Why a guest is not admitted, by the first that nova's fit would say."""
+    if isinstance(verdicts.fit, model.Refusal) and (
+            verdicts.fit.reason in _CAUSES):
+        return _CAUSES[verdicts.fit.reason]
+    return next((counter.cause_of(refusal) for refusal in verdicts.refusals
+                 if refusal.layer is outcome.RefusalLayer.PLACEMENT),
+                _Cause.ORDER)

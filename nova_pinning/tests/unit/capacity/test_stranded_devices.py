@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+
+import ddt
+import testtools
+
+from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import judge
+from nova_pinning.admission import pci_alias
+from nova_pinning.capacity import capacity
+from nova_pinning.fleet import snapshot
+from nova_pinning.host import device_offer
+from nova_pinning.host import host_offer
+from nova_pinning.model import hostclass
+from nova_pinning.presentation import capacity_report
+from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.host import test_device_offer
+
+DESCRIBED = test_device_offer.grouped()
+CELLS = (builders.host_cell(0, range(8)), builders.host_cell(1, range(8, 16)))
+
+
+def request(alias, number, vcpus=2, cells=1):
+    """A guest with so many of the devices."""
+    return pci_alias.asked(
+        dataclasses.replace(guest_request.of_shape(
+            f'{alias}:{number}', vcpus * cells, 1024 * cells,
+            hostclass.HostClass.DEDICATED,
+            builders.guest(*[(vcpus, 1024)] * cells)), devices=(
+                (devices.PciRequest(alias, (), number),) if alias else ())),
+        device_offer.aliases(DESCRIBED), True)
+
+
+def measured(*asked, there=(), **values):
+    """Two GPUs and a NIC on each of four switches, two a node.
+
+    :param there: what was asked for by the guests that are on it
+    """
+    host = dataclasses.replace(host_offer.offered(DESCRIBED), **{
+        'cells': CELLS, 'gaps': (), 'reserved_memory_mib': 0} | values)
+    occupancy = host_occupancy.of_host(host)
+    for number, one in enumerate(there):
+        answer = judge.AdmissionJudge().answer(one, occupancy)
+        occupancy = occupancy.adding(
+            judge.resident(one, occupancy, answer.use, str(number)))
+    return capacity.measure(
+        snapshot.Fleet(hosts=(host,), guests=occupancy.guests), asked)
+
+
+def told(*arguments, **values):
+    """(alias, node, group's number, free, stranded by cause) in order."""
+    return [
+        (one['alias'], one['numa_node'], int(one['traits'][-1]), one['free'],
+         one['stranded'])
+        for one in capacity_report.as_dict(measured(*arguments, **values))[
+            'stranded']['devices']]
+
+
+@ddt.ddt
+class TestStranded(testtools.TestCase):
+
+    def test_nothing(self):
+        self.assertEqual(
+            [('h100', number // 2, number, 2, {}) for number in range(4)],
+            told(request('h100', 4), request('h100-switch-3', 2)))
+        self.assertEqual([], told(request('', 0)))
+
+    def test_no_cpus_in_the_cell(self):
+        """Of the node with the device of a group nothing is left."""
+        full = request('h100-switch-2', 1, vcpus=8)
+        self.assertEqual(
+            [('h100', 0, 0, 2, {}), ('h100', 0, 1, 2, {}),
+             ('h100', 1, 2, 1, {'cells': 1}), ('h100', 1, 3, 2, {'cells': 2})],
+            told(request('h100', 1), there=[full]))
+        # A guest of two cells could have them, were there any for the other.
+        found = told(request('h100', 2, cells=2), there=[full])
+        self.assertEqual({'cells'}, {cause for one in found
+                                     for cause in one[4]})
+
+    def test_half_a_group(self):
+        taken = request('h100-switch-1', 1)
+        found = told(request('h100-switch-1', 2), there=[taken])
+        self.assertEqual(
+            [('h100-switch-1', 0, 1, 1, {'devices': 1})], found)
+        # One that is smaller can have it.
+        self.assertEqual(
+            {}, told(request('h100-switch-1', 2), request('h100-switch-1', 1),
+                     there=[taken])[0][4])
+
+    @ddt.data(
+        ({'cells': tuple(dataclasses.replace(cell, memory_mib=512)
+                         for cell in CELLS)}, 'memory'),
+        ({'is_enabled': False}, 'disabled'))
+    @ddt.unpack
+    def test_other_causes(self, values, cause):
+        self.assertEqual({cause: 2}, told(request('h100', 1), **values)[0][4])
+
+    def test_no_more_than_the_group(self):
+        """Placement has more of the class, but not with the trait."""
+        size, = measured(request('h100-switch-1', 2)).sizes()
+        self.assertEqual((1, 1), (size.fits, size.most))
+        self.assertIn('devices', size.missing)
+
+    def test_metrics(self):
+        text = capacity_report.as_metrics(measured(
+            request('h100', 1), there=[
+                request('h100-switch-2', 1, vcpus=8)]))
+        labels = ('class="unknown",numa_node="1",'
+                  'traits="CUSTOM_H100_SWITCH_3"')
+        self.assertIn('nova_pinning_capacity_free_devices{alias="h100",'
+                      f'{labels}}} 2.0', text)
+        self.assertIn('nova_pinning_capacity_stranded_devices{alias="h100",'
+                      f'cause="cells",{labels}}} 2.0', text)
