@@ -250,6 +250,10 @@ def _unseen(flavor: flavor_model.Flavor, xml: str) -> Iterator[str]:
     if xml.count('<cell ') > 1 and '<hostdev' in xml:
         yield ('Nova does not tell the guest on which of its NUMA nodes a '
                'passed-through device is')
+    if xml.count('<hostdev') > 1:
+        yield ('Nova shows the guest no PCIe switch that its devices share: '
+               'libvirt puts each on a root port of its own, or on the root '
+               'bus where the machine type is pc')
 
 
 def _of_versions(driver: machine.DescribedDriver) -> Iterator[str]:

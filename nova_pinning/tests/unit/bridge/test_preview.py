@@ -548,6 +548,7 @@ class TestDevices(TestCase):
                     hw__pci_numa_affinity_policy=policy), grouped)
                 self.assertIsNone(shown.refusal)
                 self.assertEqual(buses, sorted(self.buses(shown)))
+        self.assertIn('no PCIe switch', ' '.join(shown.remarks))
         self.assertEqual({'CUSTOM_NVME_SWITCH_1'}, {
             name for name in shown.query.required if 'NVME' in name})
         refused = self.preview(flavor(
