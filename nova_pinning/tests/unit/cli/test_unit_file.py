@@ -121,7 +121,7 @@ class UnitFileTestCase(cli_case.TestCase):
     def test_options_are_looked_at_first(self):
         for command, text in (
                 ('agent', '[agent]\nkept_ways = x\n'),
-                ('exporter', '[pinning_exporter]\ntls_key = x\n')):
+                ('exporter', '[pinning_exporter]\nlisten_port = x\n')):
             conf = self.write('a.conf', text)
             done = self.run_command(command, '--config-file', conf,
                                     '--print-unit')
