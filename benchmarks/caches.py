@@ -23,7 +23,7 @@ from nova_pinning.simulation import statistic
 
 #: The sizes of etc/nova-pinning/flavors.yaml, the small ones more often.
 MIX = '2:30,4:25,8:20,16:12,32:8,64:5'
-_SEEDS, _FEW_SEEDS = 4, 1
+_SEEDS, _FEW_SEEDS = 8, 1
 
 
 def _host(name: str, cores: int, l3_cores: int, sockets: int = 2,
