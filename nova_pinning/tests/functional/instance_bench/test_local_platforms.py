@@ -114,7 +114,6 @@ class LocalPlatformsTestCase(unit_base.TestCase):
         while instance.counters()['cpu_seconds'] < before + told - 0.05:
             self.assertLess(time.monotonic(), deadline)
         after = instance.counters()
-        self.assertLessEqual(set(after), set(bench_model.COUNTERS))
         for counter, value in first.items():
             self.assertGreaterEqual(after[counter], value)
 

@@ -27,17 +27,17 @@ _REQUEST = guest_request.GuestRequest(
     topology=None)
 _WISHES = guest_request.GuestWishes()
 _HOST = offered_host.OfferedHost(name='host', cells=(), host_class=DEDICATED)
-_SEPARATED = '''{"version": 1, "enabled_filters": [
+_SEPARATED = '''{"version": 2, "enabled_filters": [
     "ComputeFilter", "AggregateImagePropertiesIsolation",
     "AggregateTypeAffinityFilter", "AggregateNumInstancesFilter",
     "NUMATopologyFilter"],
   "aggregates": [{"name": "a", "metadata": {
     "instance_type": "other.flavor", "os_distro": "windows",
     "max_instances_per_host": "0"}}],
-  "layouts": [{"cells": [{
-    "id": 0, "dedicated_cpus": "0-1", "cores": [[0], [1]],
-    "memory_mib": 4096, "pages": [{"size_kib": 4, "total": 1048576}]}]}],
-  "hosts": [{"name": "cmp-1", "layout": 0, "class": "dedicated",
+  "layouts": [[{
+    "id": 0, "shared_cpus": "", "dedicated_cpus": "0-1", "cores": [[0], [1]],
+    "memory_mib": 4096, "pages": [{"size_kib": 4, "total": 1048576}]}]],
+  "hosts": [{"name": "cmp-1", "cells": 0, "host_class": "dedicated",
              "aggregates": ["a"]}],
   "guests": []}'''
 
