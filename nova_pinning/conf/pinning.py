@@ -203,15 +203,15 @@ stop dedicated guests.
 weigher_opts = [
     cfg.FloatOpt(
         'fragmentation_weight_multiplier',
-        default=2.0,
+        default=8.0,
         mutable=True,
         help="""
 Weight of FragmentationWeigher, which prefers the host on which placing the
 guest strands the fewest CPUs that could otherwise still be sold. Weights are
-relative to those of nova's weighers (1.0 for most).
-
-Nova's RAM weigher spreads guests, which works against it: set
-``ram_weight_multiplier`` to 0 where dedicated hosts are to be sold in full.
+relative to those of nova's weighers, most of which have 1.0: by default this
+one outweighs those of them that spread guests. They still choose among hosts
+that are alike to it, so set ``ram_weight_multiplier`` to 0 where dedicated
+hosts are to be sold in full.
 
 Raise it if dedicated hosts fill up with CPUs that fit nothing; 0 switches the
 weigher off, a negative value turns it round. A host aggregate's metadata key
@@ -237,7 +237,7 @@ on sale are known, or several schedulers should decide alike.
 """),
     cfg.FloatOpt(
         'cache_locality_weight_multiplier',
-        default=1.0,
+        default=4.0,
         mutable=True,
         help="""
 Weight of CacheLocalityWeigher, which prefers hosts on which the guest's CPUs

@@ -100,8 +100,8 @@ NAMED: Mapping[str, SchedulerConfiguration] = types.MappingProxyType({
         # As doc/source/admin/scheduling-study.rst says to set it up.
         SchedulerConfiguration(
             name='pinning', packs_cells=True,
-            multipliers={**_NO_NOVA, 'PCIWeigher': 5.0, FRAGMENTATION: 2.0,
-                         CACHE_LOCALITY: 1.0}),
+            multipliers={**_NO_NOVA, 'PCIWeigher': 20.0, FRAGMENTATION: 8.0,
+                         CACHE_LOCALITY: 4.0}),
     )})
 
 

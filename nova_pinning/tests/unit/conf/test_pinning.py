@@ -34,9 +34,9 @@ class TestOptions(oslotest.BaseTestCase):
             'metrics_interval_seconds': 15,
             'traits_refresh_seconds': 60,
             'traits_max_age_seconds': 3600,
-            'fragmentation_weight_multiplier': 2.0,
+            'fragmentation_weight_multiplier': 8.0,
             'fragmentation_mix': None,
-            'cache_locality_weight_multiplier': 1.0,
+            'cache_locality_weight_multiplier': 4.0,
             'prefer_exclusive_l3': False,
         }, {name: options[name] for name in options})
 

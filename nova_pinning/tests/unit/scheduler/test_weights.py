@@ -523,9 +523,9 @@ class TestMultipliers(unit_base.TestCase):
     def test_options_and_aggregates(self):
         for kind, name, default in (
                 (weights.FragmentationWeigher,
-                 'fragmentation_weight_multiplier', 2.0),
+                 'fragmentation_weight_multiplier', 8.0),
                 (weights.CacheLocalityWeigher,
-                 'cache_locality_weight_multiplier', 1.0)):
+                 'cache_locality_weight_multiplier', 4.0)):
             self.assertEqual(
                 default, kind().weight_multiplier(builders.host_state()))
             # It is an option that may change while nova-scheduler runs.

@@ -68,7 +68,7 @@ class TestConfigurationFile(testtools.TestCase):
             'nova.scheduler.weights.io_ops.IoOpsWeigher, '
             'nova_pinning.scheduler.weights.CacheLocalityWeigher\n')
         self.assertEqual(
-            {'RAMWeigher': 1.0, 'CacheLocalityWeigher': 1.0},
+            {'RAMWeigher': 1.0, 'CacheLocalityWeigher': 4.0},
             {name: value for name, value in found.weighers if value})
 
     @ddt.data(
