@@ -78,9 +78,8 @@ def wrong_order(view: audited.AuditedCloud) -> check_rule.Violations:
 @check_rule.rule(
     'S802', check_rule.Severity.WARNING,
     'weigher of nova that works against FragmentationWeigher',
-    why='it prefers hosts by how much of them is free, whatever would fit '
-        'there: above 0 it cuts up what large guests need, and below 0 it '
-        'sends guests where they strand CPUs',
+    why='it prefers hosts of which much is free, whatever would fit there, '
+        'and so cuts up what large guests need',
     advice='set it to 0.0 in [filter_scheduler] of each nova-scheduler; where '
            'shared guests need it, in the metadata of an aggregate of the '
            'dedicated hosts')
@@ -91,12 +90,12 @@ def nova_weighs(view: audited.AuditedCloud) -> check_rule.Violations:
     for name, multiplier in options.multipliers:
         names = sorted(
             host.name for host in view.hosts_of(hostclass.HostClass.DEDICATED)
-            if _multiplier(host, name, multiplier))
+            if _multiplier(host, name, multiplier) > 0)
         if names:
             yield check_rule.Violation(
                 subject='service nova-scheduler', kind='service',
                 name='nova-scheduler',
-                message=f'{name} is not 0 on {len(names)} dedicated hosts, '
+                message=f'{name} is above 0 on {len(names)} dedicated hosts, '
                 f'{names[0]} for one')
 
 

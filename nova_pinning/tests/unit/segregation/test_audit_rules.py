@@ -238,7 +238,7 @@ class TestFindings(unit_base.TestCase):
                                  observes=True))),
         ('S801', view(scheduler=runs('PinnedTopologyFilter', 'A'))),
         ('S802', view(dedicated(), scheduler=audited.SchedulerOptions(
-            multipliers=(('ram_weight_multiplier', -1.0),)))),
+            multipliers=(('ram_weight_multiplier', 0.5),)))),
     )
     @ddt.unpack
     def test_codes(self, expected, seen):
@@ -446,12 +446,13 @@ class TestSchedulerOptions(unit_base.TestCase):
             return [finding.message for finding in findings(seen)
                     if finding.code == 'S802']
 
-        message = ('ram_weight_multiplier is not 0 on 1 dedicated hosts, '
+        message = ('ram_weight_multiplier is above 0 on 1 dedicated hosts, '
                    'd for one')
         for metadata, messages in (
                 ({}, [message]),
                 # As nova has it, an aggregate of the host outweighs it ...
                 ({'ram_weight_multiplier': '0.0'}, []),
+                ({'ram_weight_multiplier': '-1.0'}, []),
                 # ... unless it is no number.
                 ({'ram_weight_multiplier': 'none'}, [message])):
             self.assertEqual(messages, found(options, **metadata))
