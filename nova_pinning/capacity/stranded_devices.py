@@ -97,23 +97,34 @@ class DeviceFinder:
 
         :returns: of the smallest flavor; None if one may have devices of it
         """
+        return self._by_place(host, self._usable(host))
+
+    def _usable(self, host: like_hosts.CountedHost) -> list[list[list[int]]]:
+        """The pools of each request of each flavor."""
+        return [device_room.usable(counter.request, host.pools,
+                                   host.occupancy.providers)
+                for counter in self._counters]
+
+    def _by_place(
+        self, host: like_hosts.CountedHost,
+        usable: Sequence[Sequence[Collection[int]]],
+    ) -> dict[int, _Cause | None]:
         found: dict[int, _Cause | None] = {}
-        for counter in self._counters:
-            for place, cause in _causes(counter, host, _usable(
-                    counter, host)).items():
+        for counter, own in zip(self._counters, usable):
+            for place, cause in _causes(counter, host, own).items():
                 if cause is None or place not in found:
                     found[place] = cause
         return found
 
     def _free(self, host: like_hosts.CountedHost) -> Iterator[FreeDevices]:
+        usable = self._usable(host)
         names: dict[int, tuple[int, str]] = {}
-        for counter in self._counters:
-            for asked, places in zip(counter.request.devices,
-                                     _usable(counter, host)):
+        for counter, own in zip(self._counters, usable):
+            for asked, places in zip(counter.request.devices, own):
                 for place in places:
                     names[place] = max(names.get(place, (0, '')),
                                        (len(places), asked.alias))
-        for place, cause in sorted(self.by_place(host).items()):
+        for place, cause in sorted(self._by_place(host, usable).items()):
             pool = host.pools[place]
             traits = (host.occupancy.providers[pool.provider].traits
                       if pool.provider is not None else None)
@@ -121,12 +132,6 @@ class DeviceFinder:
                 names[place][1], pool.numa_node, ','.join(sorted(
                     trait for trait in traits or ()
                     if trait.startswith('CUSTOM_')))), pool.total, cause)
-
-
-def _usable(counter: count.Counter,
-            host: like_hosts.CountedHost) -> list[list[int]]:
-    return device_room.usable(
-        counter.request, host.pools, host.occupancy.providers)
 
 
 def _causes(
