@@ -89,6 +89,17 @@ def guest(
         devices=(devices.PciRequest('nvme', (_NVME,), nvmes),))
 
 
+def with_devices(
+    some: int, count: int, template: shapes.HostTemplate,
+) -> snapshot.Fleet:
+    """Hosts without guests, of which only some have their devices."""
+    fleet = generate.generate_fleet(count, template, filled=0.0)
+    return dataclasses.replace(fleet, hosts=(
+        *fleet.hosts[:some],
+        *(dataclasses.replace(host, pci_pools=())
+          for host in fleet.hosts[some:])))
+
+
 def two_socket(count: int) -> snapshot.Fleet:
     """Hosts of 2 cells of 38 CPUs, without guests."""
     return generate.generate_fleet(count, 'two-socket-80', filled=0.0)
@@ -127,10 +138,7 @@ def _epyc(count: int) -> Scenario:
 
 def _pages_and_devices(count: int) -> Scenario:
     """A quarter of the hosts has two NVMe devices near each cell."""
-    with_devices = count // 4
-    fleet = generate.generate_fleet(count, dataclasses.replace(
-        shapes.SHAPES['two-socket-96-pci'], cell_devices=(
-            shapes.TemplateDevices('nvme', _NVME, 2, 0),)), filled=0.0)
+    some = count // 4
     kinds = (
         # CPU-heavy, 2 GiB to a vCPU
         (4, 8, 0, 15), (8, 16, 0, 20), (16, 32, 0, 15), (32, 64, 0, 5),
@@ -141,11 +149,10 @@ def _pages_and_devices(count: int) -> Scenario:
     return Scenario(
         title=f'2 and 8 GiB to a vCPU in pages of 1 GiB, a tenth with an '
               f'NVMe, on {count} hosts of 2 cells of 46 CPUs and 240 GiB, '
-              f'{with_devices} with 4 NVMe',
-        fleet=dataclasses.replace(fleet, hosts=(
-            *fleet.hosts[:with_devices],
-            *(dataclasses.replace(host, pci_pools=())
-              for host in fleet.hosts[with_devices:]))),
+              f'{some} with 4 NVMe',
+        fleet=with_devices(some, count, dataclasses.replace(
+            shapes.SHAPES['two-socket-96-pci'], cell_devices=(
+                shapes.TemplateDevices('nvme', _NVME, 2, 0),))),
         mix=tuple(
             (guest(vcpus, memory_gib, nvmes=nvmes,
                    page_size_kib=units.KIB_PER_GIB), weight)

@@ -18,10 +18,6 @@ from typing import Any
 from benchmarks.scheduling import fleets
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
-from nova_pinning.admission import host_occupancy
-from nova_pinning.admission import judge
-from nova_pinning.admission import outcome
-from nova_pinning.fleet import generate
 from nova_pinning.fleet import shapes
 from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import column_scheduler
@@ -69,13 +65,9 @@ def _scenario(
     :param with_gpus: hosts
     :param others: hosts without
     """
-    fleet = generate.generate_fleet(with_gpus + others, _HOST, filled=0.0)
     return fleets.Scenario(
         title=f'1, 2, 4 and 8 GPUs with 12 vCPUs each, {title}',
-        fleet=dataclasses.replace(fleet, hosts=(
-            *fleet.hosts[:with_gpus],
-            *(dataclasses.replace(host, pci_pools=())
-              for host in fleet.hosts[with_gpus:]))),
+        fleet=fleets.with_devices(with_gpus, with_gpus + others, _HOST),
         has_bound=False,
         mix=(*_WITH, *((fleets.guest(cpus, _GIB_PER_CPU * cpus), weight)
                        for cpus, weight in without)))
@@ -127,25 +119,9 @@ def sold_and_stranded(
             refused_share=share, window=window, stops_at_limit=True))
     ledger = made[0].ledger
     total = sum(pool.total for host in ledger.hosts for pool in host.pci_pools)
+    # Larger guests have as many CPUs to each GPU, and use no more.
     usable = sum(
-        _more(made[0].columns.judge, scenario.mix[0][0], occupancy)
+        made[0].columns.judge.in_turn(scenario.mix[0][0], occupancy)
         for occupancy in ledger.occupancies if occupancy.host.pci_pools)
     free = int(ledger.free_devices.sum())
     return (total - free) / total, (free - usable) / total
-
-
-def _more(
-    admission: judge.AdmissionJudge, request: guest_request.GuestRequest,
-    occupancy: host_occupancy.HostOccupancy,
-) -> int:
-    """How many more guests of a GPU fit on a host.
-
-    Larger ones have as many CPUs to each of them, and use no more.
-    """
-    count = 0
-    while isinstance(found := admission.answer(request, occupancy),
-                     outcome.Admitted):
-        occupancy = occupancy.adding(judge.resident(
-            request, occupancy, found.use, f'{count}'))
-        count += 1
-    return count

@@ -116,6 +116,19 @@ class AdmissionJudge:
                 if self._counts_guests else None)
         return None if most is None else max(0, most - len(occupancy.guests))
 
+    def in_turn(
+        self, request: guest_request.GuestRequest,
+        occupancy: host_occupancy.HostOccupancy,
+    ) -> int:
+        """How many such guests a host takes for certain, one by one."""
+        count = 0
+        while isinstance(found := self.answer(request, occupancy),
+                         outcome.Admitted):
+            occupancy = occupancy.adding(resident(
+                request, occupancy, found.use))
+            count += 1
+        return count
+
     def answer(
         self, request: guest_request.GuestRequest,
         occupancy: host_occupancy.HostOccupancy,

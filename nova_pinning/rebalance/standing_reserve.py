@@ -214,15 +214,8 @@ class _Planner:
         """How many guests of a size an empty host takes, one by one."""
         request = slot_size.dedicated_slot(
             slots.vcpus, slots.memory_mib).request
-        occupancy = host_occupancy.of_host(dataclasses.replace(
-            host, aggregates=()))
-        count = 0
-        while isinstance(found := self._judge.answer(request, occupancy),
-                         outcome.Admitted):
-            occupancy = occupancy.adding(judge.resident(
-                request, occupancy, found.use))
-            count += 1
-        return count
+        return self._judge.in_turn(request, host_occupancy.of_host(
+            dataclasses.replace(host, aggregates=())))
 
     def _kind(self, host: offered_host.OfferedHost, losses: str) -> int:
         """A number that hosts have in common which take the same guests.

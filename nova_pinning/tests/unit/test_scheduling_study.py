@@ -420,9 +420,9 @@ class TestGpus(oslotest.BaseTestCase):
         admission = judge.AdmissionJudge()
         occupancy = host_occupancy.of_host(scenario.fleet.hosts[0])
         small, taking = scenario.mix[0][0], fleets.guest(32, 128)
-        self.assertEqual(8, gpus._more(admission, small, occupancy))
-        self.assertEqual(6, gpus._more(
-            admission, small, occupancy.adding(judge.placed_on(
+        self.assertEqual(8, admission.in_turn(small, occupancy))
+        self.assertEqual(6, admission.in_turn(
+            small, occupancy.adding(judge.placed_on(
                 taking, occupancy, admission.room(taking, occupancy)))))
 
     def test_summary(self):
