@@ -26,9 +26,9 @@ from minicloud import progress
 from nova_pinning.tests import machines
 
 
-def run(setting, scratch, shown, *options):
-    return run_tests.run_stestr(
-        setting.title, run_tests.STESTR['unit'], scratch, shown, *options,
+def run(setting, shown, *options):
+    return run_tests.run_suite(
+        setting.title, run_tests.SUITES['unit'], shown, *options,
         before=setting.before(), env=os.environ | setting.environment)
 
 
@@ -55,7 +55,7 @@ def main():
             directory.chmod(0o777)
         settings = [] if arguments.dumps else list(machines.whole(seen))
         outcomes = list(pool.map(
-            lambda one: run(one, scratch, shown, '--concurrency=1',
+            lambda one: run(one, shown, '--concurrency=1',
                             *arguments.tests), settings))
         modules = sorted({line for path in seen.iterdir()
                           for line in path.read_text().split()})
@@ -65,7 +65,7 @@ def main():
         for setting in machines.dumps() if arguments.dumps or modules else ():
             settings.append(setting)
             outcomes.append(run(
-                setting, scratch, shown,
+                setting, shown,
                 # Python counts the CPUs of the dump, which may be hundreds.
                 f'--concurrency={len(os.sched_getaffinity(0))}', tests))
     totals = run_tests.Results()

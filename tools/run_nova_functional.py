@@ -53,12 +53,12 @@ def run(choice, regex, concurrency, scratch):
     :param choice: of FILTERS
     :returns: run_tests.Results
     """
-    results = _run(choice, FILTERS[choice], scratch, [
+    results = _run(choice, FILTERS[choice], [
         '--concurrency', str(concurrency), *([regex] if regex else [])])
     if results.failed:
         names = scratch / f'{choice}-failed'
         names.write_text('\n'.join(results.failed) + '\n')
-        again = _run(choice, f'{FILTERS[choice]} again', scratch, [
+        again = _run(choice, f'{FILTERS[choice]} again', [
             '--concurrency', '1', '--load-list', str(names)])
         for name in put_right(results, again):
             print(f'passed when run once more: {name}')
@@ -66,10 +66,10 @@ def run(choice, regex, concurrency, scratch):
     return results
 
 
-def _run(choice, title, scratch, options):
+def _run(choice, title, options):
     with progress.Progress('') as shown:
-        results, _is_good = run_tests.run_stestr(
-            title, TEST_PATH, scratch, shown, *options,
+        results, _is_good = run_tests.run_suite(
+            title, TEST_PATH, shown, *options,
             env={**os.environ, 'NOVA_PINNING_FILTERS': choice})
     return results
 

@@ -3,9 +3,9 @@
 
 All suites run, whatever the others say, two at a time: functional tests wait
 for what nova does in its own time, and leave CPUs to the rest meanwhile. The
-last line counts the tests of the stestr suites; before it stands again what
-failed. The exit status is zero only if every suite succeeded, with tests that
-passed and none that failed.
+last line counts the tests of the suites; before it stands again what failed.
+The exit status is zero only if every suite succeeded, with tests that passed
+and none that failed.
 """
 
 import argparse
@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 from minicloud import progress  # noqa: E402
 
-STESTR = {
+SUITES = {
     'unit': 'nova_pinning/tests/unit',
     'functional': 'nova_pinning/tests/functional',
     # What has to work with every release that nova-scheduler may be of.
@@ -167,23 +167,17 @@ def doing(title, command, say, shown):
         yield
 
 
-def run_stestr(title, test_path, scratch, shown, *options, before=(),
-               **values):
+def run_suite(title, test_path, shown, *options, before=(), **values):
     """Run a suite.
 
     :param shown: the minicloud.progress.Progress that tells how far it is
-    :param options: of stestr run
+    :param options: of nova_pinning.tests.pool
     :param before: words before the command
     :param values: of subprocess.Popen
     :returns: its Results, and whether there are any
     """
-    # A repository of its own: what others run at the same time is not here.
-    repository = scratch / title.replace(' ', '-')
-    repository.mkdir()
-    # It may be another user who runs them.
-    repository.chmod(0o777)
-    command = ['stestr', '--repo-url', str(repository),
-               '--test-path', test_path, 'run', '--subunit', *options]
+    command = [sys.executable, '-m', 'nova_pinning.tests.pool', test_path,
+               *options]
     found = Results()
 
     def take(test):
@@ -200,7 +194,7 @@ def run_stestr(title, test_path, scratch, shown, *options, before=(),
         read(process.stdout, take)
     print(f'{title}: {found.totals() if found.counts else "nothing ran"}',
           flush=True)
-    # stestr counts a process that ends badly as a test that failed.
+    # A process that ends badly counts as a test that failed.
     return found, bool(found.counts) and not found.failed
 
 
@@ -229,7 +223,7 @@ def main():
         '--long', action='store_true',
         help='all examples of each test, and others each time')
     parser.add_argument(
-        '--suite', action='append', choices=[*STESTR, *OTHERS],
+        '--suite', action='append', choices=[*SUITES, *OTHERS],
         help=f'one of several; without it: {", ".join(DEFAULT)}')
     options = parser.parse_args()
     if options.long:
@@ -247,8 +241,8 @@ def main():
         def run(suite):
             if suite in OTHERS:
                 return run_other(suite, shlex.split(OTHERS[suite]), shown)
-            of_suite, is_good = run_stestr(
-                suite, STESTR[suite], pathlib.Path(scratch), shown,
+            of_suite, is_good = run_suite(
+                suite, SUITES[suite], shown,
                 '--concurrency', str(PROCESSES.get(suite, 0)))
             totals.update(of_suite)
             return is_good and of_suite.counts['passed'] > 0

@@ -92,7 +92,7 @@ class RunNovaFunctionalTest(base.BaseTestCase):
             outcomes = self.tool.run('ours', None, 1, scratch)
         self.assertEqual({_FIRST: 'passed', _SECOND: 'passed'},
                          outcomes.by_test)
-        *_options, names = run.call_args.args[3]
+        *_options, names = run.call_args.args[2]
         self.assertEqual(f'{_FIRST}\n', pathlib.Path(names).read_text())
 
     def test_a_run_without_tests_is_no_success(self):

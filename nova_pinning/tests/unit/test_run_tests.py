@@ -11,7 +11,6 @@ import sys
 import threading
 from unittest import mock
 
-import fixtures
 from oslotest import base
 from testtools import content
 
@@ -71,20 +70,19 @@ class RunTestsTest(base.BaseTestCase):
         self.assertFalse(run(1))
         self.assertIn('first\nlast\n', self.output.getvalue())
 
-    def run_stestr(self, *lines):
-        """Run a suite with a program of such lines in the place of stestr."""
+    def run_suite(self, *lines):
+        """Run a suite with a program of such lines in the place of tests."""
         program = '\n'.join([
             'import subunit, sys',
             'stream = subunit.StreamResultToBytes(sys.stdout.buffer)', *lines])
-        scratch = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         with contextlib.redirect_stdout(self.output):
-            return self.tool.run_stestr(
-                'unit', 'tests', scratch, self.shown, 'a regex',
+            return self.tool.run_suite(
+                'unit', 'tests', self.shown, 'a regex',
                 before=(sys.executable, '-c', program))
 
     def test_a_suite(self):
-        results, is_good = self.run_stestr(
-            'assert sys.argv[-2:] == ["--subunit", "a regex"], sys.argv',
+        results, is_good = self.run_suite(
+            'assert sys.argv[-2:] == ["tests", "a regex"], sys.argv',
             'stream.status("good", "inprogress")',
             'stream.status("good", "success")',
             'stream.status("left out", "skip")')
@@ -94,7 +92,7 @@ class RunTestsTest(base.BaseTestCase):
                          self.output.getvalue().splitlines()[-1])
 
     def test_a_failure_is_shown_at_once_and_whole(self):
-        results, is_good = self.run_stestr(
+        results, is_good = self.run_suite(
             'stream.status("bad", "inprogress")',
             'stream.status("bad", file_name="traceback", file_bytes=b"why",'
             ' mime_type="text/plain", eof=True)',
@@ -108,7 +106,7 @@ class RunTestsTest(base.BaseTestCase):
                       self.output.getvalue())
 
     def test_tests_that_cannot_be_loaded(self):
-        _results, is_good = self.run_stestr(
+        _results, is_good = self.run_suite(
             'print("SyntaxError: why"); sys.exit(100)')
         self.assertFalse(is_good)
         self.assertIn('SyntaxError: why\n', self.output.getvalue())
@@ -132,10 +130,10 @@ class RunTestsTest(base.BaseTestCase):
     def main(self, *suites, passed=0, both=None):
         """Run suites, of which programs succeed.
 
-        :param passed: tests of each that is stestr's; another is skipped
+        :param passed: tests of each that has tests; another is skipped
         :param both: where two of these wait for each other
         """
-        def run_stestr(title, test_path, scratch, shown, *options):
+        def run_suite(title, test_path, shown, *options):
             if both is not None:
                 both.wait(60)
             counts = {'passed': passed, 'skipped': 1}
@@ -143,7 +141,7 @@ class RunTestsTest(base.BaseTestCase):
 
         with (mock.patch.object(sys, 'argv', [
                   'run_tests', *(f'--suite={suite}' for suite in suites)]),
-              mock.patch.object(self.tool, 'run_stestr', run_stestr),
+              mock.patch.object(self.tool, 'run_suite', run_suite),
               mock.patch.object(self.tool, 'run_other', return_value=True),
               mock.patch.dict(os.environ)):
             return self.tool.main()
