@@ -253,7 +253,7 @@ class TestCommands(functional_base.OneCloud, CommandTestCase):
             '  + aggregate fast\n1 of 1 host to change\n', output)
         self.assertEqual(before, self.sources())
 
-        output, error = self.run_command(
+        output, error = self.call_command(
             'host', 'set', '--class', 'dedicated', '--aggregate', 'fast',
             'one', 'two')
         self.assertEqual(

@@ -151,10 +151,10 @@ class TestCommand(functional_base.OneCloud, RebalanceTestCase):
             self.forget()
         self.assertEqual([], self.writes())
 
-    def test_json_and_a_process_of_its_own(self):
+    def test_json(self):
         server = self.boot('one', 'a')
         self.write(self.move(server, 'a', (0, 1), 'c', (0, 1)))
-        output, _error = self.run_command(
+        output, _error = self.call_command(
             'rebalance', 'apply', self.path, '--yes', '--format', 'json')
         [result] = json.loads(output)['results']
         self.assertEqual(

@@ -176,10 +176,6 @@ class TestCommand(ApplyTestCase):
                          [result['status'] for result in results])
         self.check_end()
 
-    def test_as_a_process_of_its_own(self):
-        self.run_command('segregation', 'apply', self.path, '--yes')
-        self.check_end()
-
     def test_servers_of_the_other_class(self):
         plain = self.nova.create_flavor('plain', 1, 512)
         found = self.nova.boot('floats', plain, host='d-2')
