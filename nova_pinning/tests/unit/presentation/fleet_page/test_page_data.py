@@ -52,6 +52,12 @@ def _documents():
     return tuple((fleet, page_cases.document(fleet)) for fleet in _fleets())
 
 
+@functools.cache
+def _eight_hosts():
+    fleet = page_cases.fleet(8)
+    return fleet, page_cases.document(fleet)
+
+
 class TestAnswers(unit_base.TestCase):
     """The document's answers are those of explain and capacity."""
 
@@ -172,8 +178,8 @@ class TestFirstScreen(unit_base.TestCase):
 
     def test_scopes(self):
         """Each class, zone and aggregate has its own, and no more are told."""
-        fleet = page_cases.fleet(8)
-        sales = page_cases.document(fleet)['sales']
+        fleet, document = _eight_hosts()
+        sales = document['sales']
         self.assertEqual(
             {'all', 'class:dedicated', 'class:shared',
              *[f'aggregate:{name}' for host in fleet.hosts
@@ -183,8 +189,7 @@ class TestFirstScreen(unit_base.TestCase):
                           for row in sales[scope]['flavors']}
                   for scope in sales}
         for number, name in enumerate(
-                flavor['name'] for flavor
-                in page_cases.document(fleet)['flavors']):
+                flavor['name'] for flavor in document['flavors']):
             self.assertNotEqual('not-offered', status['all'][number])
             self.assertEqual(
                 name.startswith('dedicated'),
@@ -192,12 +197,12 @@ class TestFirstScreen(unit_base.TestCase):
 
     def test_lines(self):
         """They are those of the terminal, and of this scope."""
-        fleet = page_cases.fleet(8)
+        fleet, document = _eight_hosts()
         finder = outlook.OutlookFinder(page_cases.page_of(fleet).measured)
         self.assertEqual(
             [list(line) for line
              in sales_headline.lines(finder.outlooks())],
-            page_cases.document(fleet)['sales']['all']['lines'])
+            document['sales']['all']['lines'])
 
     def test_days(self):
         """From earlier snapshots, none without."""
@@ -232,9 +237,7 @@ class TestHosts(unit_base.TestCase):
 
     def test_drawn_as_they_are(self):
         """All CPUs that guests have, and all that the host has."""
-        for shape in shapes.SHAPES:
-            fleet = page_cases.fleet(6, shape)
-            document = page_cases.document(fleet)
+        for fleet, document in _documents():
             occupancies = occupied.of_fleet(fleet)
             for host in document['hosts']:
                 occupancy = occupancies[host['name']]
