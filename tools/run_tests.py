@@ -45,17 +45,10 @@ OTHERS = {
             '--no-shrink',
     'claims': 'python -m nova_pinning.tests.oracle.claims --cases 1000 '
               '--seed 1 --no-shrink',
-    'flavors': 'python -m nova_pinning.tests.oracle.flavor_fuzz --cases 600 '
-               '--seed 1',
-    'admission': 'python -m nova_pinning.tests.oracle.admission --cases 2000 '
-                 '--seed 36',
-    'moves': 'python -m nova_pinning.tests.oracle.moves --cases 250 '
-             '--seed 38 --no-shrink',
     'bench': 'python -m benchmarks.speed --quick',
 }
-# The longest come first.
-DEFAULT = ('functional', 'unit', 'fuzz', 'claims', 'flavors',
-           'admission', 'moves')
+# Fuzzes are among the unit tests, and programs where those do not run.
+DEFAULT = ('functional', 'unit')
 
 # What subunit calls the ways a test can end, in our three words.
 OUTCOMES = {
