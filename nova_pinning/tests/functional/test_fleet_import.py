@@ -162,7 +162,14 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
             self.nova.stage._create_trait(name)
         self.nova.change_traits(host, names)
 
-    def test_both_ways(self):
+    def test_moves(self):
+        """One cloud for all of it: to start one takes longest."""
+        self.check_both_ways()
+        self.check_moves_that_are_not_confirmed()
+        self.check_moves_under_anti_affinity()
+        self.check_what_limits_moves()
+
+    def check_both_ways(self):
         stored = self.stored()
         self.check_counted(stored)
         path = str(self.create_tempfiles([('fleet', '')], '.json')[0])
@@ -250,7 +257,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
                                  *arguments])
         return status, json.loads(out.getvalue())
 
-    def test_what_limits_moves(self):
+    def check_what_limits_moves(self):
         """Both imports tell, and nova does as the rules say."""
         for name in ('e1', 'e2'):
             self.nova.start_host(name, functional_base.small_host())
@@ -282,7 +289,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
             except cloud.RefusedError as error:
                 self.assertRegex(str(error), 'No ?[Vv]alid ?[Hh]ost')
 
-    def test_moves_under_anti_affinity(self):
+    def check_moves_under_anti_affinity(self):
         server = self.boot_grouped('anti-affinity')
         guest = next(one for one in self.stored().guests
                      if one.uuid == server.id)
@@ -290,6 +297,9 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
         other, = {'d1', 'd2'} - {server.host}
         self.assertEqual('', rules.group_refusal(guest, ()))
         self.assertEqual(other, self.nova.migrate(server).host)
+        self.nova.delete(server)
+        self.nova.stage.api.api_delete(
+            f'/os-server-groups/{guest.server_group}')
 
     def boot_grouped(self, policy, **values):
         """A server that is alone in a server group."""
@@ -305,7 +315,7 @@ class NovaTestCase(marked_cloud.SegregationTestCase):
         self.assert_active([server])
         return server
 
-    def test_moves_that_are_not_confirmed(self):
+    def check_moves_that_are_not_confirmed(self):
         """What a migration holds on its other host is not free."""
         before = self.imported('large')['fits']
         moved = self.nova.migrate(self.servers[1], confirm=False)

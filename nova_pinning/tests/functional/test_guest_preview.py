@@ -32,7 +32,8 @@ class TestUsedHost(preview_running.TestCase):
 
         After the first of them the comparison is exact. Later the order in
         which nova takes the threads of a core depends on how many guests it
-        has counted. In CI it is after the first and the last.
+        has counted. In CI it is after the first, and of two guests after the
+        last.
         """
         self.start_host('host', shape)
         cores = [core for cell in shape.cells for core in cell.cores]
@@ -40,8 +41,10 @@ class TestUsedHost(preview_running.TestCase):
             self.assertIsNotNone(self.boot(filler, 'host'))
             used = self.used('host')
             self.assertNotEqual('', used)
-            if forms.SHORT and 0 < number < len(fillers) - 1:
-                continue
+            if forms.SHORT and number:
+                if number < len(fillers) - 1:
+                    continue
+                guests = guests[:2]
             for wanted in guests:
                 different, _why = self.compare(
                     wanted, 'host', used=used, cores=cores if number else ())
