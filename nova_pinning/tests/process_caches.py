@@ -11,14 +11,20 @@ policy looks whether the file has changed, and asks for the signature of each
 check.
 
 Placement has jsonschema check its own schemas with each request, and nova
-that of a PCI alias with each flavor. It also makes the columns of its tables
-anew under the same other names with each query.
+that of a PCI alias with each flavor. Nova makes a class of validators for each
+request, which jsonschema compiles. Placement also makes the columns of its
+tables anew under the same other names with each query.
 
 Nova's fixtures replace two hundred functions of nova's for each cloud, and
 oslotest looks up the signature of each. Neither have loggers to forget what
 they know when they are given the level that they have.
 
-Nova's objects list all their fields each time that one of them is asked for.
+Nova's objects list all their fields each time that one of them is asked for,
+ask for each of them to find what has changed, and take their versions apart
+whenever they are sent.
+
+Whoever makes a client for messages registers its options again, whereupon
+oslo.config forgets the values of all options.
 
 openstacksdk looks through all classes of a resource for its attributes nine
 times with each that it reads, and copies a table of all services with each
@@ -34,8 +40,10 @@ import jsonschema
 from keystoneauth1 import _utils
 from openstack import resource
 import os_service_types
+from oslo_config import cfg
 from oslo_policy import _checks
 from oslo_policy import policy
+from oslo_utils import versionutils
 from oslo_versionedobjects import base
 from oslotest import mock_fixture
 from sqlalchemy.dialects.sqlite import pysqlite
@@ -56,6 +64,8 @@ def install():
     policy.parse_file_contents = lambda data: dict(read(data))
     policy.Enforcer.register_default = _register_default
     policy.Enforcer.load_rules = _loading_once(policy.Enforcer.load_rules)
+    cfg.ConfigOpts.register_opts = _keeping_values(
+        cfg.ConfigOpts.register_opts)
     _checks.inspect = types.SimpleNamespace(getfullargspec=_argspec_of_call)
     mock_fixture._lazy_autospec_method = lambda *_functions: None
     logging.Logger.setLevel = _setting_once(logging.Logger.setLevel)
@@ -64,6 +74,8 @@ def install():
     _list_fields_once(base.VersionedObject)
     _list_attributes_once(resource.Resource)
     _utils.parse_isotime = functools.cache(_utils.parse_isotime)
+    versionutils.convert_version_to_tuple = functools.cache(
+        versionutils.convert_version_to_tuple)
     # It is only read.
     os_service_types.ServiceTypes.all_types_by_service_type = property(
         lambda self: self._service_types_data['all_types_by_service_type'])
@@ -101,6 +113,20 @@ def _loading_once(load):
     return load_rules
 
 
+def _keeping_values(register):
+    @functools.wraps(register)
+    def register_opts(conf, opts, group=None):
+        opts = list(opts)
+        known = conf._opts
+        if group is not None:
+            name = getattr(group, 'name', group)
+            known = conf._groups[name]._opts if name in conf._groups else ()
+        register(conf, opts, group, clear_cache=not all(
+            opt.dest in known for opt in opts))
+
+    return register_opts
+
+
 _argspec = functools.cache(inspect.getfullargspec)
 
 
@@ -131,6 +157,24 @@ def _check_schemas_once(validator):
     validator.check_schema = check_schema
 
 
+def make_validators_once(validation):
+    """Have nova keep what it checks requests with, by their schemas.
+
+    :param validation: nova.api.validation.validators, once nova is loaded
+    """
+    make = validation._SchemaValidator
+    # They have their schemas, so that no other gets the id of one.
+    made = {}
+
+    def validator(schema, *how, **values):
+        key = id(schema), how, *values.items()
+        if key not in made:
+            made[key] = make(schema, *how, **values)
+        return made[key]
+
+    validation._SchemaValidator = validator
+
+
 def _name_tables_once(kind):
     name_anew = kind._factory
     known = functools.cache(name_anew)
@@ -144,6 +188,8 @@ def _name_tables_once(kind):
 
 
 def _list_fields_once(kind):
+    base._get_attrname = functools.cache(base._get_attrname)
+
     @functools.cache
     def fields(of):
         return {name: base._get_attrname(name)
@@ -157,7 +203,19 @@ def _list_fields_once(kind):
             return is_set(self, attrname)
         return hasattr(self, attribute)
 
+    def obj_what_changed(self):
+        changed = {name for name in self._changed_fields
+                   if name in self.fields}
+        values = vars(self)
+        for name, attribute in fields(type(self)).items():
+            value = values.get(attribute)
+            if (isinstance(value, kind) and name in self.fields and
+                    value.obj_what_changed()):
+                changed.add(name)
+        return changed
+
     kind.obj_attr_is_set = obj_attr_is_set
+    kind.obj_what_changed = obj_what_changed
 
 
 def _list_attributes_once(kind):

@@ -12,8 +12,12 @@ from requests import sessions
 from nova_pinning.tests import process_caches
 
 
+@functools.cache
 def prepare():
-    """Make this process one for tests, for the rest of it."""
+    """Make this process one for tests, for the rest of it.
+
+    Functional tests take samples from unit tests, which ask for it as well.
+    """
     # To look through all of nova for garbage each time that a test makes
     # some takes a tenth of all the time.
     gc.set_threshold(50_000, 20, 20)
