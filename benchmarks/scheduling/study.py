@@ -31,7 +31,7 @@ BOUND = 'bound'
 DEFAULT = 'nova-default'
 PACKING = 'nova-packing'
 OURS = 'pinning'
-#: This project's weighers beside nova's, with nothing else changed.
+#: This project's weighers beside nova's, as the install guide has it.
 AS_INSTALLED = 'pinning-as-installed'
 
 #: By name, in the order of the table.
@@ -46,8 +46,9 @@ CONFIGURATIONS: Mapping[
                 name=AS_INSTALLED,
                 multipliers={
                     name: scheduler_configuration.NAMED[OURS].multipliers[name]
-                    for name in scheduler_configuration.OWN_WEIGHERS
-                }), scheduler_configuration.NAMED[OURS],
+                    for name in ('PCIWeigher',
+                                 *scheduler_configuration.OWN_WEIGHERS)}),
+            scheduler_configuration.NAMED[OURS],
             waiting.CONFIGURATIONS[waiting.OURS])}
 
 #: What ours has to sell more than nova's defaults, and than nova's packing

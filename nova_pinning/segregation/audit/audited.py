@@ -40,14 +40,16 @@ class SchedulerOptions:
     :param packs_cells: [compute] packing_host_numa_cells_allocation_strategy
     :param enabled_filters: [filter_scheduler] enabled_filters
     :param observes: whether [pinning] mode keeps ours from acting
-    :param multipliers: of those of nova's weighers that tell hosts apart by
-        what is free, by option, where FragmentationWeigher runs beside them
+    :param multipliers: of ours, and of those of nova's weighers that tell
+        hosts apart by what is free, by option; of none where
+        FragmentationWeigher does not run
     """
 
     packs_cells: bool | None = None
     enabled_filters: tuple[str, ...] = ()
     observes: bool = False
-    multipliers: tuple[tuple[str, float], ...] = ()
+    multipliers: Mapping[str, float] = dataclasses.field(
+        default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -12,8 +12,10 @@ from nova_pinning.segregation import segregation_model
 
 #: Of weighers that prefer the hosts with the most that is free, or with a
 #: multiplier below 0 those with the least.
-_MULTIPLIERS = ('ram_weight_multiplier', 'cpu_weight_multiplier',
-                'disk_weight_multiplier')
+_SPREADING = ('ram_weight_multiplier', 'cpu_weight_multiplier',
+              'disk_weight_multiplier')
+_PCI = 'pci_weight_multiplier'
+_OURS = ('fragmentation_weight_multiplier', 'cache_locality_weight_multiplier')
 _WEIGHERS = {'nova_pinning.scheduler.weights.all_weighers',
              'nova_pinning.scheduler.weights.FragmentationWeigher'}
 
@@ -36,7 +38,7 @@ def read(arguments: Sequence[str]) -> audited.SchedulerOptions:
     conf.register_opts([
         cfg.ListOpt('enabled_filters', default=[]),
         cfg.ListOpt('weight_classes', default=[]),
-        *(cfg.FloatOpt(name, default=1.0) for name in _MULTIPLIERS)],
+        *(cfg.FloatOpt(name, default=1.0) for name in (*_SPREADING, _PCI))],
         group='filter_scheduler')
     pinning.register_opts(conf)
     try:
@@ -44,14 +46,15 @@ def read(arguments: Sequence[str]) -> audited.SchedulerOptions:
         conf(list(arguments), project='nova', prog='nova-scheduler',
              default_config_files=[], default_config_dirs=[], use_env=False)
         scheduler = conf.filter_scheduler
-        weighs = (conf.pinning.fragmentation_weight_multiplier > 0
+        ours = {name: conf.pinning[name] for name in _OURS}
+        weighs = (ours[_OURS[0]] > 0
                   and not _WEIGHERS.isdisjoint(scheduler.weight_classes))
         return audited.SchedulerOptions(
             conf.compute.packing_host_numa_cells_allocation_strategy,
             tuple(scheduler.enabled_filters),
             conf.pinning.mode == 'observe',
-            tuple((name, scheduler[name])
-                  for name in _MULTIPLIERS if weighs))
+            {**{name: scheduler[name] for name in (*_SPREADING, _PCI)},
+             **ours} if weighs else {})
     except (cfg.Error, OSError, ValueError) as error:
         raise errors.InputError(
             ' '.join(str(error).split()).rstrip('.'),
@@ -87,21 +90,48 @@ def nova_weighs(view: audited.AuditedCloud) -> check_rule.Violations:
     options = view.settings.scheduler
     if options.observes:
         return
-    for name, multiplier in options.multipliers:
-        names = sorted(
-            host.name for host in view.hosts_of(hostclass.HostClass.DEDICATED)
-            if _multiplier(host, name, multiplier) > 0)
-        if names:
-            yield check_rule.Violation(
-                subject='service nova-scheduler', kind='service',
-                name='nova-scheduler',
-                message=f'{name} is above 0 on {len(names)} dedicated hosts, '
-                f'{names[0]} for one')
+    for name in options.multipliers:
+        if name in _SPREADING:
+            yield from _on_dedicated(
+                f'{name} is above 0',
+                [host.name
+                 for host in view.hosts_of(hostclass.HostClass.DEDICATED)
+                 if _multiplier(view, host, name) > 0])
 
 
-def _multiplier(host: segregation_model.MarkedHost, name: str,
-                multiplier: float) -> float:
+@check_rule.rule(
+    'S803', check_rule.Severity.WARNING,
+    'hosts with PCI devices that FragmentationWeigher gives to all guests',
+    why='guests without devices fill them, and flavors that ask for devices '
+        'find none with CPUs beside them',
+    advice=f'set {_PCI} to 20.0 in [filter_scheduler] of each nova-scheduler, '
+           'or in the metadata of an aggregate of the dedicated hosts')
+def pci_is_outweighed(view: audited.AuditedCloud) -> check_rule.Violations:
+    options = view.settings.scheduler
+    if (options.multipliers and not options.observes
+            and any(flavor.extra_specs.get('pci_passthrough:alias')
+                    for flavor in view.flavors)):
+        yield from _on_dedicated(
+            f'{_PCI} is below what the weighers of this project have '
+            'together', [
+                host.name
+                for host in view.hosts_of(hostclass.HostClass.DEDICATED)
+                if _multiplier(view, host, _PCI) < sum(
+                    _multiplier(view, host, name) for name in _OURS)])
+
+
+def _on_dedicated(message: str, names: Sequence[str]) -> check_rule.Violations:
+    if names:
+        yield check_rule.Violation(
+            subject='service nova-scheduler', kind='service',
+            name='nova-scheduler', message=f'{message} on {len(names)} '
+            f'dedicated hosts, {min(names)} for one')
+
+
+def _multiplier(view: audited.AuditedCloud,
+                host: segregation_model.MarkedHost, name: str) -> float:
     """As nova.scheduler.utils.get_weight_multiplier has it."""
+    multiplier = view.settings.scheduler.multipliers[name]
     try:
         return min([float(aggregate.metadata[name])
                     for aggregate in host.aggregates

@@ -238,7 +238,17 @@ class TestFindings(unit_base.TestCase):
                                  observes=True))),
         ('S801', view(scheduler=runs('PinnedTopologyFilter', 'A'))),
         ('S802', view(dedicated(), scheduler=audited.SchedulerOptions(
-            multipliers=(('ram_weight_multiplier', 0.5),)))),
+            multipliers={'ram_weight_multiplier': 0.5}))),
+        *((code, view(dedicated(), flavors=(audit_cloud.flavor('n', {
+            **audit_cloud.DEDICATED_SPECS, **devices}),),
+            scheduler=audited.SchedulerOptions(multipliers={
+                'pci_weight_multiplier': pci,
+                'fragmentation_weight_multiplier': 8.0,
+                'cache_locality_weight_multiplier': 4.0})))
+          for code, pci, devices in (
+              ('S803', 11.0, {'pci_passthrough:alias': 'nvme:1'}),
+              ('', 12.0, {'pci_passthrough:alias': 'nvme:1'}),
+              ('', 1.0, {}))),
     )
     @ddt.unpack
     def test_codes(self, expected, seen):
@@ -427,16 +437,19 @@ class TestSchedulerOptions(unit_base.TestCase):
                 'ram_weight_multiplier = -1.0\ncpu_weight_multiplier = 0.0\n'
                 'weight_classes = nova.scheduler.weights.all_weighers,\n'
                 '  nova_pinning.scheduler.weights.all_weighers\n')
-        self.assertEqual(
-            (('ram_weight_multiplier', -1.0), ('cpu_weight_multiplier', 0.0),
-             ('disk_weight_multiplier', 1.0)), self.read(ours).multipliers)
-        self.assertEqual((), self.read(
+        self.assertEqual({
+            'ram_weight_multiplier': -1.0, 'cpu_weight_multiplier': 0.0,
+            'disk_weight_multiplier': 1.0, 'pci_weight_multiplier': 1.0,
+            'fragmentation_weight_multiplier': 8.0,
+            'cache_locality_weight_multiplier': 4.0,
+        }, self.read(ours).multipliers)
+        self.assertEqual({}, self.read(
             ours, '[pinning]\nfragmentation_weight_multiplier = 0\n'
         ).multipliers)
 
     def test_nova_weighs(self):
-        options = dataclasses.replace(runs(), multipliers=(
-            ('ram_weight_multiplier', 1.0), ('cpu_weight_multiplier', 0.0)))
+        options = dataclasses.replace(runs(), multipliers={
+            'ram_weight_multiplier': 1.0, 'cpu_weight_multiplier': 0.0})
 
         def found(options, **metadata):
             own = dataclasses.replace(
