@@ -64,7 +64,8 @@ class PciPool(NamedTuple):
     :param keys: as nova has them of a pool: vendor_id, product_id, dev_type,
         the tags of [pci] device_spec. ``address`` is that of the physical
         function for itself and for its virtual ones, and stands only where
-        that tells pools apart: a function that is taken takes the others.
+        that tells pools apart: a function that is taken takes the others, or
+        nova has others between pools that are alike.
     :param numa_node: id of the host cell, None if it belongs to none
     :param total: devices that nova may pass through, used ones included
     :param provider: index in ``OfferedHost.providers`` of the one by which

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """PCI devices of hosts and guests, from the devices and nodes of a cell."""
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import itertools
 from typing import Any
 
 from nova.db.main import models
@@ -166,9 +168,10 @@ def _host_devices(
     """The pools of a host, in nova's order, and what guests have of them.
 
     Nova has a pool for each address. They are one here, unless one function
-    of a device takes another, or Placement counts each by itself. Of a pool
-    that is all in use nova-compute writes nothing down; then what nova knows
-    of its devices tells, and what was asked for by those who have them.
+    of a device takes another, Placement counts each by itself, or others come
+    between them in nova's order (see nova.pci.stats.PciDeviceStats). Of a
+    pool that is all in use nova-compute writes nothing down; then what nova
+    knows of its devices tells, and what was asked for by those who have them.
 
     :returns: the pools with the provider of each, '' for none
     """
@@ -192,12 +195,21 @@ def _host_devices(
             own.update(_beside(row))
         own.update({key: value for key, value in _beside(row).items()
                     if key == 'rp_uuid'})
+    # Nova keeps the order of pools of as many tags; what is new comes last.
+    order = {place: number for number, place in enumerate(told)}
+    rows.sort(key=lambda row: (
+        len(tags[_place(row)]), order.get(_place(row), len(order))))
+    alike = {place: (place[:-1], tuple(sorted(own.items())))
+             for place, own in tags.items()}
+    runs = collections.Counter([kind for kind, _run in itertools.groupby(
+        [alike[_place(row)] for row in rows if _place(row) in order])])
     totals: dict[tuple[bool, devices.Pairs, int | None, str], int] = {}
     counts: dict[str, dict[tuple[devices.Pairs, int | None], int]] = {}
     for row in rows:
         more = dict(tags[_place(row)])
         provider = more.pop('rp_uuid', '')
-        if provider or row.pool_address in physical & virtual:
+        if (provider or row.pool_address in physical & virtual
+                or runs[alike[_place(row)]] > 1):
             more['address'] = row.pool_address
         vendor, product, *_others = _place(row)
         keys = devices.device_keys(**{
@@ -209,12 +221,10 @@ def _host_devices(
             of_guest = counts.setdefault(row.instance_uuid, {})
             use = keys, row.numa_node
             of_guest[use] = of_guest.get(use, 0) + row.devices
-    # See nova.pci.stats.PciDeviceStats; of addresses all pools have one.
-    pools = sorted(totals.items(), key=lambda pool: bool(pool[0][3]) + len(
-        [key for key, _value in pool[0][1] if key != 'address']))
     return {
         devices.PciPool(keys, numa_node, total, is_complete=is_complete):
-        provider for (is_complete, keys, numa_node, provider), total in pools
+        provider for (is_complete, keys, numa_node, provider), total
+        in totals.items()
     }, {uuid: tuple([devices.PciUse(keys, numa_node, count)
                      for (keys, numa_node), count in own.items()])
         for uuid, own in counts.items()}

@@ -350,6 +350,24 @@ class HostTestCase(TestCase):
             devices.PciPool(devices.device_keys('15b3', '101e'), 0, 1,
                             is_complete=False)], self.host().pci_pools)
 
+    @ddt.data((('0', '1', '2'), False), (('0', '2', '1'), True))
+    @ddt.unpack
+    def test_order_of_devices(self, order, has_addresses):
+        """As nova-scheduler has pools, whatever comes between like ones."""
+        self.nova.add_host('cmp-1')
+        rows = {number: {'address': f'0000:{number}b:00.0',
+                         'numa_node': int(number == '2')}
+                for number in '012'}
+        self.add_devices(*rows.values(), pools=[
+            {'vendor_id': '15b3', 'product_id': '101e', 'count': 1,
+             'dev_type': 'type-VF', **rows[number]} for number in order])
+        pools = self.host().pci_pools
+        self.assertEqual([0, 1, 0] if has_addresses else [0, 1],
+                         [pool.numa_node for pool in pools])
+        self.assertEqual([has_addresses and pool.numa_node == 0
+                          for pool in pools],
+                         ['address' in dict(pool.keys) for pool in pools])
+
     def test_tags_of_devices_in_use(self):
         """Then those tell who have them, and nova's notes of the device."""
         self.nova.add_host('cmp-1')
