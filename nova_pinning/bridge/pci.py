@@ -73,10 +73,36 @@ class NovaPciCheck(reach.DeviceCheck):
         except exception.PciDeviceRequestFailed:
             return False
         wanted = sum([request.count for request in self._requests])
-        if free - _total(stats.pools) == wanted:
+        if free - _total(stats.pools) == wanted and self._is_claimed(cells):
             return True
         self.short.add(cell_ids)
         return False
+
+    def _is_claimed(self, cells: Sequence[Any]) -> bool:
+        """Whether the claim gives as many as nova-scheduler counts.
+
+        Only the claim minds that a physical function takes its virtual ones,
+        and the reverse. Placement counts one or the other.
+        """
+        if len(self._requests) < 2 or not self._dependents:
+            return True
+        stats = _Claimed.__new__(_Claimed)
+        stats.pools = [pool.copy() for pool in self._light_stats.pools]
+        stats.numa_topology = self._light_stats.numa_topology
+        try:
+            return bool(stats.consume_requests(self._requests, cells))
+        except exception.PciDeviceRequestFailed:
+            return False
+
+    @functools.cached_property
+    def _dependents(self) -> dict[int, list[int]]:
+        """The places of pools that are gone once one is used, by its."""
+        pools = self._stats.pools
+        functions = [place for place, pool in enumerate(pools)
+                     if pool.get('dev_type', 'type-PCI') != 'type-PCI']
+        return {place: others for place in functions if (others := [
+            other for other in functions
+            if _takes(pools[place], pools[other])])}
 
     @functools.cached_property
     def _asked(self) -> list[reach.DeviceRequest]:
@@ -98,12 +124,14 @@ class NovaPciCheck(reach.DeviceCheck):
             usable = self._stats._filter_pools(
                 matching, objects.InstancePCIRequest(
                     count=0, spec=request.spec), None, rp_uuids)
+            bearing = places_of(matching)
             device_requests.append(reach.DeviceRequest(
                 f'alias "{request.alias_name}"' if request.alias_name
                 else 'ports',
                 request.count, _policy(request),
-                places_of(matching) | (self._split if rp_uuids
-                                       else frozenset()),
+                bearing.union(
+                    self._split if rp_uuids else (),
+                    *[self._dependents.get(place, ()) for place in bearing]),
                 places_of(usable),
                 {places[id(pool)]: allotted[pool['rp_uuid']]
                  for pool in usable} if rp_uuids else None))
@@ -147,6 +175,25 @@ class NovaPciCheck(reach.DeviceCheck):
             *[request.matching for request in self._asked])
         stats.pools = [self._stats.pools[index] for index in sorted(needed)]
         return stats
+
+
+class _Claimed(nova_stats.PciDeviceStats):  # type: ignore[misc]
+    """A host's devices as nova-compute has them, without the devices."""
+
+    def add_device(self, dev: Any) -> None:
+        """Take nothing back of what is no use."""
+
+    def _allocate_devs(self, pool: Any, num: int, request_id: str) -> Any:
+        self.pools = [other for other in self.pools
+                      if not num or not _takes(pool, other)]
+        return [pool] * num
+
+
+def _takes(pool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether devices of another pool are gone once one is taken."""
+    return (pool.get('address') == other.get('address') is not None
+            and (pool.get('dev_type') == 'type-PF')
+            is not (other.get('dev_type') == 'type-PF'))
 
 
 def _policy(request: Any) -> str:

@@ -193,6 +193,32 @@ class TestLabels(oracle_cases.TestCase):
                 _nova(case)(cell_ids), check.nova_supports(cell_ids))
             check._known.clear()
 
+    def test_functions_of_one_device(self):
+        """A physical function takes its virtual ones, no others.
+
+        Only the claim minds that.
+        """
+        pools = [
+            {'vendor_id': '8086', 'product_id': product, 'count': 1,
+             'numa_node': node, 'dev_type': dev_type, 'address': address}
+            for node, product, dev_type, address in (
+                (0, '1', 'type-PF', 'a'), (0, '2', 'type-VF', 'a'),
+                (1, '1', 'type-PF', 'b'), (1, '2', 'type-VF', 'c'))]
+        case = oracle_cases.case(
+            [oracle_cases.host_cell(number, [number]) for number in range(2)],
+            oracle_cases.guest((1, 1)), pci={
+                'pools': pools, 'mapping': None, 'requests': [
+                    {'count': 1, 'alias': kind, 'policy': 'required',
+                     'spec': [{'product_id': product, 'dev_type': kind}]}
+                    for product, kind in (('1', 'type-PF'),
+                                          ('2', 'type-VF'))]})
+        check = _check(case)
+        self.assertEqual([False, True],
+                         [check.supports((cell,)) for cell in range(2)])
+        self.assertTrue(check.nova_supports((0,)))
+        cells = topology.host_from_nova(case.host()).cells
+        self.assertNotEqual(*map(check.label, cells))
+
     def _labels(self, policy, sockets=(0, 0, 1, 1), nodes=(0,)):
         case = oracle_cases.case(
             [oracle_cases.host_cell(number, [number], socket=socket)
