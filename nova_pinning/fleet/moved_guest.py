@@ -61,6 +61,7 @@ class RequestReader:
 
     def __init__(self, fleet: snapshot.Fleet) -> None:
         self._aliases = fleet.pci_aliases
+        self._in_placement = fleet.rules.pci_in_placement
         self._specs = {flavor.name: flavor.extra_specs
                        for flavor in fleet.flavors}
         self._requests: dict[Hashable, guest_request.GuestRequest] = {}
@@ -80,6 +81,9 @@ class RequestReader:
                 asked, doubts = device_requests(guest, specs, self._aliases)
                 request = dataclasses.replace(
                     request, devices=asked, doubts=(*request.doubts, *doubts))
+                if self._in_placement and all(
+                        one.alias for one in asked):
+                    request = pci_alias.asked(request, self._aliases, True)
             self._requests[key] = request
         return request
 
@@ -99,15 +103,20 @@ def device_requests(
         keys = tuple(pair for pair in use.keys if pair[0] != 'address')
         counts[keys] = counts.get(keys, 0) + use.count
     names = pci_alias.names(extra_specs)
+    numbers = pci_alias.counts(extra_specs)
+    policy = extra_specs.get(POLICY_KEY, '')
+    if {name for name, _number in numbers} == set(names) <= set(aliases) and (
+            sum(number for _name, number in numbers) == sum(counts.values())):
+        return tuple([devices.PciRequest(
+            name, aliases[name].specs, number, policy or aliases[name].policy)
+            for name, number in numbers]), []
     may_be = {name: aliases[name] for name in sorted(names or aliases)
               if name in aliases}
-    policy = extra_specs.get(POLICY_KEY, '')
     requests, doubts = [], []
     for keys, count in counts.items():
-        found = list(_device_requests(
-            keys, count, may_be, policy, bool(names)))
+        found = list(_device_requests(keys, count, may_be, policy))
         if len({request.policy for request in found}) > 1 or (
-                not found and len(may_be) < len(set(names))):
+                names and not found):
             doubts.append(outcome.Doubt(
                 outcome.DoubtKind.DEVICES, 'it is not known by which alias it '
                 f'has its devices {devices.kind(keys)}'))
@@ -118,23 +127,19 @@ def device_requests(
 
 def _device_requests(
     keys: devices.Pairs, count: int,
-    aliases: Mapping[str, pci_alias.PciAlias], policy: str, is_asked: bool,
+    aliases: Mapping[str, pci_alias.PciAlias], policy: str,
 ) -> Iterator[devices.PciRequest]:
     """What may have given a guest its devices.
 
     :param policy: of its flavor, '' for that of the alias
-    :param is_asked: whether its flavor names the aliases
     """
     had = devices.PciPool(keys, None, count,
                           is_complete='dev_type' in dict(keys))
     for name, alias in aliases.items():
-        specs = alias.specs
-        if any('product_id' not in dict(spec) for spec in specs):
+        if any('product_id' not in dict(spec) for spec in alias.specs):
             # Placement alone can tell what it stands for.
-            if not is_asked:
-                continue
-            specs = (keys,)
+            continue
         request = devices.PciRequest(
-            name, specs, count, policy or alias.policy)
+            name, alias.specs, count, policy or alias.policy)
         if request.wants(had) and request.may_use(had):
             yield request

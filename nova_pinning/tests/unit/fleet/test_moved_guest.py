@@ -5,9 +5,13 @@ import dataclasses
 import ddt
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
 from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
+from nova_pinning.admission import scheduler_rules
+from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import moved_guest
+from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.tests.unit import unit_base
 
@@ -83,8 +87,39 @@ class TestOfGuest(unit_base.TestCase):
             specs['hw:pci_numa_affinity_policy'] = policy
         guest = dataclasses.replace(_GUEST, devices=_GPUS)
         self.assertEqual(
-            ((devices.PciRequest(alias, (_GPU,), 1, expected),), []),
+            ((devices.PciRequest(
+                alias, _ALIASES[alias].specs, 1, expected),), []),
             moved_guest.device_requests(guest, specs, _ALIASES))
+
+    def test_one_alias_of_several_devices(self):
+        """One request for what the guest has of two kinds."""
+        other = devices.device_keys('10de', '2342')
+        alias = pci_alias.PciAlias((_GPU, other), 'required')
+        guest = dataclasses.replace(_GUEST, devices=(
+            *_GPUS, devices.PciUse(other, 1, 1)))
+        self.assertEqual(
+            ((devices.PciRequest('gpu', alias.specs, 2, 'required'),), []),
+            moved_guest.device_requests(
+                guest, {'pci_passthrough:alias': 'gpu:2'}, {'gpu': alias}))
+
+    def test_devices_in_placement(self):
+        """Placement is asked for them by the alias of the flavor."""
+        alias = pci_alias.PciAlias((
+            (('resource_class', 'GOLD'), ('traits', 'CUSTOM_SWITCH_0')),))
+        guest = dataclasses.replace(_GUEST, devices=_GPUS, flavor='f')
+        request = moved_guest.RequestReader(snapshot.Fleet(
+            hosts=(), pci_aliases={'gold': alias}, flavors=(
+                flavor_model.Flavor(
+                    name='f', vcpus=2, memory_mib=1024, extra_specs={
+                        'pci_passthrough:alias': 'gold:1'}),),
+            rules=scheduler_rules.SchedulerRules(pci_in_placement=True),
+        )).request(guest)
+        [asked] = request.devices
+        [suffix] = asked.groups
+        for query in request.queries:
+            self.assertIn(guest_request.RequestGroup(
+                suffix, (('CUSTOM_GOLD', 1),),
+                frozenset({'CUSTOM_SWITCH_0'})), query.groups)
 
     @ddt.data('gpu:1,any:1', 'other:1', '')
     def test_affinity_is_not_known(self, asked):
