@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Devices are given as nova's PciDeviceStats gives them."""
 
+import subprocess
+import sys
+
 from oslotest import base
 
 from nova_pinning.tests.oracle import device_oracle
 from nova_pinning.tests.oracle import stranded_oracle
+
+# Placement's database is configured once in a process, and other tests have
+# theirs.
+_SERIES = 'nova_pinning.tests.oracle.device_series'
 
 
 class TestDevices(base.BaseTestCase):
@@ -24,3 +31,13 @@ class TestDevices(base.BaseTestCase):
         for cause in ('devices', 'cells', 'memory'):
             self.assertGreater(counts[cause], 0, counts)
         self.assertEqual(0, counts['not said'], counts)
+
+    def test_all_answers(self):
+        """As Placement and nova's claims, with all commands."""
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-m', _SERIES,
+             '--cases', '1'], capture_output=True, text=True)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        for answer in ('nova yes with devices', 'nova no', 'judge yes',
+                       'filter yes', 'capacity yes', 'simulate yes'):
+            self.assertRegex(done.stdout, f'[1-9][0-9,]* {answer}\n')

@@ -20,5 +20,8 @@
 * :mod:`~nova_pinning.tests.oracle.scheduled_cases`: a case as nova-scheduler
   sees it;
 * :mod:`~nova_pinning.tests.oracle.claims`: the command that compares
-  PinnedTopologyFilter with what nova-compute makes of its choice.
+  PinnedTopologyFilter with what nova-compute makes of its choice;
+* :mod:`~nova_pinning.tests.oracle.device_series`: the command that holds every
+  answer about devices against Placement and nova's claims, on clouds that
+  :mod:`~nova_pinning.tests.oracle.device_cloud` draws.
 """

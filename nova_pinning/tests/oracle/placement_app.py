@@ -171,7 +171,11 @@ class PlacementApp:
         self, query: guest_request.CandidatesQuery,
     ) -> list[dict[str, ty.Any]]:
         """What Placement answers; nothing where it answers with an error."""
-        response = self._answer('/allocation_candidates?' + querystring(query),
+        return self.answers(querystring(query))
+
+    def answers(self, text: str) -> list[dict[str, ty.Any]]:
+        """What Placement answers to the text of a query."""
+        response = self._answer('/allocation_candidates?' + text,
                                 MICROVERSION)
         if response.status_int == 400:
             return []

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every answer about devices, held against Placement and nova's claims.
+
+A cloud is some hosts with devices, aliases, and flavors with images; guests
+are on some hosts, by nova's own claims. Each host with each flavor is a case.
+What is right is what nova comes to: whether with any of Placement's
+allocation candidates its filters let the guest pass, and the claim then gives
+it all that it asks for. Exit status: 0 if all agree, 1 if not, 2 for a usage
+error. By hand::
+
+    python -m nova_pinning.tests.oracle.device_series --cases 2000
+"""
+
+import argparse
+import collections
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import logging
+import random
+import sys
+import time
+from typing import Any
+
+from nova_pinning.bridge.offline import standalone
+
+standalone.prepare()
+
+from nova_pinning.admission import guest_request  # noqa: E402
+from nova_pinning.admission import host_occupancy  # noqa: E402
+from nova_pinning.admission import judge  # noqa: E402
+from nova_pinning.admission import outcome  # noqa: E402
+from nova_pinning.bridge.offline import flavor_request  # noqa: E402
+from nova_pinning.capacity import capacity  # noqa: E402
+from nova_pinning.capacity import count  # noqa: E402
+from nova_pinning.capacity import like_hosts  # noqa: E402
+from nova_pinning.capacity import stranded_devices  # noqa: E402
+from nova_pinning import errors  # noqa: E402
+from nova_pinning.explain import explanation  # noqa: E402
+from nova_pinning.fleet import occupied  # noqa: E402
+from nova_pinning import model  # noqa: E402
+from nova_pinning.rebalance import move_rules  # noqa: E402
+from nova_pinning.rebalance import replay  # noqa: E402
+from nova_pinning.scheduler import filters  # noqa: E402
+from nova_pinning.simulation import admission_columns  # noqa: E402
+from nova_pinning.simulation import fast  # noqa: E402
+from nova_pinning.simulation import scheduler_configuration  # noqa: E402
+from nova_pinning.tests.oracle import device_fleet  # noqa: E402
+from nova_pinning.tests.oracle import device_nova  # noqa: E402
+
+HOSTS, FLAVORS = 24, 10
+#: In how many clouds the commands are asked that ask the judge.
+SURFACES_EVERY = 4
+_NEW = '00000000-0000-0000-0000-0000000000ff'
+_YES, _NO, _UNDECIDED = 'yes', 'no', 'undecided'
+_ANSWERS = {outcome.Admitted: _YES, outcome.NotAdmitted: _NO,
+            outcome.Undecided: _UNDECIDED}
+
+
+@dataclasses.dataclass(slots=True)
+class DeviceTally:
+    """What a number of clouds showed.
+
+    :ivar counts: of answers, by surface
+    :ivar differences: by cloud
+    """
+
+    counts: collections.Counter[str] = dataclasses.field(
+        default_factory=collections.Counter)
+    differences: list[str] = dataclasses.field(default_factory=list)
+
+
+class _Comparison:
+    """One cloud, asked of both sides."""
+
+    def __init__(self, seed: int, number: int, tally: DeviceTally) -> None:
+        self._tally = tally
+        self._number = number
+        self.nova = device_fleet.NovaFleet(seed, number, HOSTS, FLAVORS)
+        self.chance = random.Random(f'series {seed} {number}')
+        self.nova.fill(self.chance.choice((0, 1, 3, 6)))
+        self.fleet = self.nova.imported()
+        self.there = occupied.of_fleet(self.fleet)
+        self.judge = judge.AdmissionJudge(occupied.rules_of(self.fleet))
+        self.explain = explanation.judge_of(self.fleet)
+        self.requests: dict[str, guest_request.GuestRequest] = {}
+        #: By host and flavor: nova's claims that are right.
+        self.right: dict[tuple[str, str], list[
+            tuple[Mapping[str, Any], device_nova.NovaClaim]]] = {}
+
+    def differ(self, what: str) -> None:
+        """Note down what is wrong."""
+        self._tally.differences.append(f'cloud {self._number}: {what}')
+
+    def count(self, *what: str) -> None:
+        self._tally.counts.update(what)
+
+    def run(self) -> None:
+        """Ask everything."""
+        self._read_orders()
+        self.nova.store()
+        for name in self.requests:
+            found = self.nova.candidates(name)
+            for host in self.nova.hosts:
+                self._ask(host, name, found.get(host, []))
+        if self._number % SURFACES_EVERY == 0:
+            self._simulate()
+            self._strand()
+            self._count()
+            self._move()
+
+    def _read_orders(self) -> None:
+        """The flavors, as our commands read them."""
+        with flavor_request.batch(self.fleet.rules.pci_in_placement):
+            for flavor, image in self.nova.cloud.orders:
+                ours: guest_request.GuestRequest | None = None
+                with contextlib.suppress(errors.InputError):
+                    ours = flavor_request.request_for(
+                        flavor, image, self.fleet.pci_aliases)
+                if (ours is None) is not (
+                        self.nova.orders[flavor.name] is None):
+                    self.differ(f'{flavor}: nova '
+                                f'{self.nova.orders[flavor.name]}')
+                elif ours is not None:
+                    self.requests[flavor.name] = ours
+
+    def _ask(self, host: str, name: str,
+             candidates: Sequence[dict[str, Any]]) -> None:
+        """All that is asked of one host and one flavor."""
+        order = self.nova.orders[name]
+        assert order is not None
+        nova = self.nova.hosts[host]
+        passing = nova.passing(order, candidates) if candidates else []
+        claims = [(one, claim) for one in passing
+                  if (claim := nova.claimed(order, one, _NEW)) is not None]
+        self.right[host, name] = claims
+        right = _YES if claims else _NO
+        self.count('cases', f'nova {right}', f'nova {right}' + (
+            ' with devices' if order.wanted else ' without'))
+        # Of others nova's PciPassthroughFilter alone decides.
+        if candidates and order.spec.numa_topology:
+            self._filter(host, name, candidates, claims)
+        request = self.requests[name]
+        answer = self.judge.answer(request, self.there[host])
+        explained = self.explain.verdict(
+            self.there[host], request)
+        shown = (_NO if not explained.fits else
+                 _UNDECIDED if explained.doubts else _YES)
+        for surface, said, doubts in (
+                ('judge', _ANSWERS[type(answer)],
+                 getattr(answer, 'doubts', ())),
+                ('explain', shown, explained.doubts)):
+            self.count(f'{surface} {said}')
+            if said == _UNDECIDED:
+                if not all(doubt.text for doubt in doubts):
+                    self.differ(f'{surface}, {host}, {name}: silent')
+            elif said != right:
+                self.differ(f'{surface}, {host}, {name}: {said}, nova says '
+                            f'{right}: {getattr(answer, "refusals", "")}')
+        if isinstance(answer, outcome.Admitted):
+            self._devices(host, name, answer)
+
+    def _devices(self, host: str, name: str,
+                 answer: outcome.Admitted) -> None:
+        """Whether nova gives such devices with any of its candidates."""
+        devices = {device.address: device
+                   for device in self.nova.hosts[host].tracker.pci_devs}
+        mine = collections.Counter[Any]()
+        for use in answer.use.pci_devices:
+            mine[use.kind, use.numa_node] += use.count
+        given = [collections.Counter(
+            (f'{devices[one].vendor_id}:{devices[one].product_id}',
+             devices[one].numa_node) for one in claim.addresses)
+            for _candidate, claim in self.right[host, name]]
+        if given and mine not in given:
+            self.differ(f'use, {host}, {name}: {mine}, nova gives {given}')
+
+    def _filter(self, host: str, name: str,
+                candidates: Sequence[dict[str, Any]],
+                claims: Sequence[tuple[Mapping[str, Any], Any]]) -> None:
+        """PinnedTopologyFilter after PciPassthroughFilter."""
+        order = self.nova.orders[name]
+        nova = self.nova.hosts[host]
+        state = nova.state(candidates)
+        kinds = [device_nova.FILTERS[0], filters.PinnedTopologyFilter]
+        left = device_nova.filtered(kinds, [state], order.spec)
+        said = _YES if left else _NO
+        self.count(f'filter {said}')
+        if said != (_YES if claims else _NO):
+            self.differ(f'filter, {host}, {name}: {said}, nova claims '
+                        f'{len(claims)} of {len(candidates)}')
+        elif left:
+            wrong = [one for one in left[0].allocation_candidates
+                     if nova.claimed(order, one, _NEW) is None]
+            if wrong:
+                self.differ(f'filter, {host}, {name}: leaves candidates that '
+                            f'fail: {len(wrong)}')
+
+    def _simulate(self) -> None:
+        """A scheduler that is simulated chooses a host that is right."""
+        configuration = scheduler_configuration.SchedulerConfiguration(
+            name='x', enabled_filters=self.fleet.enabled_filters,
+            packs_cells=self.fleet.packs_cells)
+        columns = admission_columns.of_fleet(
+            self.fleet, configuration, range(HOSTS))
+        scheduler = fast.FastScheduler(columns, configuration)
+        for name, request in self.requests.items():
+            may = {host for host in self.nova.hosts if self.right[host, name]}
+            placed = scheduler.place(_NEW, request)
+            chosen = None if placed.host is None else (
+                columns.ledger.hosts[placed.host].name)
+            self.count('simulate ' + (_YES if chosen else _NO))
+            if chosen is None:
+                if may and not columns.doubts:
+                    self.differ(f'simulate, {name}: nowhere, nova {may}')
+                continue
+            if chosen not in may:
+                self.differ(f'simulate, {name}: {chosen}, nova {may}')
+            scheduler.remove(_NEW)
+
+    def _strand(self) -> None:
+        """No device is called stranded that nova gives."""
+        requests = capacity.ranked(self.requests.values())
+        finder = stranded_devices.DeviceFinder(
+            [count.Counter(request, self.judge) for request in requests])
+        numbering = like_hosts.Numbering()
+        for host, nova in self.nova.hosts.items():
+            counted = numbering.host(self.there[host])
+            said = finder.by_place(counted)
+            free = {device.address: device
+                    for pool in nova.tracker.stats.pools
+                    for device in pool['devices']}
+            given = {address for name in self.requests
+                     for _one, claim in self.right[host, name]
+                     for address in claim.addresses}
+            for place, cause in said.items():
+                self.count(f'stranded {cause}')
+                if cause is None:
+                    continue
+                pool = counted.pools[place]
+                hit = [address for address in given
+                       if _is_of(free[address], pool, counted.occupancy)]
+                if hit:
+                    self.differ(f'stranded, {host}: {pool} ({cause}), nova '
+                                f'gives {hit}')
+
+    def _count(self) -> None:
+        """As many guests as are counted nova places, and no more."""
+        measured = capacity.measure(
+            self.fleet, [*self.requests.values()], admission=self.judge)
+        for place, request in enumerate(measured.requests):
+            for one in measured.hosts:
+                counted = one.counts[place]
+                right = bool(self.right[one.host.name, request.name])
+                said = (_NO if not counted.fits else
+                        _YES if counted.certain else _UNDECIDED)
+                self.count(f'capacity {said}')
+                if said == _UNDECIDED:
+                    if not counted.doubts:
+                        self.differ('capacity: silent')
+                elif (said == _YES) is not right:
+                    self.differ(
+                        f'capacity, {one.host.name}, {request.name}: '
+                        f'{counted.fits}, nova says {right}')
+
+    def _move(self) -> None:
+        """Guests go where nova would let one more of their flavor come.
+
+        What an image asks for is not in a fleet, so guests of those that ask
+        for something are left out.
+        """
+        rules = move_rules.MoveRules(self.fleet)
+        moves = replay.MoveReplay(self.fleet, rules, self.there)
+        images = {flavor.name: image
+                  for flavor, image in self.nova.cloud.orders}
+        for guest in self.fleet.guests:
+            if images[guest.flavor] or rules.guest_refusal(guest):
+                self.count('move not asked')
+                continue
+            for host in self.nova.hosts:
+                if host == guest.host or guest.flavor not in self.requests:
+                    continue
+                found = moves.room(guest, self.there[host])
+                said = (_YES if isinstance(found, model.Fit) else
+                        _UNDECIDED if found.reason is model.Reason.UNDECIDED
+                        else _NO)
+                self.count(f'move {said}')
+                right = _YES if self.right[host, guest.flavor] else _NO
+                if said not in (_UNDECIDED, right):
+                    self.differ(f'move, {host}, {guest.flavor}: {said}, nova '
+                                f'says {right}: {found}')
+
+
+def _is_of(device: Any, pool: Any,
+           there: host_occupancy.HostOccupancy) -> bool:
+    """Whether a device of nova's is of one of our pools."""
+    keys = dict(pool.keys)
+    if (device.vendor_id, device.product_id, device.numa_node,
+            device.dev_type) != (
+            keys['vendor_id'], keys['product_id'], pool.numa_node,
+            keys['dev_type']):
+        return False
+    if keys.get('address') not in (
+            None, device.parent_addr or device.address):
+        return False
+    provider = device.extra_info.get('rp_uuid')
+    return (pool.provider is None or
+            there.providers[pool.provider].uuid == provider)
+
+
+def compare(seed: int, numbers: range) -> DeviceTally:
+    """Hold some clouds against nova."""
+    logging.getLogger('nova').setLevel(logging.CRITICAL + 1)
+    tally = DeviceTally()
+    for number in numbers:
+        one = _Comparison(seed, number, tally)
+        try:
+            one.run()
+        finally:
+            one.nova.close()
+    return tally
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command.
+
+    :returns: the exit status
+    """
+    parser = argparse.ArgumentParser(
+        prog='python -m nova_pinning.tests.oracle.device_series',
+        description='Hold every answer about devices against nova.')
+    parser.add_argument('--cases', type=int, default=2000, metavar='N',
+                        help='hosts with flavors to ask of (%(default)s)')
+    parser.add_argument('--seed', type=int, default=1, metavar='S',
+                        help='which series of clouds (%(default)s)')
+    parser.add_argument('--cloud', type=int, metavar='K',
+                        help='the cases of cloud K only')
+    parsed = parser.parse_args(argv)
+    if parsed.cases < 1:
+        parser.error('--cases must be at least 1')
+    numbers = (range(-(-parsed.cases // (HOSTS * FLAVORS)))
+               if parsed.cloud is None
+               else range(parsed.cloud, parsed.cloud + 1))
+    begun = time.monotonic()
+    tally = compare(parsed.seed, numbers)
+    for difference in tally.differences[:40]:
+        print(difference)
+    for name, number in sorted(tally.counts.items()):
+        print(f'{number:8,} {name}')
+    print(f'{len(numbers):,} clouds of seed {parsed.seed} in '
+          f'{time.monotonic() - begun:.0f} s: '
+          f'{len(tally.differences):,} disagreements with nova')
+    return int(bool(tally.differences))
+
+
+if __name__ == '__main__':
+    sys.exit(main())
