@@ -154,8 +154,7 @@ def _pci(layout: planned_host.PlannedHost,
             'Placement counts the devices, each with the traits of its '
             'groups. Nova cannot go back from this. Once all hosts have it, '
             'nova-api, nova-scheduler and nova-conductor need '
-            '[filter_scheduler] pci_in_placement = true; until then nova '
-            'refuses the aliases of groups, and with them all others.')
+            '[filter_scheduler] pci_in_placement = true.')
     yield NovaOption(
         'pci', 'device_spec',
         tuple(map(json.dumps, device_specs(layout))),
@@ -163,14 +162,19 @@ def _pci(layout: planned_host.PlannedHost,
         'stay with the host. The address of a physical function stands for '
         'its virtual functions, too. Of what is not managed, libvirt leaves '
         'the driver as it is.')
+    made = aliases(layout, options)
     yield NovaOption(
-        'pci', 'alias', tuple(json.dumps(alias) for alias in aliases(
-            layout, options)),
+        'pci', 'alias', tuple(map(json.dumps, made)),
         'What flavors ask for in pci_passthrough:alias. The same lines have '
         'to be in the nova.conf of nova-api. The NUMA policy is left to '
         'flavors (hw:pci_numa_affinity_policy). Devices that can be split '
         'into virtual functions are type-PF, even if they have none so far: '
         'say so with --device-type where the plan has no sriov_totalvfs.')
+    if any('vendor_id' not in alias for alias in made):
+        yield NovaOption(
+            'filter_scheduler', 'pci_in_placement', ('true',),
+            'Without it nova-compute does not start where an alias has no '
+            'ids, as those of groups, and other services refuse all aliases.')
 
 
 def device_specs(

@@ -11,6 +11,7 @@ import pathlib
 import fixtures
 from nova.conf import compute as compute_conf
 from nova.conf import pci as pci_conf
+from nova.conf import scheduler as scheduler_conf
 from nova.tests.fixtures import libvirt as fakelibvirt
 from oslo_config import cfg
 
@@ -81,7 +82,7 @@ class TestDeviceRoad(functional_base.TestCase):
     def rendered(self):
         """Nova's options as they were rendered."""
         conf = cfg.ConfigOpts()
-        for module in (compute_conf, pci_conf):
+        for module in (compute_conf, pci_conf, scheduler_conf):
             module.register_opts(conf)
         [path] = self.root.glob('*.conf')
         conf([f'--config-file={path}'], project='nova',
@@ -92,7 +93,8 @@ class TestDeviceRoad(functional_base.TestCase):
         stage = self.nova.stage
         stage.flags(group='pci', alias=conf.pci.alias,
                     report_in_placement=conf.pci.report_in_placement)
-        stage.flags(group='filter_scheduler', pci_in_placement=True)
+        stage.flags(group='filter_scheduler', pci_in_placement=(
+            conf.filter_scheduler.pci_in_placement))
         self.nova.start_host(HOST, hosts.HostShape(
             sockets=2, threads=1, memory_mib=sum(
                 node.memory_mib for node in self.planned.nodes),

@@ -264,14 +264,7 @@ class TestAccepted(_TestCase):
                 '0000:31:00.0': ('CUSTOM_IB', {'CUSTOM_IB_SWITCH_0'}),
                 '0000:40:00.0': ('CUSTOM_VGPU', set()),
                 '0000:42:00.0': ('CUSTOM_VGPU', set())}, found)
-            # Until it is told of Placement nova refuses rather than heed the
-            # class alone.
-            self.assertRaises(exception.PciInvalidAlias,
-                              pci_request.get_alias_from_config)
-            # Options are objects of nova's modules, and those outlive conf.
-            self.addCleanup(conf.clear_override, 'pci_in_placement',
-                            'filter_scheduler')
-            conf.set_override('pci_in_placement', True, 'filter_scheduler')
+            # As nova-compute does when it starts.
             aliases = pci_request.get_alias_from_config()
         self.assertEqual({
             'h100': ('CUSTOM_H100', None),
