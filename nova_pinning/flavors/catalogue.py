@@ -2,14 +2,13 @@
 """The catalogue: a file that says what is sold, and the flavors it makes.
 
 doc/source/reference/catalogue.rst describes the format, catalogue-2.json is
-its JSON Schema, and catalogue-1.json has what differs in version 1.
+its JSON Schema.
 """
 
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-import functools
 import os
 from typing import Any
 
@@ -24,7 +23,6 @@ from nova_pinning.flavors import names
 from nova_pinning.flavors import shape
 from nova_pinning.flavors import terraform
 from nova_pinning.flavors import translate
-from nova_pinning.flavors import version_1
 from nova_pinning.model import nova_release
 
 MAX_FLAVORS = 10_000
@@ -110,28 +108,12 @@ def parse(text: str, source_name: str) -> Catalogue:
 
 def _made(document: source.YamlDocument) -> Catalogue:
     _refuse_huge(document)
-    schema.validate(document, _schema(_is_old(document)))
+    schema.validate(document, schema.shipped(
+        __package__, 'catalogue-2.json'))
     return Catalogue(document.value['name'], _flavors(document),
                      _release(document), host_separation.Separation(
                          **document.value.get('separation', {})),
                      document.source)
-
-
-def _is_old(document: source.YamlDocument) -> bool:
-    """Whether it is of version 1, which is not written any more."""
-    version = isinstance(document.value, dict) and document.value.get(
-        'version')
-    return version is not True and version == 1
-
-
-@functools.cache
-def _schema(is_old: bool) -> Mapping[str, Any]:
-    today = schema.shipped(__package__, 'catalogue-2.json')
-    if not is_old:
-        return today
-    old = schema.shipped(__package__, 'catalogue-1.json')
-    return {**today, '$defs': today['$defs'] | old['$defs'],
-            'properties': today['properties'] | {'version': {'const': 1}}}
 
 
 def _release(document: source.YamlDocument) -> nova_release.NovaRelease | None:
@@ -247,16 +229,10 @@ def _shapes(document: source.YamlDocument, name: str,
     family = (shape.read_mapping(document, (), top)
               | shape.read_mapping(document, path, raw))
     shapes = []
-    is_old = _is_old(document)
-    if is_old:
-        family = version_1.unset(family)
     for size_name, size in _sizes(document, sizes, sizes_path):
-        fields = shape.merge(family, version_1.unset(size.value) if is_old
-                             else size.value)
+        fields = shape.merge(family, size.value)
         memory = fields['memory']
         mib = quantities.memory_mib(memory.value, memory.where)
-        if is_old:
-            fields = version_1.current(fields, mib)
         shapes += [shape.CatalogueEntry(
             catalogue=shape.read(document, ('name',), document.value['name']),
             family=shape.read(document, path, name), size=size_name + group,

@@ -35,16 +35,12 @@ def amount(size: shape.CatalogueEntry, of: shape.Placed[Any],
            unit: str) -> int:
     """An amount in nova's unit, of which it has to be a whole number.
 
-    What version 1 of the catalogue worked out is rounded down, as it was.
-
     :param unit: one of UNITS
     :raises errors.InputError: if nova cannot have it
     """
-    result = _result(size, of, lambda placed: (
-        placed.value if isinstance(placed.value, _Fraction)
-        else quantities.amount_bytes(placed.value, placed.where,
-                                     has_bits=True))) / UNITS[unit]
-    if result.denominator != 1 and not isinstance(of.value, _Fraction):
+    result = _result(size, of, lambda placed: quantities.amount_bytes(
+        placed.value, placed.where, has_bits=True)) / UNITS[unit]
+    if result.denominator != 1:
         raise size.error(
             f'it is {float(result):g} times {unit}, and nova takes whole '
             'numbers of that', of, f'write a multiple of {unit}')

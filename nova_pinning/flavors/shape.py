@@ -92,8 +92,7 @@ def by_group(said: Group) -> Iterator[tuple[str, Group]]:
     """
     devices = said.get('pci_devices')
     together = devices and devices.value.get('together')
-    # In catalogues of version 1 that is an alias like any other.
-    if not devices or not together or not isinstance(together.value, dict):
+    if not devices or not together:
         yield '', said
         return
     (kind, groups), = together.value.items()

@@ -17,7 +17,7 @@ import testtools
 from nova_pinning.tests.acceptance import minicloud_runner
 
 CATALOGUE = """\
-version: 1
+version: 2
 name: acceptance
 flavor_name: '{family}.{size}'
 sizes:

@@ -22,7 +22,7 @@ from nova_pinning.tests.functional import flavorsync
 from nova_pinning.tests.functional import functional_base
 
 CATALOGUE = """
-version: 1
+version: 2
 name: ours
 families:
   enterprise:
@@ -319,7 +319,7 @@ class TestKilled(functional_base.OneCloud, CommandTestCase):
     def test_half_way(self, at, signum):
         self.call_command('apply', self.path, '--yes')
         end = self.state()
-        self.catalogue('{version: 1, name: ours, families: {none: '
+        self.catalogue('{version: 2, name: ours, families: {none: '
                        '{sizes: {none: {vcpus: 1, memory: 1MiB}}}}}')
         self.call_command('apply', self.path, '--yes')
         self.catalogue(CATALOGUE)
@@ -390,7 +390,7 @@ class TestMany(CommandTestCase):
         sizes = {f's{number}': {'vcpus': 1, 'memory': f'{number + 1}MiB'}
                  for number in range(60)}
         self.catalogue(json.dumps({
-            'version': 1, 'name': 'many',
+            'version': 2, 'name': 'many',
             'families': {'many': {'class': 'dedicated', 'sizes': sizes}}}))
 
         output, _error = self.call_command('apply', self.path, '--yes')

@@ -170,7 +170,7 @@ def flavor(case: flavor_cases.Case) -> flavor_model.Flavor:
     :raises errors.InputError: if the language refuses it
     """
     sold = catalogue.parse(json.dumps({
-        'version': 1, 'name': 'fuzz', 'numa_cell': case['numa_cell'],
+        'version': 2, 'name': 'fuzz', 'numa_cell': case['numa_cell'],
         'families': {'f': case['family']}}), 'fuzz')
     return sold.flavors[0]
 

@@ -109,7 +109,7 @@ class AdviseTest(cli_case.TestCase):
 
     def test_catalogue(self):
         path = self.write('flavors.yaml', '''
-version: 1
+version: 2
 name: own
 families:
   big:

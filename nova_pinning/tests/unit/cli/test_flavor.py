@@ -103,10 +103,10 @@ class TestConvert(cli_case.TestCase):
 class TestBadInput(cli_case.TestCase):
 
     def test_only_the_first_are_told(self):
-        head = 'version: 1\nname: a\nfamilies:\n'
+        head = 'version: 2\nname: a\nfamilies:\n'
         # Some are found by the schema, others only when flavors are made.
         wrongs = (
-            '  f{}: {{class: apple, sizes: {{s: {{vcpus: 1, memory: 1}}}}}}\n',
+            '  f{}: {{class: no, sizes: {{s: {{vcpus: 1, memory: 1M}}}}}}\n',
             '  f{}: {{sizes: {{s: {{vcpus: 1, memory: 1 apple}}}}}}\n')
         for wrong in wrongs:
             self._check_cut(head, wrong)
@@ -122,7 +122,7 @@ class TestBadInput(cli_case.TestCase):
 
     @ddt.data('show', 'check')
     def test_every_command_says_where(self, command):
-        path = self.write('bad.yaml', 'version: 1\nname: a\nfamilys: {}\n')
+        path = self.write('bad.yaml', 'version: 2\nname: a\nfamilys: {}\n')
         done = self.run_command('flavor', command, path)
         self.assertEqual((2, ''), (done.status, done.out))
         self.assertIn(f'error: {path}:3:1: familys', done.err)

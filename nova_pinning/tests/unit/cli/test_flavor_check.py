@@ -11,7 +11,7 @@ from nova_pinning.tests.unit.cli import cli_case
 
 # P105, a warning for each size.
 CATALOGUE = """\
-version: 1
+version: 2
 name: n
 families:
   f:

@@ -158,7 +158,7 @@ class TestShow(cli_case.TestCase):
 
     def test_release_of_the_catalogue(self):
         path = self.write('f.yaml', '''\
-version: 1
+version: 2
 name: n
 nova_release: 2024.1
 families:
@@ -175,7 +175,7 @@ families:
     def test_the_catalogue_has_its_say(self):
         """What keeps its classes apart, and what it has ignored."""
         path = self.write('f.yaml', '''\
-version: 1
+version: 2
 name: n
 separation: {by: aggregates}
 families:
@@ -197,7 +197,7 @@ families:
 
     def test_an_ignored_error_is_none(self):
         path = self.write('f.yaml', '''\
-version: 1
+version: 2
 name: n
 families:
   f:

@@ -51,7 +51,7 @@ class TestFile(cli_case.TestCase):
 
     def test_the_only_one(self):
         path = self.write('one.yaml', (
-            'version: 1\nname: c\nfamilies:\n  f:\n'
+            'version: 2\nname: c\nfamilies:\n  f:\n'
             '    sizes: {s: {vcpus: 1, memory: 1GiB}}\n'))
         self.assertEqual('f.s', select.named_flavor(path).name)
 

@@ -115,8 +115,8 @@ class TestMain(cli_case.TestCase):
 
     def test_what_the_encoding_lacks(self):
         path = self.write('one.yaml', (
-            'version: 1\nname: c\nfamilies: {f: {sizes: {s: {vcpus: 1, '
-            'memory: 1, name: "gro\\xdf"}}}}'))
+            'version: 2\nname: c\nfamilies: {f: {sizes: {s: {vcpus: 1, '
+            'memory: 1M, name: "gro\\xdf"}}}}'))
         out = io.TextIOWrapper(io.BytesIO(), 'ascii')
         with mock.patch.object(sys, 'stdout', out):
             self.assertEqual(0, shell.main(['flavor', 'show', path]))

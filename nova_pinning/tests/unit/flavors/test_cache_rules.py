@@ -19,7 +19,7 @@ from nova_pinning.tests.unit.host import host_samples
 from nova_pinning.tests.unit import unit_base
 
 _CATALOGUE = """
-version: 1
+version: 2
 name: latency
 families:
   fast:
@@ -62,7 +62,8 @@ class TestTranslation(unit_base.TestCase):
              if 'L3' in key or 'RESCTRL' in key or 'l3' in key})
 
     def test_ways_in_the_cache_of_each_cell(self):
-        specs = flavor('l3_ways: vcpus / 2', vcpus=4, cells=2).extra_specs
+        specs = flavor(
+            'l3_ways: {per_vcpu: 0.5}', vcpus=4, cells=2).extra_specs
         self.assertEqual(('2', '4'), (
             specs['pinning:l3_ways'], specs['resources:CUSTOM_L3_WAYS']))
 

@@ -483,7 +483,7 @@ class GuestClassTest(unit_base.TestCase):
 class InCatalogueTest(unit_base.TestCase):
     """Advice in the words of what the flavor was read from."""
 
-    TEXT = ('version: 1\nname: n\nfamilies:\n  f:\n    class: dedicated\n'
+    TEXT = ('version: 2\nname: n\nfamilies:\n  f:\n    class: dedicated\n'
             '    sizes: {s: {vcpus: 4, memory: 4GiB}}\n')
 
     def test_by_source(self):
@@ -511,14 +511,14 @@ class InCatalogueTest(unit_base.TestCase):
         self.assertEqual('note', found.severity)
         self.assertNotIn('match-host', found.advice)
 
-    @ddt.data(('P105', 'require', 'none'), ('P108', 'prefer', '{threads: 2}'),
+    @ddt.data(('P105', 'require', ''), ('P108', 'prefer', '{threads: 2}'),
               ('P109', 'require', '{threads: 1}'))
     @ddt.unpack
     def test_interleaved_cells_match_no_host(self, code, policy, topology):
         """Nobody is told to write what would be refused."""
+        own = f'    cpu_topology: {topology}\n' * bool(topology)
         text = self.TEXT.replace('class:', (
-            f'page_size: large\n    cpu_topology: {topology}\n'
-            f'    thread_policy: {policy}\n'
+            f'page_size: large\n{own}    thread_policy: {policy}\n'
             "    numa_nodes: [{vcpus: '0-1,4-5', memory: 2GiB},"
             " {vcpus: '2-3,6-7', memory: 2GiB}]\n    class:")).replace(
                 'vcpus: 4,', 'vcpus: 8,')
@@ -527,8 +527,9 @@ class InCatalogueTest(unit_base.TestCase):
                   if found.code == code)
         self.assertIn('follow each other', found.advice)
         self.assertRaises(
-            errors.InputError, catalogue.parse, text.replace(
-                f'cpu_topology: {topology}', 'cpu_topology: match-host'), 'f')
+            errors.InputError, catalogue.parse, text.replace(own, '').replace(
+                'page_size: large',
+                'page_size: large\n    cpu_topology: match-host'), 'f')
 
     def test_only_words_that_a_catalogue_has(self):
         properties = schema.shipped(

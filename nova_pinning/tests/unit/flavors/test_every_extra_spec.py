@@ -79,8 +79,8 @@ def sold(key, value):
     """A flavor of a catalogue, with an extra spec; the same for all releases.
     """
     flavor, = catalogue.parse(yaml.safe_dump({
-        'version': 1, 'name': 'c', 'families': {'f': {
-            'sizes': {'s': {'vcpus': 8, 'memory': '16GiB', 'disk': 1}},
+        'version': 2, 'name': 'c', 'families': {'f': {
+            'sizes': {'s': {'vcpus': 8, 'memory': '16GiB', 'disk': '1GiB'}},
             'extra_specs': {key: value}}}}), 'f').flavors
     assert flavor.extra_specs[key] == value, flavor
     return flavor

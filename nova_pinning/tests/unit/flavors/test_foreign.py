@@ -145,7 +145,7 @@ class TestRefused(TestCase):
         ([], 'has no flavors in any form'), (1, 'has no flavors in any form'),
         ({'resources': {}}, 'has no flavors in any form'),
         # What is nearly a catalogue is told what it lacks.
-        ({'version': 1, 'name': 'x'}, 'families'))
+        ({'version': 2, 'name': 'x'}, 'families'))
     @ddt.unpack
     def test_file(self, value, said):
         self.assert_refused(said, json.dumps(value))

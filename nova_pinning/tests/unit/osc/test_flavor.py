@@ -88,7 +88,7 @@ class TestRefusals(oslotest.BaseTestCase):
     """What nova-api would not take keeps a flavor as it is."""
 
     CATALOGUE = """
-version: 1
+version: 2
 name: ours
 %s
 families:
@@ -128,7 +128,7 @@ families:
 class TestConfirmation(oslotest.BaseTestCase):
 
     CATALOGUE = """
-version: 1
+version: 2
 name: ours
 families:
   f:
