@@ -2,10 +2,28 @@
 """Which devices of a host a guest may have."""
 
 from collections.abc import Sequence
+import dataclasses
+from typing import NamedTuple
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
+
+
+class UsableDevices(NamedTuple):
+    """Devices of a host that are alike to guests, and how many are left.
+
+    :param numa_node: id of the host cell, None if they belong to none
+    :param traits: as :func:`group_traits` has them
+    :param total: with those that guests have
+    :param free: in nova-compute and, where Placement counts them, there
+    """
+
+    numa_node: int | None
+    traits: str
+    total: int
+    free: int
 
 
 def usable(
@@ -21,13 +39,85 @@ def usable(
     :param providers: of that host
     :returns: the places of the pools
     """
-    groups = {group.suffix: group for query in request.queries
-              for group in query.groups}
+    groups = _groups(request)
     return [[place for place, pool in enumerate(pools)
              if asked.wants(pool) and asked.may_use(pool)
              and all(_gives(providers, pool, groups[suffix])
                      for suffix in asked.groups[:1] if suffix in groups)]
             for asked in request.devices]
+
+
+def stocks(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy,
+) -> tuple[UsableDevices, ...]:
+    """The devices of a host that any PCI request of a guest may have."""
+    pools, providers = occupancy.host.pci_pools, occupancy.providers
+    left = devices.left(pools, occupancy.device_uses)
+    groups = _groups(request)
+    found: dict[tuple[int | None, str], list[int]] = {}
+    seen = set[int]()
+    for asked, places in zip(
+            request.devices, usable(request, pools, providers)):
+        names = [name for suffix in asked.groups[:1] if suffix in groups
+                 for name, _amount in groups[suffix].asked]
+        for place in set(places) - seen:
+            pool, free = pools[place], left.get(place, 0)
+            if pool.provider is not None:
+                used = occupancy.used[pool.provider]
+                free = min([free, *[
+                    has.left(used.get(name, 0)) for name, has
+                    in providers[pool.provider].inventories if name in names]])
+            counts = found.setdefault(
+                (pool.numa_node, group_traits(pool, providers)), [0, 0])
+            counts[0] += pool.total
+            counts[1] += free
+        seen.update(places)
+    return tuple(UsableDevices(*key, *counts) for key, counts in sorted(
+        found.items(), key=lambda item: (item[0][0] is None, item[0])))
+
+
+def group_traits(
+    pool: devices.PciPool,
+    providers: Sequence[offered_host.OfferedProvider],
+) -> str:
+    """The operator's traits by which Placement tells devices from others.
+
+    :returns: 'CUSTOM_H100_SWITCH_0', several joined by commas, '' for none
+    """
+    traits = (providers[pool.provider].traits
+              if pool.provider is not None else None)
+    return ','.join(sorted(trait for trait in traits or ()
+                           if trait.startswith('CUSTOM_')))
+
+
+def part(
+    request: guest_request.GuestRequest,
+    kept: Sequence[devices.PciRequest], minds_traits: bool = True,
+) -> guest_request.GuestRequest:
+    """The guest with some of its PCI requests only.
+
+    :param kept: of its own
+    :param minds_traits: whether Placement is to ask for the traits of these
+    """
+    suffixes, own = [
+        {suffix for asked in some for suffix in asked.groups}
+        for some in (request.devices, kept)]
+    return dataclasses.replace(
+        request, devices=tuple(kept), queries=tuple([
+            dataclasses.replace(query, groups=tuple([
+                group._replace(required=frozenset())
+                if group.suffix in own and not minds_traits else group
+                for group in query.groups
+                if group.suffix in own or group.suffix not in suffixes]))
+            for query in request.queries]))
+
+
+def _groups(
+    request: guest_request.GuestRequest,
+) -> dict[str, guest_request.RequestGroup]:
+    return {group.suffix: group for query in request.queries
+            for group in query.groups}
 
 
 def _gives(providers: Sequence[offered_host.OfferedProvider],

@@ -186,35 +186,22 @@ def doubts(pools: Iterable[PciPool],
                    f'{" and ".join(sorted(missing))} is not known')
 
 
-def device_shortages(
-    pools: Sequence[PciPool], requests: Sequence[PciRequest],
-) -> Iterator[str]:
-    """What a host has too few of, wherever they are: a clause each.
-
-    :param pools: with what is free only
-    """
-    needs: dict[tuple[str, tuple[PciSpec, ...]], int] = {}
-    for request in requests:
-        key = request.alias, request.specs
-        needs[key] = needs.get(key, 0) + request.count
-    for (alias, specs), need in needs.items():
-        wanted = PciRequest(alias, specs, need)
-        have = sum(pool.total for pool in pools
-                   if wanted.wants(pool) and wanted.may_use(pool))
-        if have < need:
-            about = f'with alias {alias}' if alias else 'for ports'
-            yield f'{have} free devices {about}, {need} needed'
-
-
 def free(pools: Sequence[PciPool],
          uses: Iterable[PciUse]) -> tuple[PciPool, ...]:
     """The pools with what is free of each for a total, if anything is.
 
     Devices in use that no pool has are left out.
     """
-    left = _left(pools, uses, _dependents(pools))
     return tuple(pools[index]._replace(total=count)
-                 for index, count in left.items() if count > 0)
+                 for index, count in left(pools, uses).items() if count > 0)
+
+
+def left(pools: Sequence[PciPool], uses: Iterable[PciUse]) -> dict[int, int]:
+    """What is free of each pool, by its place.
+
+    Left out are functions that went with others that guests have.
+    """
+    return _left(pools, uses, _dependents(pools))
 
 
 class _AskedDevices(NamedTuple):

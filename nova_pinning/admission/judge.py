@@ -161,15 +161,12 @@ class AdmissionJudge:
         candidate, place = self._place(request, occupancy)
         short = (_shortages(request, occupancy) if candidate is None
                  else ())
-        if isinstance(place, model.Refusal) and (
-                place.reason is model.Reason.PCI):
-            place = _with_devices(place, request, occupancy)
         of_fit = () if isinstance(place, model.Fit) else (_of_fit(place),)
         return LayerVerdicts(
             (*short, *gate.refusals, *of_fit),
             tuple(dict.fromkeys((*gate.doubts, *self.remaining(
                 candidate.doubts if candidate else ())))),
-            place, _chosen(candidate))
+            place, chosen(candidate))
 
     def room(
         self, request: guest_request.GuestRequest,
@@ -255,14 +252,14 @@ class AdmissionJudge:
         if known.topology is None or host.is_opaque:
             if known.devices and devices.take(
                     host.pci_pools, occupancy.device_uses, known.devices, (),
-                    host.cells, _chosen(candidate)) is None:
+                    host.cells, chosen(candidate)) is None:
                 return model.Refusal(model.Reason.PCI)
             return None
         check = None
         if known.devices or host.pci_pools:
             check = devices.check(
                 host.pci_pools, occupancy.device_uses, known.devices,
-                host.cells, _chosen(candidate))
+                host.cells, chosen(candidate))
         return fit.decide(
             occupancy.engine, known.topology, pack=self.rules.packs_cells,
             pci=check, bounds=self.bounds)
@@ -311,21 +308,11 @@ def _of_hardware(
         yield outcome.Doubt(outcome.DoubtKind.DEVICE_TAGS, text)
 
 
-def _chosen(candidate: providers.Candidate | None) -> Mapping[str, int]:
+def chosen(candidate: providers.Candidate | None) -> Mapping[str, int]:
     """The provider of each named group, by its suffix."""
     return {} if candidate is None else {
         suffix: indices[0] for suffix, indices in candidate.mappings
         if suffix and indices}
-
-
-def _with_devices(
-    refusal: model.Refusal, request: guest_request.GuestRequest,
-    occupancy: host_occupancy.HostOccupancy,
-) -> model.Refusal:
-    """The refusal with figures if there are too few devices anywhere."""
-    short = '; '.join(devices.device_shortages(devices.free(
-        occupancy.host.pci_pools, occupancy.device_uses), request.devices))
-    return dataclasses.replace(refusal, detail=short) if short else refusal
 
 
 def _of_fit(refusal: model.Refusal) -> outcome.AdmissionRefusal:
@@ -350,7 +337,7 @@ def use_of(
             taken = devices.take(
                 occupancy.host.pci_pools, occupancy.device_uses,
                 request.devices, [cell.host_cell for cell in placed.cells],
-                occupancy.host.cells, _chosen(candidate))
+                occupancy.host.cells, chosen(candidate))
         if taken is not None:
             break
     return outcome.HostUse(

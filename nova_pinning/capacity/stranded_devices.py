@@ -49,8 +49,7 @@ class DeviceGroup(NamedTuple):
 
     :param alias: under which the most of their host are sold
     :param numa_node: id of the host cell, None if they belong to none
-    :param traits: of the operator's, by which Placement tells them from
-        others: 'CUSTOM_H100_SWITCH_0', several joined by commas, '' for none
+    :param traits: as device_room.group_traits has them
     """
 
     alias: str
@@ -126,12 +125,9 @@ class DeviceFinder:
                                        (len(places), asked.alias))
         for place, cause in sorted(self._by_place(host, usable).items()):
             pool = host.pools[place]
-            traits = (host.occupancy.providers[pool.provider].traits
-                      if pool.provider is not None else None)
             yield FreeDevices(DeviceGroup(
-                names[place][1], pool.numa_node, ','.join(sorted(
-                    trait for trait in traits or ()
-                    if trait.startswith('CUSTOM_')))), pool.total, cause)
+                names[place][1], pool.numa_node, device_room.group_traits(
+                    pool, host.occupancy.providers)), pool.total, cause)
 
 
 def _causes(

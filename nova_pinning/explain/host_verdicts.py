@@ -6,15 +6,19 @@ the one that tells most is not always the first: a shared host is no host for
 a dedicated guest whether or not it has room.
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import enum
 from typing import NamedTuple
 
+from nova_pinning.admission import device_lacks
+from nova_pinning.admission import device_room
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import l3_layout
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.fleet import migration
 from nova_pinning import model
@@ -30,6 +34,7 @@ class RefusalRank(enum.StrEnum):
     TRAITS = 'traits'
     DISABLED = 'disabled'
     FIT = 'fit'
+    DEVICES = 'devices'
     RESOURCES = 'resources'
 
 
@@ -37,10 +42,10 @@ class RefusalCause(NamedTuple):
     """What hosts are counted together by.
 
     :param name: for CLASS the host's class or ``migration.MIXED``, for FIT a
-        ``model.Reason``, for AGGREGATES the filter, for TRAITS
-        'required-trait' or 'forbidden-trait', for RESOURCES the class, for
-        DISABLED ''
-    :param about: the zone, aggregate or trait
+        ``model.Reason``, for DEVICES as in ``DeviceLack``, for AGGREGATES the
+        filter, for TRAITS 'required-trait' or 'forbidden-trait', for
+        RESOURCES the class, for DISABLED ''
+    :param about: the zone, aggregate, trait or alias
     :param text: a clause about any of the hosts, '' where each has its own
     """
 
@@ -63,6 +68,9 @@ class HostVerdict:
         nothing known refuses it; () if it is refused
     :param caches: the L3 caches that it gets, None if it is not certain that
         it fits, or they are not known
+    :param devices: what it asks for by aliases, where it does not fit for
+        certain
+    :param lack: what of these keeps it from the host
     """
 
     host: str
@@ -72,6 +80,8 @@ class HostVerdict:
     cause: RefusalCause | None
     doubts: tuple[outcome.Doubt, ...] = ()
     caches: l3_layout.GuestCaches | None = None
+    devices: tuple[device_lacks.AliasDevices, ...] = ()
+    lack: device_lacks.DeviceLack | None = None
 
     @property
     def fits(self) -> bool:
@@ -87,7 +97,7 @@ class HostVerdict:
     def is_eligible(self) -> bool:
         """Whether room is all that could be missing."""
         return self.cause is None or self.cause.rank in (
-            RefusalRank.FIT, RefusalRank.RESOURCES)
+            RefusalRank.FIT, RefusalRank.DEVICES, RefusalRank.RESOURCES)
 
     @property
     def by_placement(self) -> tuple[outcome.AdmissionRefusal, ...]:
@@ -108,6 +118,8 @@ class HostVerdict:
             return ''
         if self.cause.rank is RefusalRank.FIT:
             return str(self.fit)
+        if self.cause.rank is RefusalRank.DEVICES and self.lack:
+            return self.lack.text
         if self.cause.rank is RefusalRank.CLASS:
             return self.class_refusal
         return '; '.join(refusal.text for refusal in self.refusals
@@ -133,11 +145,15 @@ class HostJudge:
         """All that there is to say of one host."""
         host = occupancy.host
         found = self.judge.verdicts(request, occupancy, self.wishes)
-        refusals = found.refusals
-        if not host.is_enabled:
-            refusals = tuple(refusal for refusal in refusals
-                             if refusal.about != _STATUS_TRAIT)
+        refusals = _told(host, found.refusals)
         cause = _decide(refusals)
+        lack = device_lacks.find(
+            request, occupancy, self.judge) if cause else None
+        if lack:
+            others = self.judge.verdicts(
+                device_room.part(request, ()), occupancy, self.wishes)
+            cause = _decide(_told(host, others.refusals), [RefusalCause(
+                RefusalRank.DEVICES, lack.name, lack.aliases)])
         caches = None
         if (self.layouts and isinstance(found.fit, model.Fit)
                 and not cause and not found.doubts):
@@ -145,7 +161,9 @@ class HostJudge:
         return HostVerdict(
             host=host.name, is_enabled=host.is_enabled, refusals=refusals,
             fit=found.fit, cause=cause, doubts=() if cause else found.doubts,
-            caches=caches)
+            caches=caches, lack=lack, devices=tuple(
+                device_lacks.by_alias(request, occupancy)
+                if cause or found.doubts else ()))
 
     def fits(self, occupancy: host_occupancy.HostOccupancy,
              request: guest_request.GuestRequest) -> bool:
@@ -160,10 +178,21 @@ class HostJudge:
             outcome.NotAdmitted)
 
 
+def _told(
+    host: offered_host.OfferedHost,
+    refusals: tuple[outcome.AdmissionRefusal, ...],
+) -> tuple[outcome.AdmissionRefusal, ...]:
+    """Those that say more than that the host is disabled."""
+    return refusals if host.is_enabled else tuple(
+        refusal for refusal in refusals if refusal.about != _STATUS_TRAIT)
+
+
 def _decide(
-        refusals: tuple[outcome.AdmissionRefusal, ...]) -> RefusalCause | None:
+    refusals: Iterable[outcome.AdmissionRefusal],
+    more: Iterable[RefusalCause] = (),
+) -> RefusalCause | None:
     """The cause that tells most, None if the guest fits."""
-    causes = [cause_of(refusal) for refusal in refusals]
+    causes = [*map(cause_of, refusals), *more]
     return min(causes, key=lambda cause: list(RefusalRank).index(cause.rank),
                default=None)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
+from nova_pinning.admission import device_lacks
 from nova_pinning.admission import guest_request
 from nova_pinning.document import quantities
 from nova_pinning.explain import host_verdicts
@@ -116,6 +117,8 @@ def phrase(cause: host_verdicts.RefusalCause, count: int,
         return _plural(count, 'is disabled', 'are disabled')
     if cause.rank is host_verdicts.RefusalRank.FIT:
         return _fit_phrase(Reason(cause.name), count, request)
+    if cause.rank is host_verdicts.RefusalRank.DEVICES:
+        return _device_phrase(cause, count, request)
     if (cause.rank is host_verdicts.RefusalRank.RESOURCES
             and request.topology is not None):
         return _agree(count, f'has room in its cells, but too little '
@@ -179,6 +182,29 @@ def _fit_phrase(reason: Reason, count: int,
         return _agree(count, _FIT_PHRASES[reason])
     return _plural(count, 'is refused: ', 'are refused: ') + model.summarise(
         reason)
+
+
+_Obstacle = device_lacks.DeviceObstacle
+_DEVICE_PHRASES = {
+    _Obstacle.NO_DEVICE: 'has too few devices of {about}, used or not',
+    _Obstacle.TAKEN: 'has too few devices of {about} left',
+    _Obstacle.GROUP: 'has too few devices left in the group of {about}',
+    _Obstacle.TOGETHER: (
+        'has devices of {about} left, but not all for one guest'),
+    _Obstacle.AFFINITY: (
+        'has devices of {about} left, but too few within the affinity asked '
+        'for'),
+}
+
+
+def _device_phrase(cause: host_verdicts.RefusalCause, count: int,
+                   request: guest_request.GuestRequest) -> str:
+    for obstacle, text in _DEVICE_PHRASES.items():
+        if cause.name == obstacle:
+            return _agree(count, text.format(about=cause.about))
+    return _fit_phrase(Reason(cause.name), count, request).removesuffix(
+        ' in any one cell').removesuffix(' in every cell') + (
+            f' near the devices of {cause.about}')
 
 
 def _pages(request: guest_request.GuestRequest) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import rich.console
 import rich.text
 
+from nova_pinning.admission import device_room
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import l3_layout
@@ -37,6 +38,7 @@ from nova_pinning.presentation import typed_table
 # Hosts that stand for many.
 _EXAMPLES = 3
 _STATUS_TRAIT = 'COMPUTE_STATUS_DISABLED'
+_NO_STOCK = device_room.UsableDevices(None, '', 0, 0)
 
 
 def as_dict(explanation: explanation.Explanation,
@@ -101,6 +103,12 @@ def verdict_as_dict(verdict: host_verdicts.HostVerdict) -> dict[str, Any]:
             doubt.about for doubt in verdict.doubts
             if doubt.kind is outcome.DoubtKind.TRAITS),
         'class': verdict.class_refusal or None,
+        'devices': [{
+            'alias': one.alias, 'policy': one.policy, 'wanted': one.wanted,
+            'free': one.free, 'total': one.total,
+            'by_place': [stock._asdict() for stock in one.stocks],
+        } for one in verdict.devices],
+        'lacks_devices': verdict.lack and verdict.lack._asdict(),
         'fit': None, 'cells': [],
         'l3_caches': verdict.caches and verdict.caches.caches,
         'fewest_l3_caches': verdict.caches and verdict.caches.fewest}
@@ -284,6 +292,16 @@ def show_host(verdict: host_verdicts.HostVerdict,
             verdict.fit.cells or request.topology is None):
         for line in fit_text.lines(verdict.fit):
             printing.say(line, console, '    ')
+    if verdict.devices:
+        printing.heading('Its devices, free of all', console)
+        typed_table.show(
+            ('alias', 'wanted', 'free', 'node', 'traits'),
+            [(one.alias or 'of ports', f'{one.wanted} ({one.policy})',
+              f'{stock.free} of {stock.total}',
+              '' if stock.numa_node is None else str(stock.numa_node),
+              stock.traits.replace(',', ' '))
+             for one in verdict.devices
+             for stock in one.stocks or (_NO_STOCK,)], console)
     if not host.cells:
         return
     guests = words.count(len(occupancy.guests), 'guest')
@@ -334,7 +352,7 @@ def _layers(
         if host.is_opaque
         else "passes it: nothing but its guests indicates the host's class")
     yield 'PinnedTopologyFilter', (
-        f'refuses it: {verdict.fit}'
+        f'refuses it: {verdict.lack.text if verdict.lack else verdict.fit}'
         if isinstance(verdict.fit, model.Refusal)
         else f'may pass it: {verdict.doubt}' if verdict.doubts
         else f'passes it, {_caches(verdict.caches)}' if verdict.caches

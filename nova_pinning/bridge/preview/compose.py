@@ -76,7 +76,7 @@ def preview_guest(
         tracker = devices.DeviceTracker(host, host_topology)
         if host_topology is not None and used_cpus:
             host_topology = _use(host_topology, used_cpus)
-        found = query.verdicts(
+        found, lack = query.verdicts(
             flavor_request.of_order(
                 # HostClassFilter is not asked here.
                 dataclasses.replace(flavor, extra_specs={
@@ -86,10 +86,8 @@ def preview_guest(
         devices.choose(request.pci_requests, found.providers)
         fitted = _fit(request, host, host_topology, tracker)
         if isinstance(fitted, model.Refusal) and (
-                fitted.reason is model.Reason.PCI) and (
-                    isinstance(found.fit, model.Refusal)):
-            # With figures, if there are too few devices anywhere.
-            fitted = dataclasses.replace(fitted, detail=found.fit.detail)
+                fitted.reason is model.Reason.PCI) and lack:
+            fitted = dataclasses.replace(fitted, detail=lack.text)
         refused = query.refusal(queries[0], found)
         xml = None
         if not isinstance(fitted, model.Refusal) and refused is None:

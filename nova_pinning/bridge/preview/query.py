@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 import dataclasses
 
+from nova_pinning.admission import device_lacks
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
@@ -23,17 +24,21 @@ def verdicts(
     request: guest_request.GuestRequest,
     description: host_model.HostDescription,
     used: cpuset.CpuSet,
-) -> judge.LayerVerdicts:
+) -> tuple[judge.LayerVerdicts, device_lacks.DeviceLack | None]:
     """What a host makes of a guest, as far as its file tells.
 
     Memory that guests use is not known, and neither are floating vCPUs.
 
     :param used: CPUs that guests are pinned to
+    :returns: that, and what of its devices keeps the guest from it
     """
     host = dataclasses.replace(host_offer.offered(description), held={
         inventory.PCPU: len(engine.dedicated_cpus(description) & used)})
-    return judge.AdmissionJudge(scheduler_rules.SchedulerRules(
-        enabled_filters=())).verdicts(request, host_occupancy.of_host(host))
+    occupancy = host_occupancy.of_host(host)
+    admission = judge.AdmissionJudge(
+        scheduler_rules.SchedulerRules(enabled_filters=()))
+    return (admission.verdicts(request, occupancy),
+            device_lacks.find(request, occupancy, admission))
 
 
 def refusal(

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 import dataclasses
 
+from nova_pinning.admission import device_lacks
 from nova_pinning.admission import device_room
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
@@ -118,6 +119,9 @@ class TargetHosts:
     def _refusal(self, request: guest_request.GuestRequest,
                  occupancy: host_occupancy.HostOccupancy) -> str:
         found = self.judge.verdicts(request, occupancy)
+        lack = device_lacks.find(request, occupancy, self.judge)
+        if lack:
+            return lack.text
         # Once there are guests, what the cells lack says more.
         if isinstance(found.fit, model.Refusal) and (
                 occupancy.guests or len(found.refusals) == 1):

@@ -7,6 +7,7 @@ import sys
 from oslotest import base
 
 from nova_pinning.tests.oracle import device_oracle
+from nova_pinning.tests.oracle import lack_oracle
 from nova_pinning.tests.oracle import stranded_oracle
 
 # Placement's database is configured once in a process, and other tests have
@@ -41,3 +42,10 @@ class TestDevices(base.BaseTestCase):
         for answer in ('nova yes with devices', 'nova no', 'judge yes',
                        'filter yes', 'capacity yes', 'simulate yes'):
             self.assertRegex(done.stdout, f'[1-9][0-9,]* {answer}\n')
+
+    def test_lacks(self):
+        """What is named refuses the guest, and it comes further without."""
+        wrong, counts = lack_oracle.disagreements(1, range(120))
+        self.assertEqual([], wrong)
+        for name in ('no-device', 'taken', 'group', 'affinity', 'together'):
+            self.assertGreater(counts[name], 0, counts)

@@ -114,12 +114,12 @@ def _choices(
             yield dict(zip(suffixes, chosen))
 
 
-def reachable(request: guest_request.GuestRequest,
-              occupancy: host_occupancy.HostOccupancy,
-              pools: list[devices.PciPool]) -> set[int]:
-    """The pools of which nova may give a guest devices."""
+def _given(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy, pools: list[devices.PciPool],
+) -> Iterator[tuple[Any, list[Any], dict[str, list[str]]]]:
+    """What nova knows of the pools, and is asked, by each choice."""
     host = nova_objects.host_topology(occupancy.engine)
-    found: set[int] = set()
     seen = set()
     for chosen in _choices(request, pools, occupancy):
         allotted = tuple(frozenset(chosen[suffix] for suffix in asked.groups)
@@ -138,7 +138,26 @@ def reachable(request: guest_request.GuestRequest,
             count=asked.count, alias_name=asked.alias,
             numa_policy=asked.policy, spec=list(map(dict, asked.specs)))
             for number, asked in enumerate(request.devices)]
-        mapping = {suffix: [str(place)] for suffix, place in chosen.items()}
+        yield stats, requests, {
+            suffix: [str(place)] for suffix, place in chosen.items()}
+
+
+def gives_anywhere(request: guest_request.GuestRequest,
+                   occupancy: host_occupancy.HostOccupancy,
+                   pools: list[devices.PciPool]) -> bool:
+    """Whether nova gives a guest its devices wherever it lies."""
+    return any(stats.support_requests(requests, mapping)
+               for stats, requests, mapping
+               in _given(request, occupancy, pools))
+
+
+def reachable(request: guest_request.GuestRequest,
+              occupancy: host_occupancy.HostOccupancy,
+              pools: list[devices.PciPool]) -> set[int]:
+    """The pools of which nova may give a guest devices."""
+    host = nova_objects.host_topology(occupancy.engine)
+    found: set[int] = set()
+    for stats, requests, mapping in _given(request, occupancy, pools):
         fitted = nova_hardware.numa_fit_instance_to_host(
             host, nova_objects.instance_topology(request.topology),
             pci_requests=requests, pci_stats=stats, provider_mapping=mapping)

@@ -571,7 +571,7 @@ class TestDevices(TestCase):
                 host(devices=self.DEVICES))
             self.assertIs(model.Reason.PCI, shown.refusal.reason)
             self.assertRegex(str(shown.refusal),
-                             r'[03] free devices with alias \w+, [14] needed')
+                             r'alias \w+: [14] wanted, [03] (on|free)')
 
     def test_not_near(self):
         # The devices' node has no CPUs left.

@@ -110,9 +110,9 @@ class TestCause(unit_base.TestCase):
         request = devices.PciRequest('gpu', (_GPU,), 2)
         found = _verdict(explain_cases.host(_CELL, pci_pools=(pool,)),
                          explain_cases.wanted(_GUEST, devices=(request,)))
-        self.assertEqual(('fit', 'pci', ''), found.cause[:3])
-        self.assertIn('1 free devices with alias gpu, 2 needed',
-                      found.figures)
+        self.assertEqual(('devices', 'no-device', 'alias gpu'),
+                         found.cause[:3])
+        self.assertEqual('alias gpu: 2 wanted, 1 on the host', found.figures)
 
     def test_unknown_traits(self):
         found = _verdict(explain_cases.host(_CELL), explain_cases.wanted(

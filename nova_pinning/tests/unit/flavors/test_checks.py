@@ -389,7 +389,7 @@ class FillTest(unit_base.TestCase):
                 **check_samples.DEDICATED, 'pci_passthrough:alias': 'nvme:1',
                 'hw:pci_numa_affinity_policy': 'required'})
         self.assertEqual(3, filled.guests)
-        self.assertIn('0 free devices with alias nvme, 1 needed', filled.why)
+        self.assertIn('alias nvme: 1 wanted, 0 free of 3', filled.why)
 
 
 @ddt.ddt

@@ -319,7 +319,7 @@ class FailoverTestCase(base.BaseTestCase):
             'devices': (devices.PciUse(NIC, 0, 1),)})
         loss = failover.check_failover(fleet, only=['h0']).losses[0]
         self.assertIs(NO, loss.verdict)
-        self.assertIn('1 has too few PCI devices near enough',
+        self.assertIn('1 has too few devices of ports left',
                       loss.down[0].reason)
         fleet = dataclasses.replace(fleet, guests=fleet.guests[:1])
         self.assertIs(YES, failover.check_failover(
