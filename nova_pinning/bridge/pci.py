@@ -177,8 +177,10 @@ class NovaPciCheck(reach.DeviceCheck):
         return stats
 
 
-class _Claimed(nova_stats.PciDeviceStats):  # type: ignore[misc]
+class _Claimed(nova_stats.PciDeviceStats):
     """A host's devices as nova-compute has them, without the devices."""
+
+    pools: list[Any]
 
     def add_device(self, dev: Any) -> None:
         """Take nothing back of what is no use."""
