@@ -19,7 +19,7 @@ FILTERS = (
 WEIGHERS = ('nova.scheduler.weights.all_weighers',
             'nova_pinning.scheduler.weights.all_weighers')
 
-# The device on each NUMA node of a virtual host, an Intel 82574L.
+# The network card on each NUMA node of a virtual host, an Intel 82574L.
 PCI_ALIAS = {'name': 'minicloud', 'vendor_id': '8086', 'product_id': '10d3',
              'device_type': 'type-PCI'}
 

@@ -2,7 +2,7 @@
 """Compute hosts in their own QEMU, for what this machine has not got.
 
 Such a host has sockets, SMT, NUMA nodes with memory of their own, huge pages,
-an IOMMU, and a PCI device on each node. There is no disk image: its root is
+an IOMMU, and PCI devices on each node. There is no disk image: its root is
 this machine's, read only, over 9p, with a tmpfs on top. So it has the
 machine's libvirtd, QEMU and sshd and the cloud's virtual environment.
 
@@ -40,7 +40,7 @@ HUGE_PAGES = 128
 
 # For its root, then for what it does.
 MODULES = ('virtio_pci', '9pnet_virtio', '9p', 'overlay', 'virtio_net',
-           'vfio_pci', 'vfio_iommu_type1')
+           'nvme', 'vfio_pci', 'vfio_iommu_type1')
 
 # Where the address of the host itself is not seen.
 ANY_ADDRESS = '0.0.0.0'
@@ -48,8 +48,24 @@ ANY_ADDRESS = '0.0.0.0'
 # Of those that are anybody's to use on his own machine, see RFC 2365.
 LAN_GROUP = '239.255.0.1'
 
-# What nova.PCI_ALIAS is to QEMU.
-PCI_DEVICE = 'e1000e'
+# On each node: what nova.PCI_ALIAS is to QEMU, two disks behind a switch, and
+# one that can be split (SR-IOV). Disks without a medium do as well here.
+NODE_DEVICES = (
+    'pxb-pcie,id=pci{node},bus_nr={bus},numa_node={node},bus=pcie.0',
+    'pcie-root-port,id=port{node},bus=pci{node},chassis={chassis}',
+    'e1000e,bus=port{node},romfile=',
+    'pcie-root-port,id=up{node},bus=pci{node},chassis={chassis},slot=1',
+    'x3130-upstream,id=switch{node},bus=up{node}',
+    'xio3130-downstream,id=left{node},bus=switch{node},chassis={chassis},'
+    'slot=2',
+    'nvme,bus=left{node},serial=left{node}',
+    'xio3130-downstream,id=right{node},bus=switch{node},chassis={chassis},'
+    'slot=3',
+    'nvme,bus=right{node},serial=right{node}',
+    'pcie-root-port,id=split{node},bus=pci{node},chassis={chassis},slot=4',
+    'nvme-subsys,id=subsystem{node}',
+    'nvme,bus=split{node},serial=split{node},subsys=subsystem{node},'
+    'use-intel-id=on,sriov_max_vfs=2,sriov_vq_flexible=4,sriov_vi_flexible=2')
 # Above those that the machine's own buses get.
 FIRST_PCI_BUS = 64
 PCI_BUSES_APART = 16
@@ -228,10 +244,11 @@ class VirtualMachine(compute.ComputeHost):
         return options
 
     def check(self) -> None:
-        # QEMU answers at once, whatever becomes of the guest.
+        # QEMU answers at once, whatever becomes of the guest, whose sshd needs
+        # more seconds the busier the machine is.
         endpoint = (self.address, self.settings.port('ssh'))
         try:
-            with socket.create_connection(endpoint, timeout=5) as connection:
+            with socket.create_connection(endpoint, timeout=60) as connection:
                 said = connection.recv(4)
         except OSError as e:
             raise errors.NotReady(f'no SSH at {endpoint}: {e}') from e
@@ -270,16 +287,13 @@ def cpu_options(topology: Topology) -> list[str]:
 
 
 def pci_options(topology: Topology) -> list[str]:
-    """Return QEMU's options for an IOMMU and a PCI device on each node."""
+    """Return QEMU's options for an IOMMU and the PCI devices of each node."""
     options = ['-device', 'intel-iommu,intremap=on,caching-mode=on']
     for node in range(topology.sockets):
         bus = FIRST_PCI_BUS + node * PCI_BUSES_APART
-        options += [
-            '-device', f'pxb-pcie,id=pci{node},bus_nr={bus},numa_node={node},'
-                       'bus=pcie.0',
-            '-device', f'pcie-root-port,id=port{node},bus=pci{node},'
-                       f'chassis={node + 1}',
-            '-device', f'{PCI_DEVICE},bus=port{node},romfile=']
+        for device in NODE_DEVICES:
+            options += ['-device', device.format(
+                node=node, bus=bus, chassis=node + 1)]
     return options
 
 

@@ -20,6 +20,11 @@ mount -t devtmpfs devtmpfs /dev
 for module in $MODULES; do
     modprobe "$module"
 done
+# The virtual functions that the host's driver has no use for.
+for device in /sys/bus/pci/drivers/nvme/*/sriov_totalvfs; do
+    echo 0 > "${device%/*}/sriov_drivers_autoprobe"
+    cat "$device" > "${device%/*}/sriov_numvfs"
+done
 
 # Nobody changes the programs while a cloud is up, so they may be cached for
 # ever; the configuration of the services may be changed.

@@ -78,11 +78,16 @@ class TestGuest(oslo_base.BaseTestCase):
     def test_code_ends_before_text(self):
         sector = guest.boot_sector()
         self.assertEqual(guest.SECTOR_BYTES, len(sector))
-        # mov si takes the address at which the text starts, with the
-        # sector loaded at 0x7c00.
-        at = int.from_bytes(sector[6:8], 'little') - 0x7c00
-        self.assertTrue(sector[at:].startswith(guest.GREETING.encode()))
-        self.assertLess(sector.index(b'\0', at), guest.PARTITIONS_AT)
+        # mov si takes the addresses of the texts, with the sector loaded at
+        # 0x7c00.
+        greeting, end = [
+            int.from_bytes(guest.CODE[at + 1:at + 3], 'little') - 0x7c00
+            for at, code in enumerate(guest.CODE) if code == 0xbe]
+        self.assertEqual(len(guest.CODE), greeting)
+        self.assertEqual(f'{guest.GREETING}\r\n'.encode(),
+                         sector[greeting:sector.index(b'\0', greeting)])
+        self.assertEqual(b'\r\n\0', sector[end:end + 3])
+        self.assertLess(end, guest.PARTITIONS_AT)
 
 
 class TestNeutron(Base):

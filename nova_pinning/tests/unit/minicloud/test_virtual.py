@@ -102,22 +102,34 @@ class TestTopology(oslo_base.BaseTestCase):
 
     @unit_base.settings(20)
     @hypothesis.given(SIZES)
-    def test_a_device_on_each_node(self, sockets):
+    def test_devices_of_each_node(self, sockets):
         devices = [fields(value) for value in values(
             virtual.pci_options(virtual.Topology(sockets, 1, 1)), '-device')]
         by_id = {device['id']: device for device in devices
                  if 'id' in device}
-        nodes = []
-        for device in devices:
-            if device[''] == virtual.PCI_DEVICE:
-                port = by_id[device['bus']]
-                nodes.append(int(by_id[port['bus']]['numa_node']))
-        self.assertEqual(list(range(sockets)), nodes)
+        above = [way(device, by_id) for device in devices
+                 if device[''] in ('e1000e', 'nvme')]
+        self.assertEqual([
+            (str(node), ports) for node in range(sockets) for ports in (
+                1, 3, 3, 1)], above)
         numbers = [int(device['bus_nr']) for device in devices
                    if 'bus_nr' in device]
-        # Behind each are the port's bus and the device's.
+        # Each has a bus of its own, and each port one below it.
         for number, following in zip(numbers, [*numbers[1:], 256]):
-            self.assertGreaterEqual(following - number, 3)
+            self.assertGreater(following - number,
+                               len(virtual.NODE_DEVICES))
+        slots = [(device['chassis'], device.get('slot', '0'))
+                 for device in devices if 'chassis' in device]
+        self.assertEqual(len(slots), len(set(slots)))
+
+
+def way(device, by_id):
+    """The node of a device, and how many ports are above it."""
+    ports = 0
+    while 'numa_node' not in device:
+        device = by_id[device['bus']]
+        ports += 1
+    return device['numa_node'], ports - 1
 
 
 @ddt.ddt
@@ -189,7 +201,7 @@ class TestVirtualMachine(Base):
         command = self.part(virtual.VirtualMachine).command()
         for value in values(command, '-device'):
             device = fields(value)
-            if device[''] != 'intel-iommu':
+            if device[''] not in ('intel-iommu', 'nvme-subsys'):
                 self.assertIn('bus', device, value)
 
     def test_prepare(self):
