@@ -29,7 +29,6 @@ Importing this module imports most of nova, which takes seconds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -161,10 +160,6 @@ class Cloud(fixtures.Fixture):
         with self.stage.nova_conf(name, self.shapes[name]):
             self.stage.restart_compute_service(name)
 
-    def update_resources(self) -> None:
-        """Let each nova-compute report what it has, as each minute."""
-        self.stage._run_periodics()
-
     def host_topology(self, host: str) -> objects.NUMATopology:
         """A host's NUMA topology, usage included, as the scheduler sees it.
 
@@ -175,84 +170,15 @@ class Cloud(fixtures.Fixture):
             raise CloudError(f'host {host} reported no NUMA topology')
         return objects.NUMATopology.obj_from_db_obj(node.numa_topology)
 
-    def usages(self, host: str) -> dict[str, int]:
-        """What Placement says is in use on a host, per resource class."""
-        return dict(self._placement(host, 'usages')['usages'])
-
-    def inventories(self, host: str) -> dict[str, dict[str, ty.Any]]:
-        """What Placement says a host has, per resource class."""
-        return dict(self._placement(host, 'inventories')['inventories'])
-
     def _placement(self, host: str, what: str) -> dict[str, ty.Any]:
         provider = self.stage.compute_rp_uuids[host]
         return self.stage.placement.get(
             f'/resource_providers/{provider}/{what}').body
 
-    def allocations(self, host: str) -> dict[str, dict[str, int]]:
-        """What Placement says each server or migration has of a host.
-
-        :returns: amounts per resource class, by the UUID of what has them
-        """
-        return {consumer: dict(allocation['resources'])
-                for consumer, allocation in self._placement(
-                    host, 'allocations')['allocations'].items()}
-
     def traits(self, host: str) -> frozenset[str]:
         """The traits of a host's provider."""
         provider = self.stage.compute_rp_uuids[host]
         return frozenset(self.stage._get_provider_traits(provider))
-
-    def change_traits(self, host: str, add: Iterable[str] = (),
-                      remove: Iterable[str] = ()) -> None:
-        """Give a host's provider traits and take others, in one request."""
-        add, remove = frozenset(add), frozenset(remove)
-        for trait in add:
-            self.stage._create_trait(trait)
-        provider = self.stage.compute_rp_uuids[host]
-
-        def done() -> bool:
-            traits = self.traits(host).difference(remove).union(add)
-            # Not if nova-compute changes the provider at the same moment,
-            # which Placement answers with 409 or even 500.
-            return bool(self.stage._set_provider_traits(
-                provider, sorted(traits)).status == 200)
-
-        if not done():
-            self._wait(f'the traits of {host} to change', done)
-
-    def fail_host(self, name: str) -> None:
-        """Let a host's nova-compute end, and nova know that it has."""
-        self.stage.computes[name].stop()
-        self._force_down(name, True)
-
-    def recover_host(self, name: str) -> None:
-        """Start the nova-compute of a host that had failed.
-
-        Guests that were evacuated meanwhile are cleaned up.
-        """
-        # While guests are still to be cleaned up, nova lets no host up.
-        self.restart_host(name)
-        self._force_down(name, False)
-
-    def _force_down(self, host: str, is_down: bool) -> None:
-        api = self.stage.admin_api
-        service, = api.get_services('nova-compute', host)
-        api.put_service_force_down(service['id'], is_down)
-
-    def create_aggregate(self, name: str, members: Sequence[str],
-                         metadata: Mapping[str, str]) -> int:
-        """Put hosts into a new aggregate with this metadata.
-
-        :returns: its id
-        """
-        api = self.stage.admin_api
-        aggregate: int = api.post_aggregate(
-            {'aggregate': {'name': name}})['id']
-        for host in members:
-            api.add_host_to_aggregate(aggregate, host)
-        api.post_aggregate_action(
-            aggregate, {'set_metadata': {'metadata': dict(metadata)}})
-        return aggregate
 
     # Flavors and servers.
 
@@ -265,17 +191,6 @@ class Cloud(fixtures.Fixture):
         return self.stage._create_flavor(
             name=name, vcpu=vcpus, memory_mb=memory_mib, disk=10,
             ephemeral=0, extra_spec=dict(extra_specs or {}))
-
-    def create_image(self, properties: Mapping[str, str]) -> str:
-        """Create an image with properties such as hw_cpu_policy.
-
-        :returns: its id
-        """
-        return self.stage.glance.create(None, {
-            'name': 'image', 'container_format': 'bare',
-            'disk_format': 'qcow2', 'min_disk': 0, 'min_ram': 0, 'size': 1,
-            'status': 'active', 'visibility': 'public', 'is_public': True,
-            'properties': dict(properties)})['id']
 
     def boot(self, name: str, flavor: str, host: str | None = None,
              image: str | None = None, port: bool = False) -> Server:
@@ -296,46 +211,9 @@ class Cloud(fixtures.Fixture):
         server = self.stage.api.post_server({'server': body})
         return self.settle(server['id'], 'ACTIVE', 'ERROR')
 
-    def boot_many(self, name: str, flavor: str, count: int,
-                  image: str | None = None) -> list[Server]:
-        """Boot several servers with one request.
-
-        :param image: id of the image, None for any
-        :returns: the servers ``name-1``, ``name-2``, ... in this order,
-            each ACTIVE or in ERROR
-        """
-        body = self.stage._build_server(
-            name, flavor_id=flavor, networks='none',
-            image_uuid=image or self.stage.glance.image1['id'])
-        body.update(min_count=count, max_count=count,
-                    return_reservation_id=True)
-        reservation = self.stage.api.post_server(
-            {'server': body})['reservation_id']
-        found = []
-        for one in self.stage.api.get_servers(
-                search_opts={'reservation_id': reservation}):
-            # What was written of it may have been heard for another one.
-            self.stage.written.set()
-            found.append(self.settle(one['id'], 'ACTIVE', 'ERROR'))
-        return sorted(found, key=lambda one: (len(one.name), one.name))
-
     def show(self, server: Server) -> Server:
         """The server as it is now."""
         return _server(self.stage.api.get_server(server.id))
-
-    def delete(self, server: Server) -> None:
-        """Delete a server and wait until nothing is held for it."""
-        self.stage.api.delete_server(server.id)
-        self._wait(f'{server.name} to go', lambda: not self._exists(server))
-
-    def _exists(self, server: Server) -> bool:
-        try:
-            self.stage.api.get_server(server.id)
-        except api_client.OpenStackApiNotFoundException:
-            # Nova gives the resources back after the server has gone.
-            return bool(
-                self.stage._get_allocations_by_server_uuid(server.id))
-        return True
 
     def migrate(self, server: Server, confirm: bool = True) -> Server:
         """Move a server to another host, switched off on the way.
@@ -345,16 +223,6 @@ class Cloud(fixtures.Fixture):
         :raises RefusedError: when no other host would do
         """
         return self._move(server, {'migrate': None}, confirm)
-
-    def resize(self, server: Server, flavor: str,
-               confirm: bool = True) -> Server:
-        """Give a server another flavor, which may move it.
-
-        :param confirm: as for :meth:`migrate`
-        :raises RefusedError: when no host would do
-        """
-        return self._move(
-            server, {'resize': {'flavorRef': flavor}}, confirm)
 
     def _move(self, server: Server, action: dict[str, ty.Any],
               confirm: bool) -> Server:
@@ -366,43 +234,6 @@ class Cloud(fixtures.Fixture):
     def confirm(self, server: Server) -> Server:
         """Let a server that was migrated or resized stay as it is."""
         return self._act(server, {'confirmResize': None})
-
-    def revert(self, server: Server) -> Server:
-        """Take a server that was migrated or resized back."""
-        return self._act(server, {'revertResize': None})
-
-    def migrate_live(self, server: Server) -> Server:
-        """Move a server to another host while it runs.
-
-        :returns: the server; where it was, if all hosts tried have failed
-        :raises RefusedError: when no other host would do
-        """
-        return self._act(server, {'os-migrateLive': {
-            'host': None, 'block_migration': 'auto'}})
-
-    def evacuate(self, server: Server) -> Server:
-        """Start a server whose host has failed on another one.
-
-        :returns: the server; in ERROR, if no other host would do
-        """
-        moved = self._act(server, {'evacuate': {}})
-        if moved.status == 'SHUTOFF':
-            moved = self._act(server, {'os-start': None})
-        return moved
-
-    def shelve(self, server: Server) -> Server:
-        """Take a server from its host; its disk is kept as an image.
-
-        :returns: the server, in SHELVED_OFFLOADED
-        """
-        return self._act(server, {'shelve': None})
-
-    def unshelve(self, server: Server) -> Server:
-        """Give a shelved server a host again.
-
-        :returns: the server; still shelved, if no host would do
-        """
-        return self._act(server, {'unshelve': None})
 
     def _act(self, server: Server, action: dict[str, ty.Any]) -> Server:
         """Ask for an action and wait until nova has done all about it."""
@@ -431,13 +262,6 @@ class Cloud(fixtures.Fixture):
             and self.stage._get_allocations_by_server_uuid(migration.uuid)
             for migration in objects.MigrationList.get_by_filters(
                 _context(), {'instance_uuid': server_id}))
-
-    def guest_topology(self,
-                       server: Server) -> objects.InstanceNUMATopology | None:
-        """Where a server's vCPUs and memory are, None when they float."""
-        instance = objects.Instance.get_by_uuid(
-            _context(), server.id, expected_attrs=['numa_topology'])
-        return instance.numa_topology
 
     def requested_topology(
             self, server: Server) -> objects.InstanceNUMATopology | None:

@@ -37,7 +37,7 @@ class ApiServer(fixtures.Fixture):
     since :meth:`restart`, and listed in ``requests`` as (method, path);
     ``statuses`` are those of the answers that were sent.
 
-    :param nova: a demo.cloud.Cloud
+    :param nova: an operated_cloud.Cloud
     """
 
     def __init__(self, nova):

@@ -12,6 +12,7 @@ from demo import hosts
 from demo import story
 from nova_pinning.conf import CONF
 from nova_pinning.scheduler import traits_reader
+from nova_pinning.tests.functional import operated_cloud
 
 GIB = 1024  # in MiB
 
@@ -19,7 +20,7 @@ GIB = 1024  # in MiB
 class TestCase(base.BaseTestCase):
     """A test with its own cloud, with this project's filters.
 
-    :ivar nova: the demo.cloud.Cloud
+    :ivar nova: the operated_cloud.Cloud
     """
 
     def setUp(self):
@@ -29,7 +30,7 @@ class TestCase(base.BaseTestCase):
 
     def have_cloud(self):
         """A cloud for the test, and what it has been given there."""
-        nova = self.useFixture(cloud.Cloud())
+        nova = self.useFixture(operated_cloud.Cloud())
         return nova, self.start(nova)
 
     @classmethod
@@ -91,7 +92,7 @@ class OneCloud(TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        nova = cloud.Cloud()
+        nova = operated_cloud.Cloud()
         # What nova logs between tests is no test's.
         for fixture in fixtures.FakeLogger(), nova:
             fixture.setUp()

@@ -14,6 +14,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import placement_traits
 from nova_pinning.scheduler import traits_reader
+from nova_pinning.tests.functional import operated_cloud
 
 DEDICATED = hostclass.HostClass.DEDICATED
 SHARED = hostclass.HostClass.SHARED
@@ -49,7 +50,7 @@ class Layer:
     filters: tuple[str, ...] = cloud.NOVA_FILTERS
     filter_paths: tuple[str, ...] = ('nova.scheduler.filters.all_filters',)
 
-    def start(self, nova: cloud.Cloud) -> None:
+    def start(self, nova: operated_cloud.Cloud) -> None:
         """Set nova's options, before there are hosts."""
         self.nova = nova
 
@@ -78,7 +79,7 @@ class Traits(Layer):
     that name one which it does not know, those that forbid it included.
     """
 
-    def start(self, nova: cloud.Cloud) -> None:
+    def start(self, nova: operated_cloud.Cloud) -> None:
         super().start(nova)
         for trait in placement_traits.TRAIT_OF.values():
             nova.stage._create_trait(trait)
@@ -107,7 +108,7 @@ class IsolatedAggregates(Traits):
     traits is part of this layer.
     """
 
-    def start(self, nova: cloud.Cloud) -> None:
+    def start(self, nova: operated_cloud.Cloud) -> None:
         super().start(nova)
         nova.stage.flags(
             enable_isolated_aggregate_filtering=True, group='scheduler')
@@ -162,7 +163,7 @@ class FilterByAggregates(Layer):
     filters = cloud.PINNING_FILTERS
     filter_paths = cloud.FILTER_PATHS
 
-    def start(self, nova: cloud.Cloud) -> None:
+    def start(self, nova: operated_cloud.Cloud) -> None:
         super().start(nova)
         nova.stage.flags(traits_refresh_seconds=0, group='pinning')
         self._aggregates = {
@@ -192,7 +193,7 @@ class FilterByGuests(FilterByAggregates):
     def __init__(self, unknown_host_class: str = 'by-guests') -> None:
         self._unknown = unknown_host_class
 
-    def start(self, nova: cloud.Cloud) -> None:
+    def start(self, nova: operated_cloud.Cloud) -> None:
         super().start(nova)
         nova.stage.flags(unknown_host_class=self._unknown, group='pinning')
 

@@ -14,12 +14,12 @@ from demo import threads  # noqa: F401
 from nova.tests.fixtures import libvirt as fakelibvirt
 from nova.tests.functional.api import client as api_client
 
-from demo import cloud
 from nova_pinning.bridge import preview
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.host import host_model
+from nova_pinning.tests.functional import operated_cloud
 from nova_pinning.tests import parity
 
 _ADDRESS = re.compile(r'0000:(\w+):(\w+)\.(\d)')
@@ -72,7 +72,7 @@ class TestCase(base.BaseTestCase):
         super().setUp()
         # Which classes of guests a host takes is not the preview's business.
         self.nova = self.useFixture(
-            cloud.Cloud(filters=('PinnedTopologyFilter',)))
+            operated_cloud.Cloud(filters=('PinnedTopologyFilter',)))
         self.hosts = {}
         self.booted = 0
         self.fault = ''

@@ -30,6 +30,7 @@ from demo import hosts
 from nova_pinning import cpuset
 from nova_pinning.model import hostclass
 from nova_pinning.tests.functional import layers
+from nova_pinning.tests.functional import operated_cloud
 
 DEDICATED = layers.DEDICATED
 SHARED = layers.SHARED
@@ -175,7 +176,7 @@ class Storm(fixtures.Fixture):
         self._number = 0
 
     def _setUp(self) -> None:
-        self.nova = self.useFixture(cloud.Cloud(
+        self.nova = self.useFixture(operated_cloud.Cloud(
             filters=self._layer.filters,
             filter_paths=self._layer.filter_paths,
             weigher_paths=('nova.scheduler.weights.all_weighers',)))
@@ -521,7 +522,7 @@ class Storm(fixtures.Fixture):
         yield from self.story[-40:]
 
 
-def create_flavor(nova: cloud.Cloud, layer: layers.Layer,
+def create_flavor(nova: operated_cloud.Cloud, layer: layers.Layer,
                   offer: layers.Offer) -> str:
     """Create the flavor of an offer as a layer needs it.
 

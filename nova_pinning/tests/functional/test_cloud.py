@@ -12,6 +12,7 @@ from demo import cloud
 from demo import hosts
 from demo import story
 from nova_pinning.tests.functional import functional_base
+from nova_pinning.tests.functional import operated_cloud
 
 
 class TestHosts(functional_base.TestCase):
@@ -251,7 +252,8 @@ class TestMarks(functional_base.TestCase):
 class TestNovaAlone(oslotest.BaseTestCase):
 
     def test_without_our_filters(self):
-        nova = self.useFixture(cloud.Cloud(filters=cloud.NOVA_FILTERS))
+        nova = self.useFixture(operated_cloud.Cloud(
+            filters=cloud.NOVA_FILTERS))
         nova.start_host('host', functional_base.small_host())
         flavor = nova.create_flavor('enterprise', 8, functional_base.GIB,
                                     story.ENTERPRISE_SPECS)

@@ -50,6 +50,7 @@ from nova_pinning.scheduler import selftest
 from nova_pinning.scheduler import traits_reader
 from nova_pinning.scheduler import weights
 from nova_pinning.tests.functional import functional_base
+from nova_pinning.tests.functional import operated_cloud
 from nova_pinning.tests.functional import test_nova_numa_fit
 from nova_pinning.tests.functional import test_nova_numa_fit_again
 from nova_pinning.tests.functional import test_traits_source
@@ -147,7 +148,7 @@ class _Case(oslotest.BaseTestCase):
 
     def start(self, **shapes):
         """Start a cloud with these hosts; a dash in a name is left out."""
-        self.nova = self.useFixture(cloud.Cloud(filters=self.FILTERS))
+        self.nova = self.useFixture(operated_cloud.Cloud(filters=self.FILTERS))
         for name, shape in shapes.items():
             self.nova.start_host(name.replace('_', '-'), shape)
 

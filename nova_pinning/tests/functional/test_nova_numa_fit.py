@@ -36,6 +36,7 @@ from nova.virt import hardware
 
 from demo import cloud
 from demo import hosts
+from nova_pinning.tests.functional import operated_cloud
 
 GIB = 1024  # in MiB
 
@@ -65,7 +66,7 @@ class NovaNumaFitTestCase(testtools.TestCase):
     """One cloud for each test; nova's own weighers in all of them."""
 
     def start(self, filters: tuple[str, ...]) -> None:
-        self.nova = self.useFixture(cloud.Cloud(
+        self.nova = self.useFixture(operated_cloud.Cloud(
             filters=filters,
             weigher_paths=('nova.scheduler.weights.all_weighers',)))
         self.claims = self._record_claims()

@@ -17,6 +17,7 @@ from demo import cloud
 from demo import hosts
 from nova_pinning.scheduler import metrics
 from nova_pinning.scheduler import metrics_recorder
+from nova_pinning.tests.functional import operated_cloud
 from nova_pinning.tests.functional import test_nova_numa_fit
 
 GIB = 1024  # in MiB
@@ -113,10 +114,10 @@ class TestObserve(base.BaseTestCase):
         :returns: the servers in the second cloud, what its log says, and what
             was counted
         """
-        with cloud.Cloud(**_NOVA) as nova:
+        with operated_cloud.Cloud(**_NOVA) as nova:
             alone = story(nova)
         recorder = _Recorder()
-        with cloud.Cloud(**_BESIDE) as nova:
+        with operated_cloud.Cloud(**_BESIDE) as nova:
             nova.stage.flags(mode='observe', group='pinning')
             metrics.use(recorder)
             self.addCleanup(metrics.use, None)

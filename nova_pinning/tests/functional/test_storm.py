@@ -10,9 +10,9 @@ from oslotest import base
 from testtools import content
 from testtools import content_type
 
-from demo import cloud
 from nova_pinning.tests import forms
 from nova_pinning.tests.functional import layers
+from nova_pinning.tests.functional import operated_cloud
 from nova_pinning.tests.functional import storm
 
 #: ``tox -e storm`` has many more, and takes a while.
@@ -137,7 +137,7 @@ class TestTwoAtOnce(StormTestCase):
     @ddt.unpack
     def test_boot(self, unknown_host_class, first, there):
         layer = layers.FilterByGuests(unknown_host_class)
-        nova = self.useFixture(cloud.Cloud(
+        nova = self.useFixture(operated_cloud.Cloud(
             filters=layer.filters, filter_paths=layer.filter_paths))
         layer.start(nova)
         _class, shape = storm.UNMARKED_HOSTS['hybrid-1']
@@ -182,7 +182,7 @@ class TestChangeInFlight(StormTestCase):
               layers.FilterByTraits, layers.FilterByAggregates)
     def test_boot(self, kind):
         layer = kind()
-        nova = self.useFixture(cloud.Cloud(
+        nova = self.useFixture(operated_cloud.Cloud(
             filters=layer.filters, filter_paths=layer.filter_paths))
         layer.start(nova)
         _class, shape = storm.HOSTS['hybrid-1']

@@ -19,12 +19,12 @@ import fixtures
 from nova.scheduler import manager
 from oslotest import base as oslotest
 
-from demo import cloud
 from nova_pinning.placement import client
 from nova_pinning.placement import placement_traits
 from nova_pinning.placement import provider_reader
 from nova_pinning.scheduler import traits_reader
 from nova_pinning.tests.functional import functional_base
+from nova_pinning.tests.functional import operated_cloud
 from nova_pinning.tests.functional import thread_kinds
 
 DEDICATED, SHARED = placement_traits.DEDICATED, placement_traits.SHARED
@@ -398,7 +398,7 @@ traits_reader.use(None)
 class TestThreads(oslotest.BaseTestCase):
 
     def test_the_thread_ends_with_the_cloud(self):
-        with cloud.Cloud() as nova:
+        with operated_cloud.Cloud() as nova:
             nova.start_host('host-1', functional_base.small_host())
             nova.boot('server', nova.create_flavor(
                 'dedicated', 2, functional_base.GIB,
