@@ -142,7 +142,7 @@ class TestEveryRequest(flavorsync.SyncTestCase):
                              (fault, number))
 
     def check_several_faults(self):
-        for number in range(3, self.count - 3, 9):
+        for number in range(3, self.count - 3, 18 if forms.SHORT else 9):
             self.set_up_flavors()
             self.api.restart(apiserver.Fault.LOST,
                              (number, number + 2, number + 3))
@@ -151,7 +151,7 @@ class TestEveryRequest(flavorsync.SyncTestCase):
 
     def check_cut_off_and_run_again(self, fault):
         for number in range(fault is apiserver.Fault.LOST, self.count,
-                            12 if forms.SHORT else 2):
+                            24 if forms.SHORT else 2):
             self.set_up_flavors()
             self.api.restart(fault, range(number, 10_000))
             try:

@@ -27,7 +27,7 @@ class TestMoves(oracle_cases.TestCase):
         return status, output.getvalue()
 
     def test_agreement(self):
-        # A run of all tests has 250 of them.
+        # test_short_series has 120 of them.
         status, output = self._run('--cases', '5')
         self.assertEqual(0, status, output)
         self.assertIn('5 cases of seed 38', output)

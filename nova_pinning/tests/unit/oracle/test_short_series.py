@@ -56,7 +56,7 @@ class TestClaims(_TestCase):
 class TestFlavors(_TestCase):
 
     def test_flavors(self):
-        self.check(flavor_fuzz, 600, 1)
+        self.check(flavor_fuzz, 300, 1)
 
 
 @needs_newest
@@ -70,4 +70,4 @@ class TestAdmission(_TestCase):
 class TestMoves(_TestCase):
 
     def test_moves(self):
-        self.check(moves, 250, 38, '--no-shrink')
+        self.check(moves, 120, 38, '--no-shrink')
