@@ -20,9 +20,8 @@ from nova_pinning.tests.acceptance import minicloud_runner
 from nova_pinning.tests.acceptance import test_road
 
 HOST = 'virtual-1'
-# A CPU on each node: which guest is where follows from the device.
-OPTIONS = ('--hosts', '0', '--virtual-host', '2x1x1',
-           '--host-cpus', f'{HOST}=dedicated:0-1')
+# The host has CPU 0, so that one is left on the first node.
+OPTIONS = ('--hosts', '0', '--virtual-host', '2x2x1')
 FLAVORS = """\
 version: 2
 name: devices
@@ -56,7 +55,7 @@ class TestDevices(testtools.TestCase):
 
     def test_devices(self):
         plan = self.plan()
-        self.configure(plan)
+        self.configure()
         self.assertEqual(self.offered(plan), self.providers(plan))
         self.openstack(f'pinning flavor apply --yes {self.flavors}')
         self.openstack('flavor create --vcpus 1 --ram 64 --disk 0 single '
@@ -97,18 +96,19 @@ class TestDevices(testtools.TestCase):
                        f'--output {self.directory / "rendered"}')
         return host_loader.load(path)
 
-    def configure(self, plan):
-        """Give nova what was rendered of devices."""
-        [path] = (self.directory / 'rendered').glob('etc/nova/nova.conf.d/*')
-        pci = path.read_text().partition('[pci]\n')[2].partition('\n[')[0]
-        compute = self.write('compute.conf', f'[pci]\n{pci}\n')
-        aliases = '\n'.join(line for line in pci.splitlines()
+    def configure(self):
+        """Give nova what was rendered."""
+        rendered = self.directory / 'rendered/etc/nova'
+        [options] = rendered.glob('nova.conf.d/*')
+        [provider] = rendered.glob('provider_config/*')
+        aliases = '\n'.join(line for line in options.read_text().splitlines()
                             if line.startswith('alias'))
         control = self.write('control.conf', (
             f'[pci]\n{aliases}\n[filter_scheduler]\npci_in_placement = true'
             '\n'))
         self.flavors = self.write('flavors.yaml', FLAVORS)
-        self.cloud.up('--host-conf', f'{HOST}={compute}',
+        self.cloud.up('--host-conf', f'{HOST}={options}',
+                      '--provider-config', f'{HOST}={provider}',
                       '--nova-conf', str(control))
 
     def offered(self, plan):
