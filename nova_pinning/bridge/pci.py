@@ -84,7 +84,7 @@ class NovaPciCheck(reach.DeviceCheck):
         Only the claim minds that a physical function takes its virtual ones,
         and the reverse. Placement counts one or the other.
         """
-        if len(self._requests) < 2 or not self._dependents:
+        if len(self._requests) < 2 or not any(self._dependents.values()):
             return True
         stats = _Claimed.__new__(_Claimed)
         stats.pools = [pool.copy() for pool in self._light_stats.pools]
@@ -98,11 +98,10 @@ class NovaPciCheck(reach.DeviceCheck):
     def _dependents(self) -> dict[int, list[int]]:
         """The places of pools that are gone once one is used, by its."""
         pools = self._stats.pools
-        functions = [place for place, pool in enumerate(pools)
-                     if pool.get('dev_type', 'type-PCI') != 'type-PCI']
-        return {place: others for place in functions if (others := [
-            other for other in functions
-            if _takes(pools[place], pools[other])])}
+        return {place: [other for other, its in enumerate(pools)
+                        if _takes(pool, its)]
+                for place, pool in enumerate(pools)
+                if pool.get('dev_type', 'type-PCI') != 'type-PCI'}
 
     @functools.cached_property
     def _asked(self) -> list[reach.DeviceRequest]:
@@ -272,14 +271,6 @@ def _is_wanted(wish: Any, pool: Any) -> bool:
             count=1, spec=list(map(dict, wish))), None, []))
 
 
-def copied_pools(stats: Any) -> list[dict[str, Any]]:
-    """What is free of a host's devices now.
-
-    :param stats: nova.pci.stats.PciDeviceStats
-    """
-    return [dict(pool) for pool in stats.pools]
-
-
 def pools_without(
     stats: Any,
     pools: Sequence[Mapping[str, Any]],
@@ -290,7 +281,7 @@ def pools_without(
     """A host's devices without those that a guest takes.
 
     :param stats: the host's nova.pci.stats.PciDeviceStats; not changed
-    :param pools: what was free before, as :func:`copied_pools` gave it
+    :param pools: what was free before, copied from ``stats.pools``
     :param requests: nova.objects.InstancePCIRequest
     :param cell_ids: of the host cells that the guest goes to
     :returns: nova.pci.stats.PciDeviceStats; with nothing free if nova finds

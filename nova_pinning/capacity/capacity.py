@@ -17,6 +17,7 @@ from nova_pinning.admission import judge
 from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.bridge.offline import deferred_claim
 from nova_pinning.capacity import count
 from nova_pinning.capacity import flavor_mix
 from nova_pinning.capacity import like_hosts
@@ -148,12 +149,13 @@ def measure(
 
     :param requests: one guest of each flavor on sale
     :param admission: says where guests may go; None for one with the rules
-        that the snapshot tells
+        that the snapshot tells, and nova's claims
     :param weights: by flavor, for mixes of those that have one and of which
         at least one more fits; None for no mix
     """
     requests = ranked(requests)
-    admission = admission or judge.AdmissionJudge(occupied.rules_of(fleet))
+    admission = admission or judge.AdmissionJudge(
+        occupied.rules_of(fleet), deferred_claim.BOUNDS)
     counters = [count.Counter(request, admission) for request in requests]
     counted, hosts = [], []
     finder = stranded.StrandedFinder(counters)

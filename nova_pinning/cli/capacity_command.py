@@ -14,6 +14,7 @@ import rich.console
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import judge
 from nova_pinning.admission import outcome
+from nova_pinning.bridge.offline import deferred_claim
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning.capacity import stranded
@@ -101,6 +102,7 @@ class ShowCapacity(display.Lister):
         admission = judge.AdmissionJudge(dataclasses.replace(
             occupied.rules_of(fleet),
             enabled_filters=nova_options.enabled_filters(fleet)),
+            deferred_claim.BOUNDS,
             assumes=common_options.assumed(parsed_args))
         if not fleet.hosts:
             raise errors.InputError('has no hosts', fleet.where)

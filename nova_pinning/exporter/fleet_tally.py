@@ -25,6 +25,7 @@ from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
+from nova_pinning.bridge.offline import deferred_claim
 from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
 from nova_pinning.capacity import like_hosts
@@ -118,7 +119,7 @@ class FleetTally:
         self._forget()
 
     def _forget(self) -> None:
-        admission = judge.AdmissionJudge(self.rules)
+        admission = judge.AdmissionJudge(self.rules, deferred_claim.BOUNDS)
         self._counters = [count.Counter(request, admission)
                           for request in self.requests]
         self._finder = stranded.StrandedFinder(self._counters)

@@ -3,7 +3,6 @@
 
 import collections
 from collections.abc import Hashable
-from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 from types import MappingProxyType
@@ -110,11 +109,18 @@ def device_requests(
         return tuple([devices.PciRequest(
             name, aliases[name].specs, number, policy or aliases[name].policy)
             for name, number in numbers]), []
-    may_be = {name: aliases[name] for name in sorted(names or aliases)
-              if name in aliases}
     requests, doubts = [], []
     for keys, count in counts.items():
-        found = list(_device_requests(keys, count, may_be, policy))
+        had = devices.PciPool(keys, None, count,
+                              is_complete='dev_type' in dict(keys))
+        found = [
+            request for name, alias in sorted(aliases.items())
+            # What has no ids, Placement alone can tell.
+            if name in (names or aliases) and all(
+                'product_id' in dict(spec) for spec in alias.specs)
+            for request in [devices.PciRequest(
+                name, alias.specs, count, policy or alias.policy)]
+            if request.wants(had) and request.may_use(had)]
         if len({request.policy for request in found}) > 1 or (
                 names and not found):
             doubts.append(outcome.Doubt(
@@ -123,23 +129,3 @@ def device_requests(
         requests.append(found[0] if found else devices.PciRequest(
             '', (keys,), count, policy or 'legacy'))
     return tuple(requests), doubts
-
-
-def _device_requests(
-    keys: devices.Pairs, count: int,
-    aliases: Mapping[str, pci_alias.PciAlias], policy: str,
-) -> Iterator[devices.PciRequest]:
-    """What may have given a guest its devices.
-
-    :param policy: of its flavor, '' for that of the alias
-    """
-    had = devices.PciPool(keys, None, count,
-                          is_complete='dev_type' in dict(keys))
-    for name, alias in aliases.items():
-        if any('product_id' not in dict(spec) for spec in alias.specs):
-            # Placement alone can tell what it stands for.
-            continue
-        request = devices.PciRequest(
-            name, alias.specs, count, policy or alias.policy)
-        if request.wants(had) and request.may_use(had):
-            yield request

@@ -168,7 +168,7 @@ class _ScheduledHost:
     def keep_pools(self) -> None:
         """Remember the free devices, to be able to count from here."""
         if self.pci_stats is not None:
-            self._pools = pci.copied_pools(self.pci_stats)
+            self._pools = [dict(pool) for pool in self.pci_stats.pools]
 
     def notice(self, host_state: Any,
                request: requests.PinningRequest) -> None:

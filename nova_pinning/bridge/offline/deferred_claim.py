@@ -21,6 +21,10 @@ def predict_claim(
     return fleet_claim.predict_claim(attempt, choice, bounds)
 
 
+#: For those who mind what nova gets wrong of claims.
+BOUNDS = fit.ClaimBounds(ask_nova=predict_claim)
+
+
 def claimed_fit(
     occupancy: host_occupancy.HostOccupancy,
     request: guest_request.GuestRequest,

@@ -20,6 +20,7 @@ import uuid
 from nova.db.api import models as api_models
 from nova.db.main import models
 from nova import exception
+from nova.objects import service
 
 from nova_pinning.admission import offered_host
 from nova_pinning.bridge.importer import fleet_import
@@ -188,6 +189,7 @@ class NovaFleet:
             nova.add_host(
                 name, id=number, uuid=name, cpu_allocation_ratio=1.0,
                 ram_allocation_ratio=1.0,
+                service={'version': service.SERVICE_VERSION},
                 numa_topology=host.topology._to_json(),
                 pci_stats=json.dumps(host.pools.obj_to_primitive()))
             for guest in host.guests:

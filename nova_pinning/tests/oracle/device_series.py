@@ -31,6 +31,7 @@ from nova_pinning.admission import guest_request  # noqa: E402
 from nova_pinning.admission import host_occupancy  # noqa: E402
 from nova_pinning.admission import judge  # noqa: E402
 from nova_pinning.admission import outcome  # noqa: E402
+from nova_pinning.bridge.offline import deferred_claim  # noqa: E402
 from nova_pinning.bridge.offline import flavor_request  # noqa: E402
 from nova_pinning.capacity import capacity  # noqa: E402
 from nova_pinning.capacity import count  # noqa: E402
@@ -82,8 +83,10 @@ class _Comparison:
         self.nova.fill(self.chance.choice((0, 1, 3, 6)))
         self.fleet = self.nova.imported()
         self.there = occupied.of_fleet(self.fleet)
-        self.judge = judge.AdmissionJudge(occupied.rules_of(self.fleet))
-        self.explain = explanation.judge_of(self.fleet)
+        self.judge = judge.AdmissionJudge(
+            occupied.rules_of(self.fleet), deferred_claim.BOUNDS)
+        self.explain = explanation.judge_of(
+            self.fleet, bounds=deferred_claim.BOUNDS)
         self.requests: dict[str, guest_request.GuestRequest] = {}
         #: By host and flavor: nova's claims that are right.
         self.right: dict[tuple[str, str], list[
@@ -248,7 +251,7 @@ class _Comparison:
     def _count(self) -> None:
         """As many guests as are counted nova places, and no more."""
         measured = capacity.measure(
-            self.fleet, [*self.requests.values()], admission=self.judge)
+            self.fleet, [*self.requests.values()])
         for place, request in enumerate(measured.requests):
             for one in measured.hosts:
                 counted = one.counts[place]
@@ -268,14 +271,18 @@ class _Comparison:
         """Guests go where nova would let one more of their flavor come.
 
         What an image asks for is not in a fleet, so guests of those that ask
-        for something are left out.
+        for something are left out, and those to whom nova gave pages of one
+        size of several that would do: they stay with it.
         """
         rules = move_rules.MoveRules(self.fleet)
-        moves = replay.MoveReplay(self.fleet, rules, self.there)
-        images = {flavor.name: image
-                  for flavor, image in self.nova.cloud.orders}
+        moves = replay.MoveReplay(self.fleet, rules, self.there,
+                                  deferred_claim.predict_claim)
+        others = {
+            flavor.name for flavor, image in self.nova.cloud.orders
+            if image or flavor.extra_specs.get('hw:mem_page_size') in (
+                'any', 'large')}
         for guest in self.fleet.guests:
-            if images[guest.flavor] or rules.guest_refusal(guest):
+            if guest.flavor in others or rules.guest_refusal(guest):
                 self.count('move not asked')
                 continue
             for host in self.nova.hosts:

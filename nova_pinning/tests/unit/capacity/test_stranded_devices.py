@@ -9,6 +9,7 @@ from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import pci_alias
 from nova_pinning.capacity import capacity
 from nova_pinning.fleet import snapshot
@@ -114,3 +115,24 @@ class TestStranded(testtools.TestCase):
                       f'{labels}}} 2.0', text)
         self.assertIn('nova_pinning_capacity_stranded_devices{alias="h100",'
                       f'cause="cells",{labels}}} 2.0', text)
+
+
+class TestClaims(testtools.TestCase):
+
+    def test_what_nova_gets_wrong(self):
+        """Two cells near devices: nova pins one to another cell's CPU."""
+        host = offered_host.OfferedHost(
+            name='host', cells=tuple(
+                builders.host_cell(cell, [cell]) for cell in range(4)),
+            pci_pools=tuple(
+                devices.PciPool(devices.device_keys('8086', product), cell, 1)
+                for cell, product in enumerate('1212')))
+        asked = dataclasses.replace(
+            guest_request.of_shape(
+                'guest', 2, 2048, hostclass.HostClass.DEDICATED,
+                builders.guest((1, 1024), (1, 1024))),
+            devices=(devices.PciRequest(
+                'nic', (devices.device_keys('8086', '2'),), 2, 'required'),))
+        [counted] = capacity.measure(
+            snapshot.Fleet(hosts=(host,)), [asked]).hosts
+        self.assertEqual(0, counted.counts[0].fits)
