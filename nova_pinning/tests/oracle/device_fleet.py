@@ -90,6 +90,22 @@ class NovaFleet:
                 return True
         return False
 
+    def fill_with(self, flavor: str) -> collections.Counter[str]:
+        """Have guests of a flavor come to all hosts as long as they can.
+
+        :returns: how many came, by host
+        """
+        came = collections.Counter[str]()
+        more = True
+        while more:
+            self.store()
+            more = False
+            for name, found in self.candidates(flavor).items():
+                if self.place(name, flavor, found):
+                    came[name] += 1
+                    more = True
+        return came
+
     # Placement.
 
     def store(self) -> None:
