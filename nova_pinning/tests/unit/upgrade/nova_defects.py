@@ -373,6 +373,33 @@ def fit_of_fewer_devices():
 
 
 @shows
+def fit_of_one_device():
+    host = host_of(host_cell(0, dedicated={0}))
+    own = stats.PciDeviceStats(host, dev_filter=mock.Mock())
+    own.dev_filter.get_devspec.return_value.get_tags.return_value = {}
+    types = fields.PciDeviceType.SRIOV_PF, fields.PciDeviceType.SRIOV_VF
+    physical, virtual = [
+        objects.PciDevice.create(nova_context.get_admin_context(), {
+            **NIC, 'address': f'0000:81:00.{number}', 'compute_node_id': 1,
+            'dev_type': dev_type, 'numa_node': 0, 'dev_id': 'nic',
+            'parent_addr': '0000:81:00.0' if number else None,
+            'label': 'nic'}) for number, dev_type in enumerate(types)]
+    physical.child_devices, virtual.parent_device = [virtual], physical
+    for device in (physical, virtual):
+        own.add_device(device)
+    requests = [objects.InstancePCIRequest(
+        count=1, request_id=UUID, alias_name='nic', numa_policy='legacy',
+        spec=[{'dev_type': dev_type}]) for dev_type in types]
+    got = fit(host, guest_of(guest_cell(0, pinned={0})),
+              pci_requests=requests, pci_stats=own)
+    assert got is not None
+    try:
+        return len(own.consume_requests(requests, got.cells)) < 2
+    except exception.PciDeviceRequestFailed:
+        return True
+
+
+@shows
 def fit_of_many_cells():
     tried = itertools.count()
     permutations = itertools.permutations
