@@ -117,16 +117,18 @@ class DeviceFinder:
 
     def _free(self, host: like_hosts.CountedHost) -> Iterator[FreeDevices]:
         usable = self._usable(host)
-        names: dict[int, tuple[int, str]] = {}
+        names: dict[int, tuple[int, int, str]] = {}
         for counter, own in zip(self._counters, usable):
             for asked, places in zip(counter.request.devices, own):
                 for place in places:
-                    names[place] = max(names.get(place, (0, '')),
-                                       (len(places), asked.alias))
+                    # Of equal ones the alias that names no group.
+                    names[place] = max(
+                        names.get(place, (0, 0, '')),
+                        (len(places), -len(asked.alias), asked.alias))
         for place, cause in sorted(self._by_place(host, usable).items()):
             pool = host.pools[place]
             yield FreeDevices(DeviceGroup(
-                names[place][1], pool.numa_node, device_room.group_traits(
+                names[place][2], pool.numa_node, device_room.group_traits(
                     pool, host.occupancy.providers)), pool.total, cause)
 
 

@@ -29,6 +29,9 @@ function openHost(host, group = [host]) {
           finding.message)))) : null,
     host.shape.nodes.length ? largeDrawing(host, uses)
       : element('p', {}, 'No NUMA cells are known here.'),
+    drawnDevices(host, null).length ? element('div', {class: 'drawing'},
+      element('p', {}, element('b', {}, 'Near no NUMA cell')),
+      drawnDevices(host, null)) : null,
     legend([...new Set([...uses.values()].map((use) => use.kind))]
       .filter((kind) => kind !== 'taken')),
     guestTable(guests), fittingTable(host));

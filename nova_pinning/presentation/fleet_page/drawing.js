@@ -214,23 +214,44 @@ function largeDrawing(host, uses, names = letter, told = null) {
 
 function drawnNode(host, node, uses, names, told) {
   const [usedMib, , pages] = host.cells[node.at];
-  const devices = (host.devices ?? []).filter(([, at]) => at === node.id);
   const mib = node.memory_mib;
   const notes = told ? [] : [
     `${memory(Math.max(0, mib - usedMib))} of ${memory(mib)} free`,
     ...pages.map(([size, total, used]) => `${shown(total - used)} of `
       + `${shown(total)} pages of ${memory(size / 1024)} free`),
-    ...devices.map(([name, , total, left]) => `${shown(left)} of `
-      + `${shown(total)} × ${name} free`)];
+  ];
   return element('div', {class: 'cell'},
     element('p', {}, element('b', {}, `NUMA cell ${node.id}`)),
     notes.map((note) => element('p', {}, note)),
+    told ? null : drawnDevices(host, node.id),
     element('div', {class: 'caches'}, node.caches.map(({name, cores}) =>
       element('div', {class: name ? 'cache' : 'cache unknown',
         title: name || null},
       cores.map(({cpus, where}) => element('span', {class: 'core'}, cpus.map(
         (cpu) => tile(cpu, uses.get(cpu), names, told, where))))))));
 }
+
+// The devices near a node, null for those near none: a tile for each.
+function drawnDevices(host, node) {
+  return host.state.devices.filter(([, at]) => at === node).map(
+    ([name, , traits, total, free, stranded]) => {
+      const lost = sum(stranded, ([, number]) => number);
+      const text = `${shown(free)} of ${shown(total)} × ${name} free`
+        + stranded.map(([cause, number]) => `; ${shown(number)} for nobody: `
+          + fleet.causes[cause]).join('')
+        + (traits && ` (${traits.replaceAll(',', ', ')})`);
+      const kinds = [['taken', total - free], ['free', free - lost],
+        ['stranded', lost]];
+      return element('p', {class: 'devices'}, text, ' ',
+        element('span', {class: 'core', 'aria-hidden': 'true'},
+          total > MOST_TILES ? [] : kinds.flatMap(([kind, number]) =>
+            Array.from({length: number}, () => element('span', {
+              class: `cpu ${kind}`, title: `${name}: ${kind}`},
+            element('b', {}, fleet.tiles[kind].sign))))));
+    });
+}
+
+const MOST_TILES = 32;
 
 function tile(cpu, use, names, told, where) {
   const isTold = use.kind === 'taken' && (!told || told(use.number));

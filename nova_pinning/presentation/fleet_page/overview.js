@@ -11,6 +11,7 @@ function drawOverview(root, scope, choose) {
   cards(totals, members),
   element('div', {class: 'two'},
     element('div', {}, fleet.flavors.length ? salesPart(sales.flavors) : null,
+      devicesPart(members, sales.flavors),
       totals.dedicated ? strandedPart(totals) : null),
     element('div', {}, picturePart(members), places(choose),
       historyPart(), findingsPart(members))));
@@ -162,6 +163,38 @@ function strandedPart(totals) {
     totals.strandedMib ? element('li', {}, element('b', {},
       memory(totals.strandedMib)), ' of memory for which no CPUs are left')
       : null));
+}
+
+// The devices of each name, and the guests that they do for.
+function devicesPart(members, sales) {
+  const rows = members.flatMap(({state}) => state.devices);
+  const guests = sales.flatMap(({at, fits, bound}) => {
+    const {name, devices} = fleet.flavors[at];
+    return devices.length ? [{
+      count: sum(devices, ([, number]) => number),
+      text: `${bound ? 'at most ' : ''}${shown(fits)} of ${name} (`
+        + `${devices.map(([alias, number]) => `${number} × ${alias}`).join(
+          ', ')})`}] : [];
+  }).sort((one, other) => one.count - other.count);
+  return rows.length ? element('section', {}, element('h2', {}, 'Devices'),
+    element('ul', {class: 'parts devices'}, [...grouped(
+      rows, ([name]) => name)].map(([name, own]) => drawnSums(name, own))),
+    guests.length ? element('p', {}, 'Guests that still fit: '
+      + guests.map(({text}) => text).join(', ')) : null) : null;
+}
+
+function drawnSums(name, rows) {
+  const [total, free] = [3, 4].map((at) => sum(rows, (row) => row[at]));
+  const why = [...grouped(rows.flatMap((row) => row[5]), ([cause]) => cause)]
+    .map(([cause, parts]) => [cause, sum(parts, ([, number]) => number)]);
+  const lost = sum(why, ([, number]) => number);
+  return element('li', {}, element('b', {}, name), ' ',
+    bar([['taken', share(total - free, total)],
+      ['stranded', share(lost, total)], ['free', share(free - lost, total)]],
+    `${shown(total - free)} of ${shown(total)} taken`),
+    ` ${shown(free)} of ${shown(total)} free`
+    + why.map(([cause, number]) => `; ${shown(number)} for nobody: `
+      + fleet.causes[cause]).join(''));
 }
 
 // How much was sold, over time.

@@ -111,12 +111,13 @@ class _PageMaker:
             size_limits.policies(self._fleet.hosts))
         self._reasons: dict[tuple[str, str], int] = {}
         self._causes = list(count.CapacityCause)
+        self._writer = page_hosts.HostWriter(self._fleet)
         self._states: dict[Hashable, int] = {}
         self._state_values: list[_Json] = []
 
     def document(self, version: str, progress: Progress) -> _Json:
         fleet = self._fleet
-        hosts, writer = [], page_hosts.HostWriter(fleet)
+        hosts, writer = [], self._writer
         down = certain_losses.find(fleet)
         counted = map(like_hosts.Numbering().host,
                       self._judge.occupancies.values())
@@ -208,6 +209,7 @@ class _PageMaker:
                          for cause, cpus in stranded.cpus.items()],
             'stranded_mib': sum(stranded.memory_mib.values()),
             'stranded_cells': list(measured.stranded_cpus),
+            'devices': self._writer.devices(host.occupancy, stranded),
             'sizes': [self._limits(host, policy)
                       for policy in self._policies]}
 
@@ -246,7 +248,9 @@ def _flavor(request: guest_request.GuestRequest) -> _Json:
         'memory': quantities.shown_memory(request.memory_mib),
         'class': capacity_report.class_name(request.guest_class),
         'cells': 0 if topology is None else len(topology.cells),
-        'pinned': topology is not None and topology.is_pinned}
+        'pinned': topology is not None and topology.is_pinned,
+        'devices': [[_text(asked.alias), asked.count]
+                    for asked in request.devices]}
 
 
 def _sales(outlooks: Sequence[outlook.FlavorOutlook], since: str) -> _Json:

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts with their guests for the page's document."""
 
+import collections
 from collections.abc import Hashable
 from collections.abc import Iterable
 import dataclasses
 from typing import Any
 
+from nova_pinning.admission import device_room
 from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import resident_guest
+from nova_pinning.capacity import count
+from nova_pinning.capacity import stranded
 from nova_pinning import cpuset
 from nova_pinning.document import cpu_sequence
 from nova_pinning.fit import usage
@@ -37,10 +41,10 @@ class HostWriter:
     """Writes hosts, and keeps what many of them share in tables."""
 
     def __init__(self, fleet: snapshot.Fleet) -> None:
-        self._aliases = {
-            devices.kind(spec): name
-            for name, alias in fleet.pci_aliases.items()
-            for spec in alias.specs}
+        self._specs = {name: alias.specs for name, alias
+                       in fleet.pci_aliases.items()}
+        self._aliases = {devices.kind(spec): name for name, specs
+                         in self._specs.items() for spec in specs}
         self._classes, self._aggregates, self._flavors = (
             _Numbers(), _Numbers(), _Numbers())
         self._layouts = l3_layout.L3Layouts({
@@ -78,14 +82,37 @@ class HostWriter:
         if host.gaps:
             found['gaps'] = [spelling.printable(gap.text)
                              for gap in host.gaps]
-        if host.pci_pools:
-            free = {(pool.keys, pool.numa_node): pool.total for pool in
-                    devices.free(host.pci_pools, occupancy.device_uses)}
-            found['devices'] = [
-                [self._device(pool.kind), pool.numa_node, pool.total,
-                 free.get((pool.keys, pool.numa_node), 0)]
-                for pool in host.pci_pools]
         return found
+
+    def devices(
+        self, occupancy: host_occupancy.HostOccupancy,
+        found: stranded.StrandedResources,
+    ) -> list[list[Any]]:
+        """The devices of a host that go by one name, node and group.
+
+        :param found: what is free of it, and stranded
+        :returns: of each these three, how many there are, how many are free,
+            and how many of those are stranded for which cause
+        """
+        pools = occupancy.host.pci_pools
+        left = devices.left(pools, occupancy.device_uses)
+        rows: dict[tuple[str, int | None, str], list[int]] = {}
+        for place, pool in enumerate(pools):
+            traits = device_room.group_traits(pool, occupancy.providers)
+            name = next((
+                alias for alias, *where in found.free_devices
+                if where == [pool.numa_node, traits] and devices.PciRequest(
+                    alias, self._specs.get(alias, ()), 1).wants(pool)),
+                self._device(pool.kind))
+            counts = rows.setdefault((name, pool.numa_node, traits), [0, 0])
+            counts[0] += pool.total
+            counts[1] += left.get(place, 0)
+        causes = list(count.CapacityCause)
+        return [[spelling.printable(name), node, traits, *counts, [
+            [causes.index(cause), number]
+            for (group, cause), number in found.devices.items()
+            if group == (name, node, traits)]]
+            for (name, node, traits), counts in rows.items()]
 
     def _class(self, host_class: object) -> int:
         return self._classes.of(capacity_report.class_name(host_class))
@@ -99,9 +126,11 @@ class HostWriter:
         """Its name, flavor, vCPUs, MiB, class, cells, UUID, and maybe devices
         and L3 caches.
         """
+        counts = collections.Counter[str]()
+        for use in guest.devices:
+            counts[self._device(use.kind)] += use.count
         devices_text = ', '.join(
-            f'{use.count} × {self._device(use.kind)}'
-            for use in guest.devices)
+            f'{number} × {name}' for name, number in counts.items())
         return [
             spelling.printable(guest.name or guest.uuid),
             self._flavors.of(guest.flavor or 'flavor not known'),

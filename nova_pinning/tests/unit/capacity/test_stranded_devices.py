@@ -48,7 +48,9 @@ def measured(*asked, there=(), **values):
         occupancy = occupancy.adding(
             judge.resident(one, occupancy, answer.use, str(number)))
     return capacity.measure(
-        snapshot.Fleet(hosts=(host,), guests=occupancy.guests), asked)
+        snapshot.Fleet(
+            hosts=(host,), guests=occupancy.guests,
+            pci_aliases=device_offer.aliases(DESCRIBED)), asked)
 
 
 def told(*arguments, **values):

@@ -21,6 +21,7 @@ from nova_pinning.presentation.fleet_page import page_data
 from nova_pinning.presentation.fleet_page import sold_history
 from nova_pinning.presentation import sales_headline
 from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.capacity import test_stranded_devices
 from nova_pinning.tests.unit.explain import explain_cases
 from nova_pinning.tests.unit.presentation.fleet_page import page_cases
 from nova_pinning.tests.unit import unit_base
@@ -282,15 +283,33 @@ class TestHosts(unit_base.TestCase):
         first, second = fleet.hosts
         fleet = dataclasses.replace(fleet, hosts=(dataclasses.replace(
             first, is_enabled=False, disabled_reason='new disk'), second))
-        one, other = page_cases.document(fleet)['hosts']
+        document = page_cases.document(fleet)
+        one, other = document['hosts']
         self.assertEqual('new disk', one['disabled'])
         self.assertNotIn('disabled', other)
         self.assertEqual(
-            {(name, node): total for name, node, total, _free
-             in one['devices']},
+            {(name, node): total for name, node, _traits, total, *_free
+             in document['states'][one['state']]['devices']},
             {(next(alias for alias, what in fleet.pci_aliases.items()
                    if devices.PciRequest(alias, what.specs, 1).wants(pool)),
               pool.numa_node): pool.total for pool in first.pci_pools})
+
+    def test_stranded_devices(self):
+        """By alias, node and group; what is free, and what for nobody."""
+        there = test_stranded_devices.request('h100-switch-2', 1, vcpus=8)
+        measured = test_stranded_devices.measured(
+            test_stranded_devices.request('h100', 1), there=[there])
+        document = page_data.document(
+            page_data.FleetPage(measured=measured), '1')
+        state, = document['states']
+        cells = document['causes'].index(capacity_report.STRANDED['cells'])
+        self.assertEqual([
+            ['h100', 0, 'CUSTOM_H100_SWITCH_0', 2, 2, []],
+            ['h100', 0, 'CUSTOM_H100_SWITCH_1', 2, 2, []],
+            ['h100', 1, 'CUSTOM_H100_SWITCH_2', 2, 1, [[cells, 1]]],
+            ['h100', 1, 'CUSTOM_H100_SWITCH_3', 2, 2, [[cells, 2]]]],
+            [row for row in state['devices'] if 'H100' in row[2]])
+        self.assertEqual([['h100', 1]], document['flavors'][0]['devices'])
 
     def test_cells_that_are_not_in_order(self):
         """Nova's order of cells need not be that of their numbers."""
