@@ -13,7 +13,6 @@ from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import scheduler_rules
-from nova_pinning import errors
 from nova_pinning.explain import flavor_alternatives
 from nova_pinning.explain import host_verdicts
 from nova_pinning.explain import verdict_summary
@@ -21,7 +20,6 @@ from nova_pinning import fit
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
-from nova_pinning.model import Reason
 
 #: Told how much is done, from 0 to 1.
 Progress = Callable[[float], None]
@@ -31,8 +29,6 @@ _AFTER_VERDICTS = 0.2
 _AFTER_PROPERTIES = 0.6
 
 _STATUS_TRAIT = frozenset({'COMPUTE_STATUS_DISABLED'})
-_NUMBERS = ('no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven',
-            'eight')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,9 +114,6 @@ def explain_guest(
         progress(_AFTER_VERDICTS * (number + 1) / len(occupancies))
     groups = verdict_summary.groups(verdicts, request)
     helper = _RemediationFinder(fleet, judge, order, read, request, progress)
-    asides = {
-        group.cause: aside for group in groups
-        if (aside := helper.aside(group))}
     remediation = Remediation()
     if not any(verdict.fits for verdict in verdicts):
         remediation = helper.remediation(verdicts)
@@ -131,7 +124,7 @@ def explain_guest(
         groups=groups,
         placement_groups=verdict_summary.placement_groups(verdicts),
         sentence=verdict_summary.sentence(
-            len(verdicts), groups, asides,
+            len(verdicts), groups,
             sum(bool(verdict.doubts) for verdict in verdicts)),
         remediation=remediation)
 
@@ -164,55 +157,6 @@ class _RemediationFinder:
             if self.judge.fits(self._enabled(host), self.request))
         return Remediation(properties, smaller, disabled, tuple(
             verdict.host for verdict in verdicts if verdict.is_eligible))
-
-    def aside(self, group: verdict_summary.RefusalGroup) -> str:
-        """How many would do if the guest had more cells; '' if none."""
-        guest = self.request.topology
-        if guest is None or not guest.is_pinned or group.cause not in (
-                _fit_cause(Reason.FREE_CPUS),
-                _fit_cause(Reason.CELL_TOO_SMALL)):
-            return ''
-        need = sum(
-            demand.dedicated + demand.emulator for demand in guest.demands)
-        occupancies = [self._occupancy(verdict) for verdict in group.verdicts]
-        free = [sorted((cell.free_count for cell in occupancy.engine.cells),
-                       reverse=True) for occupancy in occupancies]
-        finder = self._alternatives(occupancies)
-        other = ''
-        for count in range(len(guest.cells) + 1,
-                           min(max(map(len, free), default=0),
-                               len(_NUMBERS) - 1) + 1):
-            enough = sum(sum(counts[:count]) >= need for counts in free)
-            if not enough or self.order.flavor.vcpus % count:
-                continue
-            across = (f'{enough:,} of them {_have(enough)} enough across '
-                      f'{_NUMBERS[count]} cells')
-            alternative = finder.cells(count)
-            if alternative is not None:
-                return (f'{across}: hw:numa_nodes={count} would fit '
-                        f'{len(alternative.hosts):,}')
-            other = other or f'{across}, but {self._but(occupancies, count)}'
-        return other
-
-    def _but(self, occupancies: Sequence[host_occupancy.HostOccupancy],
-             count: int) -> str:
-        """Why so many cells do not help either."""
-        share = self.order.flavor.vcpus // count
-        even = [
-            occupancy for occupancy in occupancies
-            if sum(cell.free_count >= share
-                   for cell in occupancy.engine.cells) >= count]
-        if not even:
-            return 'not in equal shares'
-        order = flavor_alternatives.in_cells(count, self.order)
-        try:
-            request = self.read(order.flavor, order.image)
-        except errors.InputError as error:
-            return f'nova refuses hw:numa_nodes={count}: {error.message}'
-        first, *_others = verdict_summary.groups(
-            [self.judge.verdict(occupancy, request) for occupancy in even],
-            request)
-        return f'then {first.count:,} {first.text}'
 
     def _occupancy(
         self, verdict: host_verdicts.HostVerdict,
@@ -259,12 +203,3 @@ def judge_of(
         occupied.of_fleet(fleet),
         judge.AdmissionJudge(rules, bounds, assumes), wishes,
         l3_layout.L3Layouts(rules.aggregates))
-
-
-def _fit_cause(reason: Reason) -> host_verdicts.RefusalCause:
-    return host_verdicts.RefusalCause(
-        host_verdicts.RefusalRank.FIT, str(reason))
-
-
-def _have(count: int) -> str:
-    return 'has' if count == 1 else 'have'

@@ -141,10 +141,6 @@ class AlternativeFinder:
         return self._try([tuple(loosest.values())]) if len(
             loosest) > 2 else []
 
-    def cells(self, count: int) -> FlavorAlternative | None:
-        """The guest spread over so many cells, if that helps."""
-        return self._alternative(in_cells(count, self._order), self._roomy)
-
     def smaller(
         self, flavors: Iterable[flavor_model.Flavor],
     ) -> Iterator[FlavorAlternative]:
@@ -243,7 +239,7 @@ class AlternativeFinder:
         counts = [*range(ordered + 1, min(most, _MAX_CELLS) + 1),
                   *range(ordered - 1, 0, -1)]
         for count in counts:
-            yield _Variant('cells', functools.partial(in_cells, count))
+            yield _Variant('cells', functools.partial(_in_cells, count))
 
     def _try(
         self, combinations: Iterable[tuple[_Variant, ...]],
@@ -321,7 +317,7 @@ def _setting(root: str, value: str) -> _Variant:
     return _Variant(root, lambda order: order.having(root, value))
 
 
-def in_cells(count: int, order: OrderedFlavor) -> OrderedFlavor:
+def _in_cells(count: int, order: OrderedFlavor) -> OrderedFlavor:
     """The same order with so many equal cells."""
     for key in (*order.flavor.extra_specs, *order.image):
         root = key[3:]

@@ -5,7 +5,6 @@ Pure: sentences are text, without a full stop.
 """
 
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 
@@ -87,11 +86,9 @@ def placement_groups(
 
 
 def sentence(total: int, refusal_groups: Sequence[RefusalGroup],
-             asides: Mapping[host_verdicts.RefusalCause, str],
              uncertain: int = 0) -> str:
     """All in one: '3 hosts: 2 are shared hosts, 1 lacks free 1 GiB pages'.
 
-    :param asides: what to add to a group, in brackets
     :param uncertain: hosts of which too little is known to refuse them
     """
     room = (total - uncertain
@@ -100,10 +97,7 @@ def sentence(total: int, refusal_groups: Sequence[RefusalGroup],
     if uncertain:
         parts.append(f'{uncertain:,} may have room, which is not known for '
                      'certain')
-    for group in refusal_groups:
-        aside = asides.get(group.cause)
-        parts.append(f'{group.count:,} {group.text}'
-                     + (f' ({aside})' if aside else ''))
+    parts += [f'{group.count:,} {group.text}' for group in refusal_groups]
     return f'{words.count(total, "host")}: {", ".join(parts)}'
 
 

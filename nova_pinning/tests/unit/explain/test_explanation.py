@@ -69,9 +69,7 @@ class TestWays(unit_base.TestCase):
         found = _explain(
             _fleet(host, guests=_taken(host, 4, 4)), explain_cases.flavor(8))
         self.assertEqual(
-            '1 host: 1 has too few free CPUs in any one cell (1 of them has '
-            'enough across two cells: hw:numa_nodes=2 would fit 1)',
-            found.sentence)
+            '1 host: 1 has too few free CPUs in any one cell', found.sentence)
         self.assertIn(('hw:numa_nodes=2', ('host1',)), self._texts(found))
 
     def test_fewer_cells(self):
@@ -106,7 +104,6 @@ class TestWays(unit_base.TestCase):
         host = explain_cases.host(_cell(), _cell(1))
         found = _explain(
             _fleet(host, guests=_taken(host, 2, 6)), explain_cases.flavor(8))
-        self.assertIn('but not in equal shares', found.sentence)
         self.assertEqual((), found.remediation.properties)
 
     def test_threads(self):

@@ -129,8 +129,7 @@ class TestSums(unit_base.TestCase):
         one = one or explain_cases.wanted(_GUEST)
         verdicts = [_verdict(host, one) for host in hosts]
         return verdict_summary.sentence(len(hosts),
-                                        verdict_summary.groups(verdicts, one),
-                                        {})
+                                        verdict_summary.groups(verdicts, one))
 
     def test_sentence(self):
         shared = explain_cases.host(_CELL, host_class=explain_cases.SHARED)
