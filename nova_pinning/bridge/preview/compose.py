@@ -36,6 +36,7 @@ from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.flavors import flavor_model
 from nova_pinning.flavors import guest_machine
+from nova_pinning.host import domain_xml
 from nova_pinning.host import guest_affinity
 from nova_pinning.host import host_model
 from nova_pinning import model
@@ -106,6 +107,7 @@ def preview_guest(
         remarks=(*_remarks(used_cpus, host, host_topology),
                  *(query.xml_remarks(queries[0], xml) if xml else ()),
                  *_unseen(flavor, xml or ''),
+                 *(_devices(xml, host) if xml else ()),
                  *(_of_versions(driver) if xml and not libvirt else ()),
                  *_emulators(request.topology, host),
                  *_everywhere(host, placement)))
@@ -245,13 +247,23 @@ def _unseen(flavor: flavor_model.Flavor, xml: str) -> Iterator[str]:
     if 'cbitpos' in xml:
         yield ('cbitpos and reducedPhysBits in the XML are those of the first '
                'EPYCs; nova asks libvirt on the host')
-    if xml.count('<cell ') > 1 and '<hostdev' in xml:
-        yield ('Nova does not tell the guest on which of its NUMA nodes a '
-               'passed-through device is')
-    if xml.count('<hostdev') > 1:
-        yield ('Nova shows the guest no PCIe switch that its devices share: '
-               'libvirt puts each on a root port of its own, or on the root '
-               'bus where the machine type is pc')
+
+
+def _devices(xml: str, host: host_model.HostDescription) -> Iterator[str]:
+    """Where the guest finds its PCI devices: nova writes no place for any.
+
+    :param xml: the guest's
+    """
+    addresses = domain_xml.parse(xml).hostdevs
+    told = [f'{device.address} ({device.alias}, host ' + (
+        'node not known' if device.numa_node is None
+        else f'node {device.numa_node}') + ')'
+        for device in host.pci_devices if device.address in addresses]
+    if told:
+        port = ('the root bus' if "machine='pc" in xml.replace('"', "'")
+                else 'a root port of its own')
+        yield (f'In the guest each of its PCI devices is on {port}, below no '
+               f'switch and on no NUMA node: {", ".join(told)}')
 
 
 def _of_versions(driver: machine.DescribedDriver) -> Iterator[str]:

@@ -117,14 +117,17 @@ class TestVersions(TestCase):
 
     def test_nodes_of_devices(self):
         described = host(devices=[device('0000:81:00.0')])
-        for cells, is_said in (('2', True), ('1', False)):
-            shown = self.preview(flavor(
-                hw__cpu_policy='dedicated', hw__numa_nodes=cells,
-                pci_passthrough__alias='nvme:1',
-                hw__pci_numa_affinity_policy='preferred'), described)
-            self.assertIn('<hostdev', shown.xml)
-            self.assertEqual(is_said, 'on which of its NUMA nodes' in ' '.join(
-                shown.remarks))
+        for kind, place in (('pc', 'the root bus'),
+                               ('q35', 'a root port of its own')):
+            shown = self.preview(
+                flavor(hw__cpu_policy='dedicated', hw__numa_nodes='2',
+                       pci_passthrough__alias='nvme:1'), described,
+                image={'hw_machine_type': kind})
+            self.assertIn(
+                f'In the guest each of its PCI devices is on {place}, below '
+                'no switch and on no NUMA node: 0000:81:00.0 (nvme, host '
+                'node 0)', shown.remarks)
+            self.assertNotIn('pxb', shown.xml)
 
 
 class TestFit(TestCase):
@@ -548,7 +551,7 @@ class TestDevices(TestCase):
                     hw__pci_numa_affinity_policy=policy), grouped)
                 self.assertIsNone(shown.refusal)
                 self.assertEqual(buses, sorted(self.buses(shown)))
-        self.assertIn('no PCIe switch', ' '.join(shown.remarks))
+        self.assertIn('below no switch', ' '.join(shown.remarks))
         self.assertEqual({'CUSTOM_NVME_SWITCH_1'}, {
             name for name in shown.query.required if 'NVME' in name})
         refused = self.preview(flavor(

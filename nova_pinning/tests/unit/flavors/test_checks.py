@@ -382,6 +382,20 @@ class FillTest(unit_base.TestCase):
                 **check_samples.DEDICATED, 'hw:cpu_thread_policy': 'isolate'})
         self.assertEqual((2, 4), (filled.guests, filled.unsold))
 
+    def test_memory_of_the_node_with_the_devices(self):
+        """The guest fits the host, but not where its devices are."""
+        large = check_samples.host(devices=[('nvme', 1)])
+        nodes = (large.nodes[0],
+                 dataclasses.replace(large.nodes[1], huge_pages={1048576: 8}))
+        found, = (found for found in check_samples.check(
+            [check_samples.flavor({
+                **check_samples.DEDICATED,
+                'pci_passthrough:alias': 'nvme:1'})],
+            [dataclasses.replace(large, nodes=nodes)])
+            if found.code == 'P601')
+        self.assertIn('alias nvme: 1 wanted, 1 free of 1 (node 1: 1 of 1); '
+                      'near these cell 1 has', found.message)
+
     def test_devices_are_used_up(self):
         filled = self.fill(
             check_samples.host(devices=[('nvme', 0)] * 3),
