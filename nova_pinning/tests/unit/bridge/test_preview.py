@@ -118,7 +118,7 @@ class TestVersions(TestCase):
     def test_nodes_of_devices(self):
         described = host(devices=[device('0000:81:00.0')])
         for kind, place in (('pc', 'the root bus'),
-                               ('q35', 'a root port of its own')):
+                            ('q35', 'a root port of its own')):
             shown = self.preview(
                 flavor(hw__cpu_policy='dedicated', hw__numa_nodes='2',
                        pci_passthrough__alias='nvme:1'), described,
