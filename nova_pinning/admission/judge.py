@@ -26,6 +26,7 @@ from nova_pinning import fit
 from nova_pinning import model
 from nova_pinning.placement import inventory
 
+_PCI_FILTER = 'PciPassthroughFilter'
 #: The fit of a guest without NUMA topology.
 FLOATING = model.Fit(())
 
@@ -260,6 +261,11 @@ class AdmissionJudge:
             check = devices.check(
                 host.pci_pools, occupancy.device_uses, known.devices,
                 host.cells, chosen(candidate))
+            if len(known.devices) > 1 and not check.nova_supports(()) and (
+                    _PCI_FILTER in (self.rules.enabled_filters or ())):
+                return model.Refusal(model.Reason.PCI, detail=(
+                    f'{_PCI_FILTER}, which minds no NUMA cells, takes for one '
+                    'alias the devices that another needs'))
         return fit.decide(
             occupancy.engine, known.topology, pack=self.rules.packs_cells,
             pci=check, bounds=self.bounds)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
+
 from oslotest import base as oslotest
 
 from nova_pinning.admission import devices
@@ -8,9 +10,11 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.admission import scheduler_rules
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
+from nova_pinning.tests.unit import builders
 
 VF = devices.device_keys('8086', '154c', 'type-VF')
 
@@ -90,3 +94,25 @@ class TestJudge(oslotest.BaseTestCase):
         placed = judge.placed_on(wanted, host, place)
         self.assertEqual(1, sum(use.count for use in placed.devices))
         self.assertEqual(((2, (('CUSTOM_VF', 1),)),), placed.allocations)
+
+    def test_filter_that_minds_no_cells(self):
+        """It hands out what is first, be it all that another alias has."""
+        first, second = [devices.device_keys('10de', product)
+                         for product in ('2342', '1eb8')]
+        host = offered_host.OfferedHost(
+            name='host', cells=(builders.host_cell(0, range(2)),),
+            pci_pools=(devices.PciPool(first, 1, 1),
+                       devices.PciPool(second, 0, 1)))
+        request = guest_request.of_shape(
+            'guest', 1, 512, hostclass.HostClass.DEDICATED,
+            builders.guest((1, 512)))
+        request = dataclasses.replace(request, devices=(
+            devices.PciRequest('any', (first, second), 1, 'preferred'),
+            devices.PciRequest('one', (first,), 1, 'preferred')))
+        for names, expected in (
+                ((), outcome.Admitted),
+                (('PciPassthroughFilter',), outcome.NotAdmitted)):
+            answer = judge.AdmissionJudge(scheduler_rules.SchedulerRules(
+                enabled_filters=names)).answer(
+                    request, host_occupancy.of_host(host))
+            self.assertIsInstance(answer, expected)
