@@ -313,7 +313,8 @@ class NovaHost:
             claim = claims.Claim(
                 context, instance, self.name,
                 types.SimpleNamespace(pci_tracker=self.tracker),
-                _Node(self.topology), requests, {'numa_topology': LIMITS})
+                _Node(self.topology), requests,
+                limits={'numa_topology': LIMITS})
             topology = claim.claimed_numa_topology
             devices = self.tracker.claim_instance(context, requests, topology)
             after = hardware.numa_usage_from_instance_numa(
