@@ -34,6 +34,9 @@ class ResidentGuest:
     :param asks_live_devices: whether all PCI devices that it was built to have
         are to be ``live_migratable``; None if it has none, or some are of
         ports, or it is not known
+    :param device_policy: NUMA affinity policy with which it was built to have
+        all its PCI devices, of its flavor or image; '' if each has that of its
+        alias, None if it is not known
     :param is_movable: whether nova would migrate it now
     :param launched_at: when nova last built it: made it, resized it, rebuilt
         or unshelved it; a reboot does not count. ISO 8601, UTC; '' if not
@@ -64,6 +67,7 @@ class ResidentGuest:
     fit: written_forms.Place | None = None
     devices: tuple[_PciUse, ...] = ()
     asks_live_devices: bool | None = None
+    device_policy: terms.Line | None = ''
     is_movable: bool = True
     launched_at: terms.Time = ''
     vm_state: terms.Line = ''

@@ -78,22 +78,27 @@ def live_refusals(
 
 
 def cold_refusals(
-    extra_specs: Mapping[str, str],
+    guest: resident_guest.ResidentGuest, extra_specs: Mapping[str, str],
     aliases: Mapping[str, pci_alias.PciAlias],
 ) -> Iterator[Objection]:
     """Why devices may keep a guest from moving cold to any host.
 
     nova-scheduler goes by the request that the guest was built with, in which
-    the flavor's affinity policy outweighs that of the alias; the claim makes
-    it anew without (nova.compute.resource_tracker.ResourceTracker._move_claim)
+    the affinity policy of its flavor or image outweighs that of the alias; the
+    claim makes it anew without
+    (nova.compute.resource_tracker.ResourceTracker._move_claim).
     """
-    policy = extra_specs.get(moved_guest.POLICY_KEY)
+    if guest.device_policy is None:
+        yield _unknown('with which affinity policy it was built to have its '
+                       'PCI devices is not known')
+    policy = guest.device_policy or extra_specs.get(moved_guest.POLICY_KEY)
     for name in pci_alias.names(extra_specs):
         alias = aliases.get(name)
         if policy and alias and alias.policy != policy:
             yield _unknown(
                 f'nova claims devices of the alias {name} by its policy '
-                f'{alias.policy} on cold moves, not by that of the flavor')
+                f'{alias.policy} on cold moves, not by {policy}, with which '
+                'it was built')
 
 
 def live_host_refusals(
@@ -151,6 +156,17 @@ def asks_live_devices(
     if not all(_are_live(request['spec']) for request in asked):
         return False
     return True if asked and len(asked) == len(requests) else None
+
+
+def policy_of(requests: Sequence[Mapping[str, Any]]) -> str:
+    """The affinity policy that a guest's devices of flavors have in common.
+
+    :param requests: as for :func:`asks_live_devices`
+    :returns: '' if they have none in common, and so each that of its alias
+    """
+    policies = {str(request.get('numa_policy') or '') for request in requests
+                if request.get('alias_name')}
+    return policies.pop() if len(policies) == 1 else ''
 
 
 def _are_live(specs: Iterable[Mapping[str, Any]]) -> bool:

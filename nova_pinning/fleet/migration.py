@@ -175,7 +175,7 @@ class MigrationRules:
             return f'is {guest.vm_state}'
         specs = self.extra_specs(guest)
         return self._first(device_moves.cold_refusals(
-            specs, self._aliases)) or self._accelerator_refusal(specs)
+            guest, specs, self._aliases)) or self._accelerator_refusal(specs)
 
     @staticmethod
     def _accelerator_refusal(specs: Mapping[str, str]) -> str:

@@ -71,7 +71,8 @@ class RequestReader:
         """What a guest asks for; the same object for guests that are alike."""
         key = (guest.flavor, guest.vcpus, guest.memory_mib, guest.disk_gib,
                guest.guest_class, guest.topology, guest.devices,
-               tuple(guest.resources.items()), guest.allocations)
+               guest.device_policy, tuple(guest.resources.items()),
+               guest.allocations)
         request = self._requests.get(key)
         if request is None:
             specs = self._specs.get(guest.flavor, {})
@@ -103,7 +104,7 @@ def device_requests(
         counts[keys] = counts.get(keys, 0) + use.count
     names = pci_alias.names(extra_specs)
     numbers = pci_alias.counts(extra_specs)
-    policy = extra_specs.get(POLICY_KEY, '')
+    policy = guest.device_policy or extra_specs.get(POLICY_KEY, '')
     if {name for name, _number in numbers} == set(names) <= set(aliases) and (
             sum(number for _name, number in numbers) == sum(counts.values())):
         return tuple([devices.PciRequest(

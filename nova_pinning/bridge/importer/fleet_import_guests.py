@@ -9,6 +9,7 @@ its own host, what it has and what it gets are both held; nova's tracker loses
 the former for the moment before the server has its new flavor.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ import datetime
 import functools
 import math
 from typing import Any
+from typing import TypeVar
 
 from nova.compute import resource_tracker
 from nova.compute import vm_states
@@ -48,6 +50,7 @@ _MIGRATION = models.Migration
 _ENDED = ('confirmed', 'reverted', 'failed', 'completed', 'cancelled', 'done')
 _MOVABLE = (vm_states.ACTIVE, vm_states.STOPPED, vm_states.PAUSED)
 _ODD = fleet_import_hosts.ODD_JSON
+_Read = TypeVar('_Read')
 _said = fleet_import_hosts.said
 
 #: The devices that a guest has on a host, by host and UUID.
@@ -289,7 +292,10 @@ class GuestReader:
             metadata=self._wishes.metadata.get(row.uuid, {}),
             tags=tuple(sorted(self._wishes.tags.get(row.uuid, ()))),
             cpu_model=self._cpu_model(row),
-            asks_live_devices=_asks_live_devices(row.pci_requests),
+            asks_live_devices=_read_requests(
+                device_moves.asks_live_devices, row.pci_requests),
+            device_policy=_read_requests(
+                device_moves.policy_of, row.pci_requests),
             launched_at=(f'{row.launched_at:%Y-%m-%dT%H:%M:%SZ}'
                          if row.launched_at else ''), **more)
 
@@ -330,10 +336,12 @@ class GuestReader:
         self._problems.append(f'server {row.uuid} on {host}: {what}')
 
 
-def _asks_live_devices(text: str | None) -> bool | None:
+def _read_requests(
+    read: Callable[[Any], _Read], text: str | None,
+) -> _Read | None:
     """What InstancePCIRequests say, None if they cannot be read."""
     try:
-        return device_moves.asks_live_devices(jsonutils.loads(text or '[]'))
+        return read(jsonutils.loads(text or '[]'))
     except _ODD:
         return None
 

@@ -271,16 +271,15 @@ class _Comparison:
     def _move(self) -> None:
         """Guests go where nova would let one more of their flavor come.
 
-        What an image asks for is not in a fleet, so guests of those that ask
-        for something are left out, and those to whom nova gave pages of one
-        size of several that would do: they stay with it.
+        Those to whom nova gave pages of one size of several that would do are
+        left out: they stay with it.
         """
         rules = move_rules.MoveRules(self.fleet)
         moves = replay.MoveReplay(self.fleet, rules, self.there,
                                   deferred_claim.predict_claim)
         others = {
-            flavor.name for flavor, image in self.nova.cloud.orders
-            if image or flavor.extra_specs.get('hw:mem_page_size') in (
+            flavor.name for flavor, _image in self.nova.cloud.orders
+            if flavor.extra_specs.get('hw:mem_page_size') in (
                 'any', 'large')}
         for guest in self.fleet.guests:
             if guest.flavor in others or rules.guest_refusal(guest):

@@ -403,6 +403,21 @@ class HostTestCase(TestCase):
         guest, = self.import_().fleet.guests
         self.assertIs(expected, guest.asks_live_devices)
 
+    @ddt.data(([], ''), ([('gpu', 'required'), (None, 'legacy')], 'required'),
+              ([('gpu', 'required'), ('ib', 'required')], 'required'),
+              ([('gpu', 'required'), ('ib', 'legacy')], ''),
+              ([('gpu', None)], ''), ('odd', None))
+    @ddt.unpack
+    def test_policy_that_devices_were_asked_for_with(self, requests, expected):
+        self.nova.add_host('cmp-1')
+        self.nova.add_guest('a', 'cmp-1', extra={'pci_requests': json.dumps(
+            requests if requests == 'odd' else [
+                {'request_id': 'r1', 'count': 1, 'alias_name': alias,
+                 'numa_policy': policy, 'spec': [{'vendor_id': '10de'}]}
+                for alias, policy in requests])})
+        guest, = self.import_().fleet.guests
+        self.assertEqual(expected, guest.device_policy)
+
     def test_devices_in_placement(self):
         """Each pool with the provider that counts it."""
         self.nova.add_host('cmp-1')

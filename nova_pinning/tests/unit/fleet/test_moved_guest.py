@@ -91,6 +91,15 @@ class TestOfGuest(unit_base.TestCase):
                 alias, _ALIASES[alias].specs, 1, expected),), []),
             moved_guest.device_requests(guest, specs, _ALIASES))
 
+    def test_affinity_that_its_image_had(self):
+        """What nova wrote down outweighs what flavor and alias say now."""
+        guest = dataclasses.replace(
+            _GUEST, devices=_GPUS, device_policy='socket')
+        for specs in ({}, {'hw:pci_numa_affinity_policy': 'preferred'}):
+            [request], _doubts = moved_guest.device_requests(
+                guest, {'pci_passthrough:alias': 'gpu:1', **specs}, _ALIASES)
+            self.assertEqual('socket', request.policy)
+
     def test_one_alias_of_several_devices(self):
         """One request for what the guest has of two kinds."""
         other = devices.device_keys('10de', '2342')

@@ -127,6 +127,16 @@ class GuestTestCase(TestCase):
             else:
                 self.stays('alias old by its policy legacy on cold moves',
                            guest(devices=DEVICES), specs=specs)
+            # That of an image shows in what the guest was built with only.
+            del specs['hw:pci_numa_affinity_policy']
+            built = guest(devices=DEVICES, device_policy=policy)
+            if kind:
+                self.moves(kind, built, specs=specs)
+            else:
+                self.stays('not by required, with which it was built',
+                           built, specs=specs)
+        self.stays('with which affinity policy', guest(
+            devices=DEVICES, device_policy=None), specs=specs)
 
     @ddt.data(
         # The flavor's alias, what the guest was built with, the device.
