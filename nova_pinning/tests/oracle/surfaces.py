@@ -343,7 +343,8 @@ def _flavor_check(case: SurfaceCase) -> str | None:
 def _guest_show(case: SurfaceCase) -> str | None:
     if case.description is None:
         return None
-    found = query.verdicts(case.request, case.description, cpuset.CpuSet())
+    found, _lack = query.verdicts(
+        case.request, case.description, cpuset.CpuSet())
     return _of_verdict(bool(found.refusals), bool(found.doubts))
 
 

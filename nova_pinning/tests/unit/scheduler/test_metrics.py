@@ -28,7 +28,6 @@ CHECKOUT = pathlib.Path(__file__).parents[4]
 PAGE = CHECKOUT / 'doc' / 'source' / 'admin' / 'metrics.rst'
 
 FILTER = 'PinnedTopologyFilter'
-_PROCESS = str(os.getpid())
 
 
 def tell_all(recorder):
@@ -57,7 +56,7 @@ class TestCase(unit_base.TestCase):
 
     @property
     def _path(self):
-        return os.path.join(self.directory, f'nova-pinning-{_PROCESS}.prom')
+        return os.path.join(self.directory, f'nova-pinning-{os.getpid()}.prom')
 
     def _text(self, recorder):
         """What is in the file now."""
@@ -72,7 +71,7 @@ class TestCase(unit_base.TestCase):
                 self._text(recorder)):
             for sample in family.samples:
                 labels = dict(sample.labels)
-                self.assertEqual(_PROCESS, labels.pop('process'))
+                self.assertEqual(str(os.getpid()), labels.pop('process'))
                 name = sample.name.removeprefix(metrics_writer.PREFIX)
                 self.assertNotEqual(sample.name, name)
                 key = name, *sorted(labels.items())
@@ -110,7 +109,7 @@ class TestOn(TestCase):
         recorder = self._turn_on()
         tell_all(recorder)
         text = self._text(recorder)
-        self.assertIn(f'hosts{{process="{_PROCESS}",told_by="mark"}} 3.0',
+        self.assertIn(f'hosts{{process="{os.getpid()}",told_by="mark"}} 3.0',
                       text)
         found = {}
         for family in parser.text_string_to_metric_families(text):
