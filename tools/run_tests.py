@@ -169,8 +169,10 @@ def run_suite(title, test_path, shown, *options, before=(), **values):
     :param values: of subprocess.Popen
     :returns: its Results, and whether there are any
     """
-    command = [sys.executable, '-m', 'nova_pinning.tests.pool', test_path,
-               *options]
+    # run_machines has another program run the tests, to see what they look at.
+    python = values.get('env', {}).get('PYTHON', sys.executable)
+    command = [*shlex.split(python), '-m', 'nova_pinning.tests.pool',
+               test_path, *options]
     found = Results()
 
     def take(test):

@@ -179,5 +179,5 @@ def watch(directory, module, *arguments):
 
 
 if __name__ == '__main__':
-    # As stestr calls it: DIRECTORY -m MODULE ...
+    # As run_tests calls it: DIRECTORY -m MODULE ...
     watch(sys.argv[1], *sys.argv[3:])

@@ -7,6 +7,7 @@ import importlib
 import io
 import os
 import pathlib
+import shlex
 import sys
 import threading
 from unittest import mock
@@ -90,6 +91,16 @@ class RunTestsTest(base.BaseTestCase):
         self.assertEqual('1 passed, 0 failed, 1 skipped', results.totals())
         self.assertEqual('unit: 1 passed, 0 failed, 1 skipped',
                          self.output.getvalue().splitlines()[-1])
+
+    def test_another_program_runs_it(self):
+        """As run_machines has it, to see what tests look at."""
+        program = ('import subunit, sys; subunit.StreamResultToBytes('
+                   'sys.stdout.buffer).status(sys.argv[-2], "success")')
+        with contextlib.redirect_stdout(self.output):
+            results, _is_good = self.tool.run_suite(
+                'unit', 'tests', self.shown, 'x', env=os.environ | {
+                    'PYTHON': shlex.join([sys.executable, '-c', program])})
+        self.assertEqual('1 passed, 0 failed, 0 skipped', results.totals())
 
     def test_a_failure_is_shown_at_once_and_whole(self):
         results, is_good = self.run_suite(
