@@ -71,6 +71,8 @@ class PciPool(NamedTuple):
     :param provider: index in ``OfferedHost.providers`` of the one by which
         Placement counts them, None if it does not
     :param is_complete: whether nova has no other keys of it
+    :param claim_rank: nova-compute comes to pools of a lower one first; 0 of
+        all where its order is nova-scheduler's, which is that of the pools
     """
 
     keys: Pairs
@@ -78,6 +80,7 @@ class PciPool(NamedTuple):
     total: terms.Amount
     provider: terms.Amount | None = None
     is_complete: bool = True
+    claim_rank: terms.Amount = 0
 
     @property
     def kind(self) -> str:
@@ -142,7 +145,7 @@ def check(
 ) -> reach.DeviceCheck:
     """What ``fit.fit`` takes to mind a host's devices.
 
-    :param pools: the host's, in nova's order
+    :param pools: the host's, in nova-scheduler's order
     :param uses: what guests have of them
     :param requests: what the guest asks for; () for none
     :param cells: the host's cells
@@ -234,6 +237,8 @@ class _PoolCheck(reach.DeviceCheck):
         self._pools = pools
         self._dependents = _dependents(pools)
         self._left = _left(pools, uses, self._dependents)
+        self._claim_differs = bool(self._dependents) or any(
+            [pool.claim_rank for pool in pools])
         super().__init__([(pools[place].numa_node, count)
                           for place, count in self._left.items()],
                          bool(requests))
@@ -245,12 +250,12 @@ class _PoolCheck(reach.DeviceCheck):
         """What the guest gets near these cells, None if that is too little.
 
         nova-scheduler counts the devices of each pool for itself. Only
-        nova-compute minds which functions go with which, and then may come
-        to other pools.
+        nova-compute minds which functions go with which, and may have its
+        pools in another order; then it may come to other pools.
         """
-        counts = self._counts_taken(cell_ids, {})
-        if counts is not None and self._dependents:
-            counts = self._counts_taken(cell_ids, self._dependents)
+        counts = self._counts_taken(cell_ids)
+        if counts is not None and self._claim_differs:
+            counts = self._counts_taken(cell_ids, is_claim=True)
         if counts is None or sum(counts.values()) != sum(
                 [request.count for request in self._requests]):
             return None
@@ -264,7 +269,7 @@ class _PoolCheck(reach.DeviceCheck):
     def _can_serve(self, cell_ids: tuple[int, ...]) -> bool:
         if self.taken(cell_ids) is not None:
             return True
-        if self._counts_taken(cell_ids, {}) is not None:
+        if self._counts_taken(cell_ids) is not None:
             self.short.add(cell_ids)
         return False
 
@@ -312,27 +317,27 @@ class _PoolCheck(reach.DeviceCheck):
         return asked
 
     def _counts_taken(
-        self, cell_ids: Collection[int],
-        dependents: Mapping[int, tuple[int, ...]],
+        self, cell_ids: Collection[int], is_claim: bool = False,
     ) -> dict[int, int] | None:
         """How many devices of which pools nova takes; None if it refuses.
 
         Of what Placement chose nova takes what is in reach, be it too few.
 
-        :param dependents: {} as nova.pci.stats.PciDeviceStats.apply_requests
-            does it; else as consume_requests, which the first has allowed
+        :param is_claim: as nova.pci.stats.PciDeviceStats.consume_requests
+            does it, else as apply_requests, which has allowed it
         """
         left = dict(self._left)
         counts: dict[int, int] = {}
         for asked in self._asked:
             request, allotted = asked.request, asked.allotted
             usable = [
-                place for place in self._in_reach(left, asked, cell_ids)
+                place for place in self._in_reach(
+                    left, asked, cell_ids, is_claim)
                 if place in asked.usable
                 and asked.gets(self._pools[place], left[place])]
             if not usable or _total(left, usable) < request.count:
                 return None
-            if allotted and self._split(usable if dependents else left):
+            if allotted and self._split(usable if is_claim else left):
                 return None
             missing = request.count
             for place in usable:
@@ -344,8 +349,8 @@ class _PoolCheck(reach.DeviceCheck):
                     counts[place] = counts.get(place, 0) + count
                 left[place] -= count
                 missing -= count
-                if dependents:
-                    _displace(left, dependents.get(place, ()), count)
+                if is_claim:
+                    _displace(left, self._dependents.get(place, ()), count)
                 elif not left[place]:
                     del left[place]
                 if not missing and not allotted:
@@ -353,7 +358,7 @@ class _PoolCheck(reach.DeviceCheck):
         return counts
 
     def _in_reach(self, left: Mapping[int, int], asked: _AskedDevices,
-                  cell_ids: Collection[int]) -> list[int]:
+                  cell_ids: Collection[int], is_claim: bool) -> list[int]:
         """The pools that a request may be met from, in the order of their use.
 
         See nova.pci.stats.PciDeviceStats._filter_pools_for_numa_cells:
@@ -362,6 +367,8 @@ class _PoolCheck(reach.DeviceCheck):
         """
         request, pools = asked.request, self._pools
         matching = [place for place in asked.matching if place in left]
+        if is_claim:
+            matching.sort(key=lambda place: pools[place].claim_rank)
         if not cell_ids:
             return matching
         near = [place for place in matching

@@ -2,6 +2,7 @@
 """PCI devices of hosts and guests, from the devices and nodes of a cell."""
 
 import collections
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -29,6 +30,9 @@ _EXTRA = models.InstanceExtra
 _GONE = (fields.PciDeviceStatus.REMOVED, fields.PciDeviceStatus.DELETED)
 # What nova has pools by: vendor, product, node, type and address.
 _Place = tuple[str, str, int | None, str | None, str | None]
+# What tells pools apart here: whether all keys are known, the keys, the node
+# and the provider.
+_PoolKey = tuple[bool, devices.Pairs, int | None, str]
 _NODES_AT_ONCE = 500
 _IN_POOLS = ('managed', 'live_migratable', 'parent_ifname')
 _REMOTE = 'remote_managed'
@@ -195,21 +199,17 @@ def _host_devices(
             own.update(_beside(row))
         own.update({key: value for key, value in _beside(row).items()
                     if key == 'rp_uuid'})
-    # Nova keeps the order of pools of as many tags; what is new comes last.
-    order = {place: number for number, place in enumerate(told)}
-    rows.sort(key=lambda row: (
-        len(tags[_place(row)]), order.get(_place(row), len(order))))
     alike = {place: (place[:-1], tuple(sorted(own.items())))
              for place, own in tags.items()}
-    runs = collections.Counter([kind for kind, _run in itertools.groupby(
-        [alike[_place(row)] for row in rows if _place(row) in order])])
-    totals: dict[tuple[bool, devices.Pairs, int | None, str], int] = {}
+    rows, divided, ranks = _in_order(rows, tags, alike, told)
+    totals: dict[_PoolKey, int] = {}
+    first: dict[_PoolKey, int] = {}
     counts: dict[str, dict[tuple[devices.Pairs, int | None], int]] = {}
     for row in rows:
         more = dict(tags[_place(row)])
         provider = more.pop('rp_uuid', '')
         if (provider or row.pool_address in physical & virtual
-                or runs[alike[_place(row)]] > 1):
+                or alike[_place(row)] in divided):
             more['address'] = row.pool_address
         vendor, product, *_others = _place(row)
         keys = devices.device_keys(**{
@@ -217,14 +217,46 @@ def _host_devices(
             'dev_type': row.dev_type or ''})
         pool = (len(_pools_of(row, told)) == 1, keys, row.numa_node, provider)
         totals[pool] = totals.get(pool, 0) + row.devices
+        first.setdefault(pool, ranks.get(_place(row), 0))
         if row.instance_uuid:
             of_guest = counts.setdefault(row.instance_uuid, {})
             use = keys, row.numa_node
             of_guest[use] = of_guest.get(use, 0) + row.devices
     return {
-        devices.PciPool(keys, numa_node, total, is_complete=is_complete):
-        provider for (is_complete, keys, numa_node, provider), total
-        in totals.items()
+        devices.PciPool(keys, numa_node, totals[pool], None, is_complete,
+                        rank): provider
+        for pool, rank in first.items()
+        for is_complete, keys, numa_node, provider in (pool,)
     }, {uuid: tuple([devices.PciUse(keys, numa_node, count)
                      for (keys, numa_node), count in own.items()])
         for uuid, own in counts.items()}
+
+
+def _in_order(
+    rows: Iterable[Any], tags: Mapping[_Place, Mapping[str, str]],
+    alike: Mapping[_Place, Hashable], told: Iterable[_Place],
+) -> tuple[list[Any], set[Hashable], dict[_Place, int]]:
+    """The rows as nova-scheduler goes through their pools.
+
+    It sorts the pools that nova-compute wrote down by the number of their
+    tags. Others come last.
+
+    :param alike: what tells pools apart, but for their address
+    :param told: the pools that nova-compute wrote down, in its own order
+    :returns: with what others come between in either order, and where pools
+        are in that of nova-compute, {} if both are the same
+    """
+    claimed = {place: number for number, place in enumerate(told)}
+    scheduled = sorted(rows, key=lambda row: (
+        len(tags[_place(row)]), claimed.get(_place(row), len(claimed))))
+    known = list(dict.fromkeys([
+        _place(row) for row in scheduled if _place(row) in claimed]))
+    as_claimed = sorted(known, key=claimed.__getitem__)
+    divided = {
+        kind for places in (known, as_claimed)
+        for kind, runs in collections.Counter([
+            kind for kind, _run in itertools.groupby(
+                [alike[place] for place in places])]).items() if runs > 1}
+    return scheduled, divided, {} if as_claimed == known else {
+        _place(row): claimed.get(_place(row), len(claimed))
+        for row in scheduled}

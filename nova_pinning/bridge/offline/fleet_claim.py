@@ -109,8 +109,9 @@ def _device_stats(occupancy: host_occupancy.HostOccupancy,
         nova_host, dev_filter=whitelist.Whitelist())
     stats.pools = [
         {**dict(pool.keys), 'numa_node': pool.numa_node, 'count': pool.total}
-        for pool in devices.free(occupancy.host.pci_pools,
-                                 occupancy.device_uses)]
+        for pool in sorted(
+            devices.free(occupancy.host.pci_pools, occupancy.device_uses),
+            key=lambda pool: pool.claim_rank)]
     return stats
 
 

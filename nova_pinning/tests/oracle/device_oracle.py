@@ -102,11 +102,21 @@ class DeviceCase:
             self._put_into_placement()
         self.providers = sorted({pool['rp_uuid'] for pool in self.stats.pools
                                  if 'rp_uuid' in pool})
+        ranks = {pool['address'] + pool['dev_type']: rank
+                 for rank, pool in enumerate(self.stats.pools)}
         self.pools = [devices.PciPool(
             _keys(pool), pool['numa_node'], pool['count'],
             self.providers.index(pool['rp_uuid'])
-            if 'rp_uuid' in pool else None) for pool in self.stats.pools]
+            if 'rp_uuid' in pool else None,
+            claim_rank=ranks[pool['address'] + pool['dev_type']])
+            for pool in self._scheduler_stats().pools]
         self.uses: list[devices.PciUse] = []
+
+    def _scheduler_stats(self) -> Any:
+        """What nova-scheduler makes of what nova-compute writes down."""
+        return nova_stats.PciDeviceStats(
+            self.stats.numa_topology, self.stats.to_device_pools_obj(),
+            self._specs)
 
     def _devices(self) -> Iterator[Any]:
         for slot in range(self._chance.randint(1, 4)):
@@ -199,7 +209,7 @@ class DeviceCase:
         requests = [one.nova for one in asked]
         nova_cells = [objects.InstanceNUMACell(id=cell)
                       for cell in near] or None
-        allows = self.stats.support_requests(
+        allows = self._scheduler_stats().support_requests(
             requests, {suffix: [provider] for suffix, provider
                        in mapping.items()}, nova_cells)
         if check.nova_supports(tuple(near)) != allows:

@@ -368,6 +368,25 @@ class HostTestCase(TestCase):
                           for pool in pools],
                          ['address' in dict(pool.keys) for pool in pools])
 
+    def test_order_of_claims(self):
+        """What Placement knows of devices is a tag to nova-scheduler only."""
+        self.nova.add_host('cmp-1')
+        self.add_devices(
+            {'extra_info': json.dumps({'rp_uuid': 'one'})},
+            {'numa_node': 1}, {'numa_node': 1, 'dev_type': 'type-PF'}, pools=[
+                {'vendor_id': '15b3', 'product_id': '101e', 'count': 1,
+                 **pool} for pool in (
+                    {'numa_node': 0, 'dev_type': 'type-VF', 'rp_uuid': 'one',
+                     'address': '0000:3b:00.0'},
+                    {'numa_node': 1, 'dev_type': 'type-VF',
+                     'address': '0000:3b:00.1'},
+                    {'numa_node': 1, 'dev_type': 'type-PF', 'managed': 'true',
+                     'address': '0000:3b:00.2'})])
+        self.assertEqual(
+            [(1, 'type-VF', 1), (0, 'type-VF', 0), (1, 'type-PF', 2)],
+            [(pool.numa_node, dict(pool.keys)['dev_type'], pool.claim_rank)
+             for pool in self.host().pci_pools])
+
     def test_tags_of_devices_in_use(self):
         """Then those tell who have them, and nova's notes of the device."""
         self.nova.add_host('cmp-1')

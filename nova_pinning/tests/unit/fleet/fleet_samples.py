@@ -94,7 +94,7 @@ _HOSTS = strategies.builds(
     pci_pools=_tuples(strategies.builds(
         devices.PciPool, _KINDS, _ANY_NODE, _AMOUNTS,
         strategies.none() | strategies.integers(0, 9),
-        strategies.booleans())),
+        strategies.booleans(), _AMOUNTS)),
     cpu_allocation_ratio=_RATIOS, ram_allocation_ratio=_RATIOS,
     disk_allocation_ratio=_RATIOS, reserved_memory_mib=_AMOUNTS,
     disk_gib=strategies.none() | _AMOUNTS, is_enabled=strategies.booleans(),
