@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which devices of a host a guest may have."""
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 from typing import NamedTuple
@@ -53,28 +54,66 @@ def stocks(
 ) -> tuple[UsableDevices, ...]:
     """The devices of a host that any PCI request of a guest may have."""
     pools, providers = occupancy.host.pci_pools, occupancy.providers
+    found: dict[tuple[int | None, str], list[int]] = {}
+    for place, free in _free(request, occupancy).items():
+        pool = pools[place]
+        counts = found.setdefault(
+            (pool.numa_node, group_traits(pool, providers)), [0, 0])
+        counts[0] += pool.total
+        counts[1] += free
+    return tuple(UsableDevices(*key, *counts) for key, counts in sorted(
+        found.items(), key=lambda item: (item[0][0] is None, item[0])))
+
+
+def on_sale(
+    requests: Iterable[guest_request.GuestRequest],
+    occupancy: host_occupancy.HostOccupancy,
+) -> dict[int, tuple[str, int]]:
+    """The pools of a host that any guest may have devices of.
+
+    :returns: by place, the alias under which the most are sold, and how many
+        are free
+    """
+    names: dict[int, tuple[int, int, str]] = {}
+    left: dict[int, int] = {}
+    for request in requests:
+        for asked, places in zip(request.devices, usable(
+                request, occupancy.host.pci_pools, occupancy.providers)):
+            for place in places:
+                # Of equal ones the alias that names no group.
+                names[place] = max(names.get(place, (0, 0, '')), (
+                    len(places), -len(asked.alias), asked.alias))
+        for place, free in _free(request, occupancy).items():
+            left[place] = max(free, left.get(place, 0))
+    return {place: (names[place][2], free) for place, free in left.items()}
+
+
+def _free(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy,
+) -> dict[int, int]:
+    """What is free of each pool that a guest may use, by its place.
+
+    In nova-compute and, where Placement is asked for them, there: it may have
+    devices reserved, or count them with a guest that is gone.
+    """
+    pools, providers = occupancy.host.pci_pools, occupancy.providers
     left = devices.left(pools, occupancy.device_uses)
     groups = _groups(request)
-    found: dict[tuple[int | None, str], list[int]] = {}
-    seen = set[int]()
+    found: dict[int, int] = {}
     for asked, places in zip(
             request.devices, usable(request, pools, providers)):
         names = [name for suffix in asked.groups[:1] if suffix in groups
                  for name, _amount in groups[suffix].asked]
-        for place in set(places) - seen:
-            pool, free = pools[place], left.get(place, 0)
-            if pool.provider is not None:
-                used = occupancy.used[pool.provider]
+        for place in set(places) - found.keys():
+            provider, free = pools[place].provider, left.get(place, 0)
+            if provider is not None:
+                used = occupancy.used[provider]
                 free = min([free, *[
                     has.left(used.get(name, 0)) for name, has
-                    in providers[pool.provider].inventories if name in names]])
-            counts = found.setdefault(
-                (pool.numa_node, group_traits(pool, providers)), [0, 0])
-            counts[0] += pool.total
-            counts[1] += free
-        seen.update(places)
-    return tuple(UsableDevices(*key, *counts) for key, counts in sorted(
-        found.items(), key=lambda item: (item[0][0] is None, item[0])))
+                    in providers[provider].inventories if name in names]])
+            found[place] = free
+    return found
 
 
 def group_traits(

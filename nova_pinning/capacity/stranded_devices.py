@@ -116,20 +116,20 @@ class DeviceFinder:
         return found
 
     def _free(self, host: like_hosts.CountedHost) -> Iterator[FreeDevices]:
-        usable = self._usable(host)
-        names: dict[int, tuple[int, int, str]] = {}
-        for counter, own in zip(self._counters, usable):
-            for asked, places in zip(counter.request.devices, own):
-                for place in places:
-                    # Of equal ones the alias that names no group.
-                    names[place] = max(
-                        names.get(place, (0, 0, '')),
-                        (len(places), -len(asked.alias), asked.alias))
-        for place, cause in sorted(self._by_place(host, usable).items()):
-            pool = host.pools[place]
-            yield FreeDevices(DeviceGroup(
-                names[place][2], pool.numa_node, device_room.group_traits(
-                    pool, host.occupancy.providers)), pool.total, cause)
+        occupancy = host.occupancy
+        on_sale = device_room.on_sale(
+            [counter.request for counter in self._counters], occupancy)
+        left = devices.left(occupancy.host.pci_pools, occupancy.device_uses)
+        # As host.pools has them.
+        places = [place for place, count in left.items() if count > 0]
+        for index, cause in sorted(
+                self._by_place(host, self._usable(host)).items()):
+            pool = host.pools[index]
+            alias, free = on_sale[places[index]]
+            if free:
+                yield FreeDevices(DeviceGroup(
+                    alias, pool.numa_node, device_room.group_traits(
+                        pool, occupancy.providers)), free, cause)
 
 
 def _causes(

@@ -209,7 +209,8 @@ class _PageMaker:
                          for cause, cpus in stranded.cpus.items()],
             'stranded_mib': sum(stranded.memory_mib.values()),
             'stranded_cells': list(measured.stranded_cpus),
-            'devices': self._writer.devices(host.occupancy, stranded),
+            'devices': self._writer.devices(
+                host.occupancy, stranded, self._requests),
             'sizes': [self._limits(host, policy)
                       for policy in self._policies]}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from nova_pinning.admission import device_room
 from nova_pinning.admission import devices
+from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import l3_layout
 from nova_pinning.admission import offered_host
@@ -41,10 +42,9 @@ class HostWriter:
     """Writes hosts, and keeps what many of them share in tables."""
 
     def __init__(self, fleet: snapshot.Fleet) -> None:
-        self._specs = {name: alias.specs for name, alias
-                       in fleet.pci_aliases.items()}
-        self._aliases = {devices.kind(spec): name for name, specs
-                         in self._specs.items() for spec in specs}
+        self._aliases = {
+            devices.kind(spec): name for name, alias
+            in fleet.pci_aliases.items() for spec in alias.specs}
         self._classes, self._aggregates, self._flavors = (
             _Numbers(), _Numbers(), _Numbers())
         self._layouts = l3_layout.L3Layouts({
@@ -87,26 +87,27 @@ class HostWriter:
     def devices(
         self, occupancy: host_occupancy.HostOccupancy,
         found: stranded.StrandedResources,
+        requests: Iterable[guest_request.GuestRequest],
     ) -> list[list[Any]]:
         """The devices of a host that go by one name, node and group.
 
-        :param found: what is free of it, and stranded
+        :param found: what is stranded of it
+        :param requests: one guest of each flavor on sale
         :returns: of each these three, how many there are, how many are free,
             and how many of those are stranded for which cause
         """
         pools = occupancy.host.pci_pools
         left = devices.left(pools, occupancy.device_uses)
+        on_sale = device_room.on_sale(requests, occupancy)
         rows: dict[tuple[str, int | None, str], list[int]] = {}
         for place, pool in enumerate(pools):
-            traits = device_room.group_traits(pool, occupancy.providers)
-            name = next((
-                alias for alias, *where in found.free_devices
-                if where == [pool.numa_node, traits] and devices.PciRequest(
-                    alias, self._specs.get(alias, ()), 1).wants(pool)),
-                self._device(pool.kind))
-            counts = rows.setdefault((name, pool.numa_node, traits), [0, 0])
+            name, free = on_sale.get(place) or (
+                self._device(pool.kind), left.get(place, 0))
+            counts = rows.setdefault(
+                (name, pool.numa_node, device_room.group_traits(
+                    pool, occupancy.providers)), [0, 0])
             counts[0] += pool.total
-            counts[1] += left.get(place, 0)
+            counts[1] += free
         causes = list(count.CapacityCause)
         return [[spelling.printable(name), node, traits, *counts, [
             [causes.index(cause), number]

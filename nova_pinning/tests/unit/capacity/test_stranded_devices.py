@@ -17,6 +17,7 @@ from nova_pinning.host import device_offer
 from nova_pinning.host import host_offer
 from nova_pinning.model import hostclass
 from nova_pinning.presentation import capacity_report
+from nova_pinning.presentation.fleet_page import page_data
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.host import test_device_offer
 
@@ -51,6 +52,23 @@ def measured(*asked, there=(), **values):
         snapshot.Fleet(
             hosts=(host,), guests=occupancy.guests,
             pci_aliases=device_offer.aliases(DESCRIBED)), asked)
+
+
+def reserved(held):
+    """The host with a device that Placement does not give.
+
+    :param held: of the first GPU, by a guest that is on no host; else it is
+        reserved
+    """
+    host = host_offer.offered(DESCRIBED)
+    children = list(host.children)
+    place = next(place for place, one in enumerate(children)
+                 if 'CUSTOM_H100_SWITCH_0' in one.traits)
+    [(name, has)] = children[place].inventories
+    children[place] = dataclasses.replace(
+        children[place], held=((name, held),), inventories=((
+            name, dataclasses.replace(has, reserved=1 - held)),))
+    return dataclasses.replace(host, children=tuple(children))
 
 
 def told(*arguments, **values):
@@ -92,6 +110,19 @@ class TestStranded(testtools.TestCase):
         self.assertEqual(
             {}, told(request('h100-switch-1', 2), request('h100-switch-1', 1),
                      there=[taken])[0][4])
+
+    @ddt.data(0, 1)
+    def test_reserved(self, held):
+        """Placement keeps some, as one_time_use has it keep a used one."""
+        host = reserved(held)
+        asked = request('h100', 1)
+        found = told(asked, children=host.children)
+        self.assertEqual(
+            [('h100', 0, 0, 1, {}), ('h100', 0, 1, 2, {})], found[:2])
+        page, = page_data.document(page_data.FleetPage(measured=measured(
+            asked, children=host.children)), '1')['states']
+        self.assertIn(
+            ['h100', 0, 'CUSTOM_H100_SWITCH_0', 2, 1, []], page['devices'])
 
     @ddt.data(
         ({'cells': tuple(dataclasses.replace(cell, memory_mib=512)
