@@ -42,6 +42,10 @@ if typing.TYPE_CHECKING:
     from nova_pinning.bridge.offline import placement_queries
     from nova_pinning.bridge.preview import result
 
+#: Findings about the host that the preview has in words of its own, and what
+#: more guests would leave of it.
+_TOLD = ('P601', 'P602', 'P606')
+
 
 def _libvirt_version(text: str) -> tuple[int, ...]:
     """A version of libvirt.
@@ -136,7 +140,8 @@ class ShowGuest(display.ShowOne):
                 error.advice) from error
         checked = flavor_check_run.make_report(
             flavor_check_run.check(
-                [flavor], nova_judgement.judging, (), properties, cloud=cloud,
+                [flavor], nova_judgement.judging, (host,), properties,
+                cloud=cloud,
                 separation=sold.separation if sold else
                 host_separation.DEFAULT),
             [flavor], flavor.where.source, cloud)
@@ -167,7 +172,8 @@ class _Shown:
     def __post_init__(self) -> None:
         self._found = [
             finding for finding in self._checked.findings
-            if finding.severity is not check_rule.Severity.NOTE]
+            if finding.severity is not check_rule.Severity.NOTE
+            and finding.code not in _TOLD]
         self._errors = [finding for finding in self._found
                         if finding.severity is check_rule.Severity.ERROR]
         #: Whether it fits and nothing else is in the way; None if that is

@@ -105,7 +105,10 @@ def preview_guest(
         doubts=(*found.doubts, *(_emulated(xml, host) if xml else ())),
         placement=placement,
         remarks=(*_remarks(used_cpus, host, host_topology),
-                 *(query.xml_remarks(queries[0], xml) if xml else ()),
+                 *(query.xml_remarks(queries[0], xml, {
+                     pci_alias.resource_class(one)
+                     for wanted in request.pci_requests.requests
+                     for one in wanted.spec}) if xml else ()),
                  *_unseen(flavor, xml or ''),
                  *(_devices(xml, host) if xml else ()),
                  *(_of_versions(driver) if xml and not libvirt else ()),

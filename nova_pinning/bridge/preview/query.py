@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a host answers what nova-scheduler asks Placement."""
 
+from collections.abc import Collection
 from collections.abc import Iterator
 import dataclasses
 
@@ -63,13 +64,15 @@ def refusal(
 
 def xml_remarks(
     query: placement_queries.SchedulerQuery, xml: str,
+    devices: Collection[str],
 ) -> Iterator[str]:
     """What is asked for that the XML here does not show.
 
     :param xml: the guest's
+    :param devices: by which resource classes its PCI devices are asked for
     """
     for name, amount in sorted(query.resources.items()):
-        if name in inventory.COUNTED:
+        if name in inventory.COUNTED or name in devices:
             continue
         if name.startswith('CUSTOM_PMEM_NAMESPACE_'):
             yield (f'The path and the size of the memory that the guest gets '

@@ -100,6 +100,25 @@ class TestShow(cli_case.TestCase):
         self.assertIn('P105', [
             load['code'] for load in json.loads(done.out)['findings']])
 
+    def test_what_the_host_tells_of_devices(self):
+        gpus = ''.join(
+            f"- {{address: '0000:{bus}:00.0', vendor_id: 10de, product_id: "
+            "'ffff', numa_node: 0, kind: gpu, alias: gpu, bars: [512GiB],\n"
+            '   resource_class: CUSTOM_GPU}\n' for bus in (81, 82))
+        host = self.write('gpus.yaml', pathlib.Path(
+            cli_case.HOST).read_text() + f'\npci_devices:\n{gpus}')
+        shown = json.loads(self._show('-f', 'json', host=host, flavor=(
+            'vcpus=2 ram=64GiB hw:cpu_policy=dedicated hw:mem_page_size=1GB '
+            'pci_passthrough:alias=gpu:2')).out)
+        self.assertTrue(shown['fits'])
+        self.assertEqual(
+            2, shown['placement']['query']['resources']['CUSTOM_GPU'])
+        self.assertIn('<hostdev', shown['xml'])
+        self.assertNotIn('CUSTOM_GPU', ' '.join(shown['remarks']))
+        found = {one['code']: one['message'] for one in shown['findings']}
+        self.assertIn('1,024 GiB of known BARs', found['P309'])
+        self.assertNotIn('P602', found)
+
     def test_floating_where_nothing_floats(self):
         done = self._show('-f', 'fit', flavor='vcpus=2 ram=1GiB')
         self.assertEqual(1, done.status)
