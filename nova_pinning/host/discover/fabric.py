@@ -28,8 +28,9 @@ _NVLINKS = re.compile(r'NV(\d{1,3})', re.ASCII)
 _ESCAPE = re.compile('\x1b\\[[0-9;]*m')
 _BUS_ID = re.compile(
     r'([0-9a-f]{4,8})(:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])', re.ASCII)
-# Connections without a host bridge in between, and those with one.
-_NEAR, _FAR = ('PIX', 'PXB'), ('PHB', 'NODE', 'SYS')
+# Connections without a host bridge in between, and those with one; PSB and SOC
+# are of old drivers.
+_NEAR, _FAR = ('PIX', 'PXB', 'PSB'), ('PHB', 'NODE', 'SYS', 'SOC')
 #: Where Fabric Manager runs in a guest it knows no addresses of the host's.
 _NO_ADDRESS = '0000:00:00.0'
 
@@ -71,12 +72,19 @@ def _links(
             f'has {count} GPUs, but the host has {len(gpus)} of NVIDIA', where,
             'give what nvidia-smi prints on this host')
     links = {}
-    for gpu, name in zip(gpus, header):
+    for place, (gpu, name) in enumerate(zip(gpus, header)):
         cells = table[name]
         _check_node(gpu, name, cells[columns:], where)
-        for other, cell in zip(gpus, cells):
-            _check_way(description, (gpu, other), cell, where)
+        for other, column, cell in zip(gpus, header, cells):
             match = _NVLINKS.fullmatch(cell)
+            if cell != table[column][place] or not match and cell not in (
+                    (*_NEAR, *_FAR) if other is not gpu else ('X', )):
+                raise errors.InputError(
+                    f'has {cell} of {name} to {column}, and '
+                    f'{table[column][place]} back: that is no table of '
+                    'nvidia-smi topo -m', where,
+                    'give all of it, and as it was printed')
+            _check_way(description, (gpu, other), cell, where)
             if match:
                 links[gpu.address, other.address] = int(match[1])
     return links

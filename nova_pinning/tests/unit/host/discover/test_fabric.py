@@ -105,6 +105,11 @@ class TestNvLinks(base.BaseTestCase):
         host = fabric.with_fabric(server(6), table(links, 6), WHERE)
         self.assertEqual(links, pairs(host.nvlinks))
 
+    def test_words_of_old_drivers(self):
+        host = fabric.with_fabric(
+            server(), table(CUBE).replace('SYS', 'SOC'), WHERE)
+        self.assertEqual(CUBE, pairs(host.nvlinks))
+
     def test_blanks_for_tabs(self):
         host = fabric.with_fabric(
             server(), table(CUBE).expandtabs(8), WHERE)
@@ -125,6 +130,10 @@ class TestNvLinks(base.BaseTestCase):
          'GPU0 is on node 1, but 0000:10:00.0 is on node 0'),
         (server(parent='0000:00:01.0'), table({}),
          'SYS is between 0000:10:00.0 and 0000:12:00.0'),
+        # As nvidia-smi topo -p2p has it, and with a line of another host.
+        (server(), table({}).replace('SYS', 'OK'), 'has OK of GPU0 to GPU2'),
+        (server(), table(CUBE).replace('NV1', 'NV2', 1),
+         'has NV2 of GPU0 to GPU1, and NV1 back'),
         (server(), '', 'is no table'), (server(), 'GPU0', 'is no table'),
         (server(), '\n'.join(table(CUBE).splitlines()[:5]), 'is no table'))
     @ddt.unpack
