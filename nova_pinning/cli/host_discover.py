@@ -12,6 +12,7 @@ from nova_pinning.document import source
 from nova_pinning import errors
 from nova_pinning.host import discover
 from nova_pinning.host.discover import fabric
+from nova_pinning.host.discover import pci_tree
 from nova_pinning.host.discover import resctrl
 from nova_pinning.host.discover import system
 from nova_pinning.host import host_model
@@ -80,6 +81,10 @@ def _notes(host: host_model.HostDescription,
         yield (f'the CPUs can divide caches or bandwidth ({able}), but '
                f'{resctrl.ROOT} is not mounted; to have it in the host file, '
                f'mount -t resctrl resctrl {resctrl.ROOT} and discover again')
+    if any(not device.parent for device in host.pci_devices):
+        yield (f'where some devices are in the PCIe tree is not told: '
+               f'{pci_tree.PCI} has no links to them; a copy of it has to '
+               'keep links (tar, rsync -a)')
     unread = list(tree.unread.items())
     for path, reason in unread[:_MAX_UNREAD]:
         yield f'{path} could not be read: {reason}'

@@ -35,7 +35,7 @@ _KINDS = {
 }
 # They are bridges (0680) to PCI-SIG; by their driver, or as pci.ids has them.
 _NVSWITCH_DRIVER = 'nvidia-nvswitch'
-_NVSWITCHES = ('10de:1af1', '10de:22a3')
+_NVSWITCHES = ('10de:1ac2', '10de:1af1', '10de:22a3')
 _SECTOR_BYTES = 512
 _DISK = re.compile(r'nvme\d+(?:c\d+)?n\d+', re.ASCII)
 
@@ -87,7 +87,15 @@ def _device(
                  if number.startswith(digits)), None)
     if driver == _NVSWITCH_DRIVER or f'{vendor}:{product}' in _NVSWITCHES:
         kind = hardware.PciKind.NVSWITCH
-    if kind is None or not number or not vendor or not product:
+    if kind is None and number:
+        return
+    lacking = next((name for name, digits in (
+        ('class', number), ('vendor', vendor), ('device', product))
+        if not digits), '')
+    if lacking:
+        tree.unread.setdefault(
+            f'{path}/{lacking}', 'it is not there, so the device is left out')
+    if kind is None or lacking:
         return
     service = services.of(path, kind)
     vgpu_types, vgpu_type = virtual_gpus.vgpu_types(tree, path)
@@ -220,5 +228,8 @@ def _queues(names: Iterable[str]) -> int:
 
 
 def _hex(tree: machine_files.Tree, path: str, digits: int) -> str:
-    match = _HEX.fullmatch(tree.text(path) or '')
+    number = tree.text(path) or ''
+    match = _HEX.fullmatch(number)
+    if not match:
+        tree.note_nonsense(path, number)
     return match[1].zfill(digits) if match else ''

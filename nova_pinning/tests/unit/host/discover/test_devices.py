@@ -24,8 +24,8 @@ class DevicesTestCase(base.BaseTestCase):
         super().setUp()
         self.machine = self.useFixture(sample_machines.Machine()).small()
 
-    def read(self):
-        tree = self.machine.tree()
+    def read(self, tree=None):
+        tree = tree or self.machine.tree()
         nodes = numa.read(tree, processors.read(tree), ()).nodes
         return devices.read(tree, nodes)
 
@@ -56,7 +56,21 @@ class TestDevices(DevicesTestCase):
         self.machine.write(f'{sample_machines.PCI}/0000:3b:00.2/class',
                            '0x020000')
         self.machine.pci('3b:00.3', NIC)
-        self.assertEqual((), self.read())
+        tree = self.machine.tree()
+        self.assertEqual((), self.read(tree))
+        path = f'/{sample_machines.PCI}/0000:3b:00'
+        self.assertEqual({f'{path}.1/class': "has 'x'"}, tree.nonsense)
+        left_out = 'it is not there, so the device is left out'
+        self.assertEqual({
+            f'{path}.1/class': left_out, f'{path}.2/vendor': left_out},
+            tree.unread)
+
+    def test_nvswitches(self):
+        # The first is in hwloc's dump of a DGX-2.
+        for product in ('1ac2', '1af1', '22a3'):
+            self.machine.pci('0000:61:00.0', '068000', '10de', product)
+            device, = self.read()
+            self.assertIs(hardware.PciKind.NVSWITCH, device.kind)
 
     def test_order(self):
         for address in ('0000:af:00.0', '10000:01:00.0', '0000:0a:00.1',
