@@ -81,6 +81,17 @@ def aliases(
     return made
 
 
+def type_fault(
+        description: host_model.HostDescription, alias: str) -> str:
+    """Why nova could not give out all devices of an alias, '' if it could."""
+    types = sorted({description.device_type(device)
+                    for device in description.pci_devices
+                    if device.alias == alias})
+    return '' if len(types) < 2 else (
+        f'the devices of PCI alias {alias!r} are {" and ".join(types)}, and '
+        'nova gives out those of one type only')
+
+
 def provider_faults(
     description: host_model.HostDescription,
 ) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from nova_pinning.host import device_offer
 from nova_pinning.host import host_model
 from nova_pinning.host.plan import allocatable_cores
 from nova_pinning.host.plan import explain
@@ -24,6 +25,7 @@ def warnings(
     :param sizes: of guests, as they are planned for
     """
     yield from _shared_groups(description)
+    yield from _not_to_be_had(description)
     rigid = [device.address for device in description.pci_devices
              if device.alias and device.reset_methods == ()]
     if rigid:
@@ -70,6 +72,45 @@ def _shared_groups(
             f'does not know: {"; ".join(told)}',
             'switch Access Control Services (ACS) on in the firmware, use '
             'other slots, or give guests but one of each group')
+
+
+def _not_to_be_had(
+    description: host_model.HostDescription,
+) -> Iterator[plan_model.PlanWarning]:
+    """Aliases that nova does not take, and devices that are of no use whole.
+
+    See NVIDIA's vGPU User Guide: a virtual function of a GPU does nothing
+    before it has a type or a mediated device.
+    """
+    given = [device for device in description.pci_devices if device.alias]
+    faults = [*filter(None, [
+        device_offer.type_fault(description, alias)
+        for alias in sorted({device.alias for device in given})]), *[
+            fault for fault, _advice in device_offer.provider_faults(
+                description)]]
+    if faults:
+        yield plan_model.PlanWarning(
+            'aliases-refused', 'host render will refuse this plan: '
+            + '; '.join(faults), 'give these devices aliases of their own, or '
+            'leave some to the host')
+    told = [f'{words.listed(addresses, _MOST_NAMES)} {what}'
+            for what, addresses in (
+                ('with MIG instances', [
+                    device.address for device in given
+                    if device.mig_instances]),
+                ('without a vGPU type', [
+                    device.address for device in given
+                    if device.physical_function and (
+                        device.mdev_types
+                        or device.vgpu_types and not device.vgpu_type)]))
+            if addresses]
+    if told:
+        yield plan_model.PlanWarning(
+            'not-whole', 'guests are to get as a whole what is divided, or '
+            f'has to be: {"; ".join(told)}',
+            'switch MIG off (nvidia-smi -mig 0), have nova divide virtual '
+            'functions with --mdev-type, or write their types to '
+            'nvidia/current_vgpu_type; then discover and plan again')
 
 
 def _stranded(

@@ -199,9 +199,10 @@ def _of_numbers(
         yield plan_model.PlanWarning(
             'few-host-cpus', f'{has_few}; by a rule of thumb it takes one for '
             f'each {plan_request.MBPS_PER_CPU // 1000} Gbit/s',
-            f'have {needed} with --host-cpus, or let traffic bypass the '
-            'kernel: --poll-cpus for OVS-DPDK, or virtual functions for '
-            'guests')
+            (f'have {needed} with --host-cpus, or '
+             if needed <= len(description.cpus) // 2 else '')
+            + 'let traffic bypass the kernel, as RDMA does: --poll-cpus for '
+            'OVS-DPDK, or NICs and virtual functions for guests')
 
 
 def _of_devices(

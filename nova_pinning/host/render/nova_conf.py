@@ -234,12 +234,10 @@ def _type(layout: planned_host.PlannedHost, alias: str) -> str:
 
     :raises errors.InputError: if they are of several types
     """
-    types = {layout.host.device_type(device)
-             for device in layout.devices if device.alias == alias}
-    if len(types) > 1:
+    fault = device_offer.type_fault(layout.host, alias)
+    if fault:
         raise errors.InputError(
-            f'the devices of PCI alias {alias!r} are '
-            f'{" and ".join(sorted(types))}, and nova gives out those of one '
-            'type only', layout.host.where,
+            fault, layout.host.where,
             'give them several aliases, or say which with --device-type')
-    return types.pop()
+    return next(layout.host.device_type(device) for device in layout.devices
+                if device.alias == alias)

@@ -177,7 +177,7 @@ class TestWarnings(oslotest.BaseTestCase):
     def test_none(self):
         planned = plan(server())
         for code in ('iommu-group-shared', 'no-reset', 'gpus-small-pages',
-                     'gpus-without-cpus'):
+                     'gpus-without-cpus', 'aliases-refused', 'not-whole'):
             self.assertIsNone(warning(planned, code))
 
     def test_one_iommu_group(self):
@@ -198,6 +198,32 @@ class TestWarnings(oslotest.BaseTestCase):
             2, 0, reset_methods=('bus',))]))
         self.assertIn('cannot reset 0000:01:00.0:',
                       warning(planned, 'no-reset'))
+
+    def test_what_render_refuses(self):
+        """One GPU is split into virtual functions, another is not."""
+        split = device(1, 0, sriov_totalvfs=2)
+        parts = [device(number, 0, physical_function=split.address)
+                 for number in (2, 3)]
+        planned = plan(server([split, *parts, device(4, 0)]))
+        self.assertIn("the devices of PCI alias 'h100' are type-PCI and "
+                      'type-VF', warning(planned, 'aliases-refused'))
+        planned = plan(server([split, *parts]), (
+            ('a', parts[0].address), ('b', parts[1].address)), pci_groups={
+                'a': SWITCH})
+        self.assertIn(f'functions of {split.address} are of several resource',
+                      warning(planned, 'aliases-refused'))
+
+    def test_what_is_no_use_as_a_whole(self):
+        functions = [
+            device(number, 0, physical_function='0000:00:00.0', **values)
+            for number, values in enumerate((
+                {}, {'mdev_types': TYPES}, {'vgpu_types': TYPES},
+                {'vgpu_types': TYPES, 'vgpu_type': '1155'}), 1)]
+        self.assertIn('0000:02:00.0 and 0000:03:00.0 without a vGPU type',
+                      warning(plan(server(functions)), 'not-whole'))
+        self.assertIn('0000:05:00.0 with MIG instances', warning(plan(server([
+            device(4, 0, mig_instances=0), device(5, 0, mig_instances=7),
+            device(6, 0, mdev_types=TYPES)])), 'not-whole'))
 
     def test_small_pages(self):
         self.assertIsNotNone(warning(

@@ -590,6 +590,19 @@ class TestPlan(oslotest.BaseTestCase):
         self.assertEqual(['no-emulator-cpus'],
                          codes(planner.plan(xeon(), wanted)))
 
+    def test_what_helps_nics(self):
+        """No host has a CPU for each 10 Gbit/s of eight fast NICs."""
+        for number, is_told in ((1, True), (8, False)):
+            planned = planner.plan(
+                xeon(pci_devices=tuple(nic(bus, 0, 200000)
+                                       for bus in range(1, number + 1))),
+                plan_request.PlanOptions(host_cpus=4, sizes=sizes((4,))))
+            told, = (one.advice for one in planned.plan.warnings
+                     if one.code == 'few-host-cpus')
+            self.assertEqual(is_told, 'have 20 with --host-cpus' in told)
+            self.assertEqual(is_told, '--host-cpus' in told)
+            self.assertIn('bypass the kernel', told)
+
     def test_small_nodes(self):
         nodes = xeon().nodes
         planned = planner.plan(xeon(nodes=(
