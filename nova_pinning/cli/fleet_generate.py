@@ -8,9 +8,11 @@ import textwrap
 from nova_pinning.cli import base_command
 from nova_pinning.cli import common_options
 from nova_pinning.cli import fleets
+from nova_pinning import errors
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import host_loader
 from nova_pinning.model import hostclass
 
 # As many as a snapshot can be read of with any shape as it is by default.
@@ -18,6 +20,9 @@ _MAX_HOSTS = 20_000
 _MAX_CHURN = 100
 # What is not filled without a word.
 _MISSED = 0.03
+# What a fleet like a plan, which has no guests, has no use for.
+_OF_GUESTS = {'seed': 0, 'filled': generate.FILLED, 'mix': '', 'shared': 0.0,
+              'churn': generate.CHURN}
 
 
 class GenerateFleet(base_command.FileCommand):
@@ -25,7 +30,8 @@ class GenerateFleet(base_command.FileCommand):
 
     Guests of a mix of sizes come and go until the hosts are as full as is
     asked for, so that what is free is in pieces as it is on real hosts. The
-    same options give the same snapshot on any machine.
+    same options give the same snapshot on any machine. Hosts like a plan are
+    empty: 'capacity' and 'simulate' tell what such hosts would sell.
 
     Examples::
 
@@ -34,6 +40,7 @@ class GenerateFleet(base_command.FileCommand):
         --seed 7 --filled 90% --mix 4:50,8:30,32x2:20 -o fleet.json
       nova-pinning fleet generate --hosts 50 --shared 40% \\
         | nova-pinning fleet show -
+      nova-pinning fleet generate --hosts 12 --like plan.yaml -o fleet.json
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -47,11 +54,15 @@ class GenerateFleet(base_command.FileCommand):
         parser.add_argument('--hosts', metavar='N', required=True,
                             type=common_options.number(1, _MAX_HOSTS),
                             help=f'how many hosts, at most {_MAX_HOSTS:,}')
-        parser.add_argument('--shape', metavar='NAME',
-                            choices=list(shapes.SHAPES),
-                            default=next(iter(shapes.SHAPES)),
-                            help='what they are like: one of the shapes '
-                            'below (default: %(default)s)')
+        kinds = parser.add_mutually_exclusive_group()
+        kinds.add_argument('--shape', metavar='NAME',
+                           choices=list(shapes.SHAPES),
+                           default=next(iter(shapes.SHAPES)),
+                           help='what they are like: one of the shapes '
+                           'below (default: %(default)s)')
+        kinds.add_argument('--like', metavar='PLAN',
+                           help='a plan of host plan, or a host file, that '
+                           'they are like; without guests')
         parser.add_argument('--seed', metavar='N', default=0,
                             type=common_options.number(0, 2 ** 63 - 1),
                             help='seed of what is random (default: '
@@ -79,6 +90,15 @@ class GenerateFleet(base_command.FileCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         common_options.check_output(parsed_args.output)
+        if parsed_args.like is not None:
+            for name, default in _OF_GUESTS.items():
+                if getattr(parsed_args, name) != default:
+                    raise errors.InputError(
+                        'a fleet like a plan has no guests',
+                        errors.Location(f'--{name}'), 'leave it out')
+            fleets.save(parsed_args, generate.empty_fleet(
+                host_loader.load(parsed_args.like), parsed_args.hosts))
+            return base_command.OK
         with fleets.progress('filling hosts') as tell:
             fleet = generate.generate_fleet(
                 parsed_args.hosts, parsed_args.shape, parsed_args.seed,

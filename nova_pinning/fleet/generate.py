@@ -12,6 +12,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 import itertools
 import random
@@ -22,11 +23,15 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
+from nova_pinning.admission import scheduler_rules
 from nova_pinning import errors
 from nova_pinning import fit
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
+from nova_pinning.host import device_offer
+from nova_pinning.host import host_model
+from nova_pinning.host import host_offer
 from nova_pinning.host.plan import plan_request
 from nova_pinning.host import plan_model
 from nova_pinning import model
@@ -116,6 +121,25 @@ def generate_fleet(
                      for device in kind.cell_devices},
         source=f'generated: {hosts:,} hosts of shape {kind.name}, seed '
                f'{seed}, {filled:.0%} filled')
+
+
+def empty_fleet(
+    description: host_model.HostDescription, hosts: int,
+) -> snapshot.Fleet:
+    """A fleet of hosts like a described one, with no guests on them."""
+    like = host_offer.offered(description)
+    host_class = None
+    with contextlib.suppress(hostclass.UnknownClass):
+        host_class = placement_traits.host_class(
+            (), placement_traits.classes_of(description.traits), like.cells)
+    return snapshot.Fleet(
+        hosts=tuple(dataclasses.replace(
+            like, name=f'{description.name}-{number:05}',
+            host_class=host_class) for number in range(1, hosts + 1)),
+        rules=scheduler_rules.SchedulerRules(
+            pci_in_placement=device_offer.is_in_placement(description)),
+        pci_aliases=device_offer.aliases(description),
+        source=f'generated: {hosts:,} hosts like {description.name}')
 
 
 def filled(

@@ -16,9 +16,12 @@ from nova_pinning.cli import fleets
 from nova_pinning.document import packed
 from nova_pinning.fleet import document
 from nova_pinning.fleet import problems
+from nova_pinning.host import hostfile_writer
+from nova_pinning.model import hostclass
 from nova_pinning.presentation import findings_text
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.fleet import fleet_samples
+from nova_pinning.tests.unit.host import test_device_offer
 
 
 class _FleetTestCase(cli_case.TestCase):
@@ -191,7 +194,30 @@ class TestGenerateFleet(_FleetTestCase):
         self.assertEqual(3, len(document.loads(done.out).hosts))
         self.assertEqual(done.out, self._generate().out)
 
+    def test_like_a_plan(self):
+        done = self._generate('--like', cli_case.HOST)
+        self.assertEqual((0, ''), (done.status, done.err))
+        fleet = document.loads(done.out)
+        self.assertEqual((), fleet.guests)
+        self.assertEqual(
+            [('xeon-80-dedicated-00001', hostclass.HostClass.DEDICATED)],
+            [(host.name, host.host_class) for host in fleet.hosts][:1])
+        self.assertEqual(3, len(fleet.hosts))
+        self.assertEqual(76, len(fleet.hosts[0].dedicated_cpus))
+        self.assertFalse(fleet.rules.pci_in_placement)
+
+    def test_like_a_plan_with_groups_of_devices(self):
+        plan = self.write('plan.yaml', hostfile_writer.dump(
+            test_device_offer.grouped()))
+        fleet = document.loads(self._generate('--like', plan).out)
+        self.assertTrue(fleet.rules.pci_in_placement)
+        self.assertIn('h100-switch-3', fleet.pci_aliases)
+        self.assertEqual(12, sum(
+            pool.total for pool in fleet.hosts[2].pci_pools))
+
     @ddt.data(('--filled', '101%'), ('--filled', '80'), ('--shared', 'x'),
+              ('--like', 'x', '--shape', 'epyc-nps4'),
+              ('--shared', '20%', '--like', 'x'),
               ('--shape', 'x'), ('--seed', '-1'), ('--hosts', '0'),
               ('--churn', '-1'), ('--churn', 'nan'), ('--filled', 'nan'))
     def test_bad_options(self, options):
