@@ -18,6 +18,15 @@ _NVIDIA = '10de'
 def details(description: host_model.HostDescription,
             device: host_model.PciDevice) -> Iterator[str]:
     """What sets a device apart from others, a few words each."""
+    if description.plan is None and not device.alias:
+        # What a plan names it by.
+        yield f'{device.vendor_id}:{device.product_id}'
+    if device.physical_function:
+        yield f'virtual, of {device.physical_function}'
+    if 'vfio' in device.driver:
+        yield f'driver {spelling.printable(device.driver)}'
+    if device.namespaces_mib:
+        yield host_structure.memory(sum(device.namespaces_mib.values()))
     if device.sriov_totalvfs:
         made = sum(other.physical_function == device.address
                    for other in description.pci_devices)
@@ -51,9 +60,12 @@ def switch(description: host_model.HostDescription, address: str) -> str:
     """A switch, and what it is below."""
     above = description.bridges_above(address)[1:]
     outer = description.switch_of(above[0].address) if above else ''
+    leaky = any(bridge.acs is False for bridge in description.pci_bridges
+                if bridge.parent == address)
     return f'PCIe switch {address}' + (
         f', below switch {outer}' if outer else
-        f', below root port {above[-1].address}' if above else '')
+        f', below root port {above[-1].address}' if above else '') + (
+        '; without ACS' if leaky else '')
 
 
 def fabric(description: host_model.HostDescription) -> Iterator[str]:

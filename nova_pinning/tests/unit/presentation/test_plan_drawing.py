@@ -173,14 +173,15 @@ class TestDraw(oslotest.BaseTestCase):
               CPUs 0-1 . .
               CPUs 4-5 . .
               memory: 8 GiB in small pages
-              GPU: 0000:01:00.0; 7 MIG instances; place in the PCIe tree unknown
-              NIC: eth0, eth1; 1 of 8 virtual functions; RDMA
-              NIC: 0000:02:00.4
-              PCIe switch 0000:e1:00.0, below root port 0000:e0:01.0
+              GPU: 0000:01:00.0; 10de:158b; 7 MIG instances; place in the PCIe tree unknown
+              NIC: eth0, eth1; 8086:158b; 1 of 8 virtual functions; RDMA
+              NIC: 0000:02:00.4; 8086:158b; virtual, of 0000:02:00.0; driver mlx5_vfio_pci
+              NVMe: nvme0n1, nvme0n2; 8086:158b; 3577 GiB
+              PCIe switch 0000:e1:00.0, below root port 0000:e0:01.0; without ACS
               └ GPU: 0000:03:00.0, 0000:04:00.0; for guests as h100; BAR of 128 GiB
               PCIe switch 0000:e4:00.0, below switch 0000:e1:00.0
-              └ GPU: 0000:05:00.0; BAR of 128 GiB; cannot be reset; in one IOMMU group with
-                0000:05:00.1
+              └ GPU: 0000:05:00.0; 10de:158b; BAR of 128 GiB; cannot be reset; in one IOMMU
+                group with 0000:05:00.1
             node 1 (socket 1, 8 GiB)
               CPUs 2-3 . .
               CPUs 6-7 . .
@@ -195,13 +196,18 @@ class TestDraw(oslotest.BaseTestCase):
                         rdma_devices=('mlx5_0',)),
                     dataclasses.replace(
                         NIC, address='0000:02:00.4', names=(), speed_mbps=0,
+                        driver='mlx5_vfio_pci',
                         physical_function='0000:02:00.0'),
+                    device(6, 0, kind=hardware.PciKind.NVME,
+                           names=('nvme0n1', 'nvme0n2'), namespaces_mib={
+                               'nvme0n1': 3662830, 'nvme0n2': 1}),
                     gpu(3, '0000:e2:00.0', alias='h100'),
                     gpu(4, '0000:e2:01.0', alias='h100'),
                     gpu(5, '0000:e5:00.0', reset_methods=(),
                         companions=('0000:05:00.1',))),
                 pci_bridges=tuple(
-                    hardware.PciBridge(address, parent, port)
+                    hardware.PciBridge(
+                        address, parent, port, acs=address != '0000:e2:01.0')
                     for address, parent, port in (
                         ('0000:e0:01.0', 'pci0000:e0', ports.ROOT),
                         ('0000:e1:00.0', '0000:e0:01.0', ports.UPSTREAM),
