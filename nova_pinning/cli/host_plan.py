@@ -100,9 +100,9 @@ class PlanHost(base_command.FileCommand):
             metavar='NAME=KIND',
             help='sell the devices of a PCI alias in groups as well, each '
                  'under an alias of its own: those behind one PCIe switch '
-                 '(switch), or that Fabric Manager can give to one guest '
-                 '(partition); needs PCI devices in Placement; may be given '
-                 'several times')
+                 '(switch), that Fabric Manager can give to one guest '
+                 '(partition), or that have NVLinks to each other (nvlink); '
+                 'needs PCI devices in Placement; may be given several times')
         parser.add_argument(
             '--mdev-type', dest='mdev_types', action='append', default=[],
             metavar='TYPE=DEVICES',

@@ -31,6 +31,7 @@ class GroupBy(enum.StrEnum):
 
     SWITCH = 'switch'  # they are behind one PCIe switch
     PARTITION = 'partition'  # Fabric Manager can give them to one guest
+    NVLINK = 'nvlink'  # they have the same NVLinks, each two of them
 
 
 def with_groups(
@@ -70,8 +71,8 @@ def with_groups(
             number: {device.address for device in of_alias[alias]
                      if description.switch_of(device.parent) == switch}
             for number, switch in enumerate(switches)
-        } if by is GroupBy.SWITCH else _partitions(
-            description, alias, of_alias[alias])
+        } if by is GroupBy.SWITCH else _of_fabric(
+            description, by, of_alias[alias])
         for number, addresses in members.items():
             for address in addresses:
                 traits.setdefault(address, []).append(
@@ -100,24 +101,37 @@ def _switches(description: host_model.HostDescription,
     return sorted(set(found.values()))
 
 
-def _partitions(
-    description: host_model.HostDescription, alias: str,
+def _of_fabric(
+    description: host_model.HostDescription, by: GroupBy,
     own: Sequence[host_model.PciDevice],
 ) -> dict[int, set[str]]:
-    """GPUs that Fabric Manager can give to one guest, two or more.
+    """GPUs, two or more, of one partition or that NVLinks join.
 
-    :returns: by its number, under which somebody has to activate it
+    :param own: all of an alias
+    :returns: by the number of the partition, under which somebody has to
+        activate it, else counted
     """
     addresses = {device.address for device in own}
-    found = {partition.id: set(partition.addresses)
-             for partition in description.gpu_partitions
-             if len(partition.addresses) > 1
-             and addresses.issuperset(partition.addresses)}
+    known = ({one.id: one.addresses for one in description.gpu_partitions}
+             if by is GroupBy.PARTITION else
+             dict(enumerate(one.addresses for one
+                            in description.nvlinks or ())))
+    found = {number: set(members) for number, members in known.items()
+             if len(members) > 1 and addresses.issuperset(members)}
     if not found:
         raise errors.InputError(
-            f'no partition of several GPUs is known among those with alias '
-            f'{alias}', _WHERE,
-            'give host discover what fmpm -l prints, with --fabric')
+            f'no group by {by} is known among the GPUs with alias '
+            f'{own[0].alias}', _WHERE, 'give host discover what '
+            f'{"fmpm -l" if by is GroupBy.PARTITION else "nvidia-smi topo -m"}'
+            ' prints, with --fabric')
+    if by is GroupBy.NVLINK:
+        for one, other in itertools.combinations(found.values(), 2):
+            if one & other:
+                raise errors.InputError(
+                    f'{min(one & other)} has other NVLinks to '
+                    f'{min(one - other)} than to {min(other - one)}, so that '
+                    'they make no groups', _WHERE,
+                    'sell them by switch, or one by one')
     return found
 
 

@@ -14,7 +14,7 @@ from nova_pinning.host.plan import plan_request
 from nova_pinning.host.plan import planner
 from nova_pinning.tests.unit.host.plan import test_planner
 
-SWITCH, PARTITION = device_groups.GroupBy
+SWITCH, PARTITION, NVLINK = device_groups.GroupBy
 TYPES = (hardware.VirtualGpuType('nvidia-699'),
          hardware.VirtualGpuType('nvidia-700'))
 
@@ -114,6 +114,30 @@ class TestGroups(oslotest.BaseTestCase):
             {('CUSTOM_H100', 'CUSTOM_H100_PARTITION_5'): gpus[:2]},
             groups(planned))
 
+    def test_by_nvlink(self):
+        """Bridges join two of four cards; the others have none."""
+        host = server()
+        gpus = [one.address for one in host.pci_devices
+                if one.kind is hardware.PciKind.GPU]
+        host = dataclasses.replace(host, nvlinks=(
+            hardware.NvLinks((gpus[0], gpus[3]), 4),
+            hardware.NvLinks((gpus[1], gpus[2]), 12)))
+        self.assertEqual({
+            ('CUSTOM_H100', 'CUSTOM_H100_NVLINK_0'): [gpus[0], gpus[3]],
+            ('CUSTOM_H100', 'CUSTOM_H100_NVLINK_1'): gpus[1:3]},
+            groups(plan(host, pci_groups={'h100': NVLINK})))
+        # As in a cube: each has neighbours that are none of each other.
+        host = dataclasses.replace(host, nvlinks=(
+            hardware.NvLinks((gpus[0], gpus[3]), 4),
+            hardware.NvLinks((gpus[1], gpus[3]), 2)))
+        self.assertIn(
+            f'{gpus[3]} has other NVLinks to {gpus[0]} than to {gpus[1]}',
+            self.refused(host, pci_groups={'h100': NVLINK}))
+        for links in (None, ()):
+            self.assertIn('no group by nvlink is known', self.refused(
+                dataclasses.replace(host, nvlinks=links),
+                pci_groups={'h100': NVLINK}))
+
     def test_a_plan_of_a_plan(self):
         planned = plan(server(), pci_groups={'h100': SWITCH})
         again = plan(planned, ())
@@ -129,7 +153,7 @@ class TestGroups(oslotest.BaseTestCase):
         self.assertIn('0000:01:00.0 is behind no PCIe switch', self.refused(
             server([device(1, 0, parent='pci0000:00')]),
             pci_groups={'h100': SWITCH}))
-        self.assertIn('no partition of several GPUs is known', self.refused(
+        self.assertIn('no group by partition is known', self.refused(
             server(), pci_groups={'h100': PARTITION}))
         self.assertIn("no device has the alias 'a100'", self.refused(
             server(), pci_groups={'a100': SWITCH}))
