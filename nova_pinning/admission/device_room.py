@@ -143,7 +143,7 @@ def part(
         {suffix for asked in some for suffix in asked.groups}
         for some in (request.devices, kept)]
     return dataclasses.replace(
-        request, devices=tuple(kept), queries=tuple([
+        request, devices=tuple(kept), claims=(), queries=tuple([
             dataclasses.replace(query, groups=tuple([
                 group._replace(required=frozenset())
                 if group.suffix in own and not minds_traits else group

@@ -173,6 +173,19 @@ def take(
         tuple(cell_ids))
 
 
+def taken_places(
+    pools: Sequence[PciPool],
+    uses: Iterable[PciUse],
+    requests: Sequence[PciRequest],
+    cell_ids: Iterable[int],
+    cells: Iterable[model.CellView],
+    providers: Mapping[str, int] = _NOTHING,
+) -> Mapping[int, int] | None:
+    """The same by the places of the pools."""
+    return _PoolCheck(pools, uses, requests, cells, providers).places(
+        tuple(cell_ids))
+
+
 def doubts(pools: Iterable[PciPool],
            requests: Sequence[PciRequest]) -> Iterator[str]:
     """What is not known of devices that a guest may get: a clause each."""
@@ -247,7 +260,19 @@ class _PoolCheck(reach.DeviceCheck):
         self._providers = providers
 
     def taken(self, cell_ids: Collection[int]) -> tuple[PciUse, ...] | None:
-        """What the guest gets near these cells, None if that is too little.
+        """What the guest gets near these cells, None if that is too little."""
+        counts = self.places(cell_ids)
+        if counts is None:
+            return None
+        used: dict[tuple[Pairs, int | None], int] = {}
+        for place, count in counts.items():
+            key = self._pools[place].keys, self._pools[place].numa_node
+            used[key] = used.get(key, 0) + count
+        return tuple([PciUse(keys, numa_node, count)
+                      for (keys, numa_node), count in used.items()])
+
+    def places(self, cell_ids: Collection[int]) -> dict[int, int] | None:
+        """The same by place.
 
         nova-scheduler counts the devices of each pool for itself. Only
         nova-compute minds which functions go with which, and may have its
@@ -259,12 +284,7 @@ class _PoolCheck(reach.DeviceCheck):
         if counts is None or sum(counts.values()) != sum(
                 [request.count for request in self._requests]):
             return None
-        used: dict[tuple[Pairs, int | None], int] = {}
-        for place, count in counts.items():
-            key = self._pools[place].keys, self._pools[place].numa_node
-            used[key] = used.get(key, 0) + count
-        return tuple([PciUse(keys, numa_node, count)
-                      for (keys, numa_node), count in used.items()])
+        return counts
 
     def _can_serve(self, cell_ids: tuple[int, ...]) -> bool:
         if self.taken(cell_ids) is not None:

@@ -68,7 +68,7 @@ def without_devices(
     """What can be told of a guest where the host's devices are not known."""
     if request.devices and any(gap.kind is outcome.DoubtKind.DEVICES
                                for gap in host.gaps):
-        return dataclasses.replace(request, devices=())
+        return dataclasses.replace(request, devices=(), claims=())
     return request
 
 

@@ -135,6 +135,8 @@ class GuestRequest:
     :param disk_gib: that nova counts it with on its host's own disks
     :param topology: None if it has none: its vCPUs float
     :param devices: the PCI devices that it asks for
+    :param claims: what nova-compute makes of these where the guest comes
+        from another host; () where it claims them as they are
     :param queries: what nova asks Placement, PCPU before VCPU in its place;
         a host that answers any of them will do
     :param extra_specs: of its flavor
@@ -149,6 +151,7 @@ class GuestRequest:
     topology: model.Guest | None
     disk_gib: int = 0
     devices: tuple[_PciRequest, ...] = ()
+    claims: tuple[_PciRequest, ...] = ()
     queries: tuple[CandidatesQuery, ...] = ()
     extra_specs: Pairs = ()
     image: Pairs | None = ()

@@ -30,6 +30,7 @@ _PCI_FILTER = 'PciPassthroughFilter'
 #: The fit of a guest without NUMA topology.
 FLOATING = model.Fit(())
 
+_CLAIMS_OTHERS = 'on moves nova claims other devices than Placement'
 _NO_RULES = scheduler_rules.SchedulerRules()
 _NO_WISHES = guest_request.GuestWishes()
 # What a guest asks for that has no query: nothing.
@@ -211,6 +212,8 @@ class AdmissionJudge:
         or else the first with which it fits, or the first. If there is none,
         it is what the fit says without.
         """
+        if request.claims:
+            return self._moved_place(request, occupancy)
         counts: tuple[providers.Candidate | None,
                       model.Fit | model.Refusal] | None = None
         for candidate in candidates(request, occupancy):
@@ -223,6 +226,40 @@ class AdmissionJudge:
             elif counts is None:
                 counts = candidate, place
         return counts or (None, self.fit_on(request, occupancy))
+
+    def _moved_place(
+        self, request: guest_request.GuestRequest,
+        occupancy: host_occupancy.HostOccupancy,
+    ) -> tuple[providers.Candidate | None, model.Fit | model.Refusal]:
+        """The same for a guest with devices that comes from another host.
+
+        See nova.compute.resource_tracker.ResourceTracker._move_claim: it
+        claims anew what the flavor asks for, without the policy of flavor or
+        image, and does not mind what Placement chose.
+        """
+        claimed: model.Fit | model.Refusal | None = None
+        right: list[providers.Candidate] = []
+        wrong: list[providers.Candidate] = []
+        for candidate in candidates(request, occupancy):
+            if isinstance(self.fit_on(request, occupancy, candidate),
+                          model.Refusal):
+                continue
+            claimed = claimed or self.fit_on(dataclasses.replace(
+                request, devices=request.claims, claims=()), occupancy)
+            if isinstance(claimed, model.Refusal):
+                return candidate, claimed
+            (right if _claims_allotted(request, occupancy, claimed, candidate)
+             else wrong).append(candidate)
+        if claimed is None:
+            return self._place(
+                dataclasses.replace(request, claims=()), occupancy)
+        if not right:
+            return wrong[0], model.Refusal(
+                model.Reason.PCI, detail=f'{_CLAIMS_OTHERS} allocates')
+        doubts = (outcome.Doubt(
+            outcome.DoubtKind.DEVICES, f'{_CLAIMS_OTHERS} may allocate'),)
+        return right[0]._replace(doubts=(
+            *right[0].doubts, *doubts * bool(wrong))), claimed
 
     def fit_on(
         self, request: guest_request.GuestRequest,
@@ -321,6 +358,20 @@ def chosen(candidate: providers.Candidate | None) -> Mapping[str, int]:
         if suffix and indices}
 
 
+def _claims_allotted(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy, placed: model.Fit,
+    candidate: providers.Candidate | None,
+) -> bool:
+    """Whether a guest from another host gets what Placement chose for it."""
+    allotted = chosen(candidate)
+    claimed, right = [devices.taken_places(
+        occupancy.host.pci_pools, occupancy.device_uses, asked,
+        [cell.host_cell for cell in placed.cells], occupancy.host.cells,
+        allotted) for asked in (request.claims, request.devices)]
+    return not allotted or claimed == right
+
+
 def _of_fit(refusal: model.Refusal) -> outcome.AdmissionRefusal:
     return outcome.AdmissionRefusal(
         outcome.RefusalLayer.FIT, str(refusal.reason), '', str(refusal))
@@ -340,9 +391,13 @@ def use_of(
     for candidate in ((candidate,) if candidate is not None
                       else candidates(request, occupancy)):
         if request.devices:
+            if request.claims and not _claims_allotted(
+                    request, occupancy, placed, candidate):
+                continue
             taken = devices.take(
                 occupancy.host.pci_pools, occupancy.device_uses,
-                request.devices, [cell.host_cell for cell in placed.cells],
+                request.claims or request.devices,
+                [cell.host_cell for cell in placed.cells],
                 occupancy.host.cells, chosen(candidate))
         if taken is not None:
             break

@@ -30,7 +30,6 @@ from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
-from nova_pinning.fleet import moved_guest
 from nova_pinning.model import flag
 from nova_pinning.model import nova_release
 
@@ -78,27 +77,15 @@ def live_refusals(
 
 
 def cold_refusals(
-    guest: resident_guest.ResidentGuest, extra_specs: Mapping[str, str],
-    aliases: Mapping[str, pci_alias.PciAlias],
-) -> Iterator[Objection]:
+        guest: resident_guest.ResidentGuest) -> Iterator[Objection]:
     """Why devices may keep a guest from moving cold to any host.
 
     nova-scheduler goes by the request that the guest was built with, in which
-    the affinity policy of its flavor or image outweighs that of the alias; the
-    claim makes it anew without
-    (nova.compute.resource_tracker.ResourceTracker._move_claim).
+    the affinity policy of its flavor or image outweighs that of the alias.
     """
     if guest.device_policy is None:
         yield _unknown('with which affinity policy it was built to have its '
                        'PCI devices is not known')
-    policy = guest.device_policy or extra_specs.get(moved_guest.POLICY_KEY)
-    for name in pci_alias.names(extra_specs):
-        alias = aliases.get(name)
-        if policy and alias and alias.policy != policy:
-            yield _unknown(
-                f'nova claims devices of the alias {name} by its policy '
-                f'{alias.policy} on cold moves, not by {policy}, with which '
-                'it was built')
 
 
 def live_host_refusals(

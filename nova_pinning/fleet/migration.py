@@ -173,9 +173,8 @@ class MigrationRules:
         """Why nova does not migrate a guest cold at all."""
         if guest.vm_state and guest.vm_state not in _COLD_STATES:
             return f'is {guest.vm_state}'
-        specs = self.extra_specs(guest)
         return self._first(device_moves.cold_refusals(
-            guest, specs, self._aliases)) or self._accelerator_refusal(specs)
+            guest)) or self._accelerator_refusal(self.extra_specs(guest))
 
     @staticmethod
     def _accelerator_refusal(specs: Mapping[str, str]) -> str:

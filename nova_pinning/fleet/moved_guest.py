@@ -84,6 +84,12 @@ class RequestReader:
                 if self._in_placement and all(
                         one.alias for one in asked):
                     request = pci_alias.asked(request, self._aliases, True)
+                # What the claim minds, see AdmissionJudge.
+                request = dataclasses.replace(request, claims=tuple([
+                    dataclasses.replace(
+                        one, groups=(), policy=self._aliases[one.alias].policy
+                        if one.alias in self._aliases else one.policy)
+                    for one in request.devices]))
             self._requests[key] = request
         return request
 

@@ -64,6 +64,8 @@ class DrawnCloud:
     :param aliases: [pci] alias
     :param in_placement: [filter_scheduler] pci_in_placement
     :param packs: packing_host_numa_cells_allocation_strategy
+    :param is_even: whether hosts are alike, and policies agree, so that guests
+        may move
     :param orders: flavors with properties of images
     """
 
@@ -71,6 +73,7 @@ class DrawnCloud:
     aliases: tuple[dict[str, str], ...]
     in_placement: bool
     packs: bool
+    is_even: bool
     orders: tuple[tuple[flavor_model.Flavor, dict[str, str]], ...]
 
 
@@ -85,16 +88,21 @@ class _Drawing:
         self.classes = {kind: chance.choice((None, None, *_CLASSES))
                         for kind in self.kinds}
         self.traits = chance.sample(_TRAITS, 2)
+        self.is_even = self.likely(0.4)
 
     def likely(self, share: float) -> bool:
         return self.chance.random() < share
 
     def cloud(self, hosts: int, orders: int) -> DrawnCloud:
         aliases = self._aliases()
+        names = [f'{number + 1:08}-0000-4000-8000-{0:012}'
+                 for number in range(hosts)]
+        kinds = [self._host(name)
+                 for name in (names[:3] if self.is_even else names)]
         return DrawnCloud(
-            tuple(self._host(f'{number + 1:08}-0000-4000-8000-{0:012}')
-                  for number in range(hosts)),
-            aliases, self.in_placement, self.likely(0.7),
+            tuple(dataclasses.replace(kinds[number % len(kinds)], name=name)
+                  for number, name in enumerate(names)),
+            aliases, self.in_placement, self.likely(0.7), self.is_even,
             tuple(self._order(number, sorted({
                 alias['name'] for alias in aliases}))
                 for number in range(orders)))
@@ -116,8 +124,9 @@ class _Drawing:
         chance = self.chance
         count = chance.choice((1, 2, 2, 2, 3, 4, 4, 8))
         threads = chance.choice((1, 2))
-        cores = chance.choice((1, 2, 2, 3, 4))
-        use = chance.choice(('dedicated',) * 4 + ('both', 'shared'))
+        cores = chance.choice((1, 2, 2, 3, 4)) + 2 * self.is_even
+        use = 'dedicated' if self.is_even else chance.choice(
+            ('dedicated',) * 4 + ('both', 'shared'))
         per_socket = chance.choice((1, 2, count))
         has_sockets = self.likely(0.9)
         memory = chance.choice((1024, 2048, 2048, 4096))
@@ -261,9 +270,9 @@ class _Drawing:
             specs['hw:numa_nodes'] = str(cells)
         if self.likely(0.2):
             specs['hw:mem_page_size'] = chance.choice(('2048', 'large', 'any'))
-        if self.likely(0.25):
+        if not self.is_even and self.likely(0.25):
             specs['hw:pci_numa_affinity_policy'] = chance.choice(_POLICIES)
-        elif self.likely(0.15):
+        elif not self.is_even and self.likely(0.15):
             image['hw_pci_numa_affinity_policy'] = chance.choice(_POLICIES)
         if self.likely(0.95):
             named = chance.sample(aliases, min(

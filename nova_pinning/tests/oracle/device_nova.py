@@ -6,6 +6,7 @@ it reports to Placement, nova-scheduler's request for a flavor, its filters,
 the claim of the resource tracker, and what is counted afterwards.
 """
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -278,6 +279,31 @@ class NovaHost:
         finally:
             self._restore(before)
 
+    def taking(self, guest: 'NovaGuest', candidate: Mapping[str, Any],
+               is_live: bool) -> 'NovaClaim | None':
+        """What the claim for a guest that moves here comes to.
+
+        :returns: None if it fails, or takes other devices than Placement has
+            allocated
+        """
+        before = self._saved()
+        try:
+            claim = self._claim(
+                guest.order, candidate, guest.uuid,
+                NovaMove(is_live, guest.topology))
+            if claim is None:
+                return None
+            given = collections.Counter(
+                device.extra_info.get('rp_uuid')
+                for device in self.tracker.pci_devs
+                if device.address in claim.addresses)
+            allocated = collections.Counter(
+                providers[0] for suffix, providers
+                in candidate['mappings'].items() if suffix)
+            return claim if allocated in ({}, given) else None
+        finally:
+            self._restore(before)
+
     def place(self, flavor: flavor_model.Flavor, asked: NovaOrder,
               candidate: Mapping[str, Any], uuid: str) -> NovaGuest:
         """Have a guest come for which :meth:`claimed` is right."""
@@ -301,20 +327,36 @@ class NovaHost:
         return guest
 
     def _claim(self, asked: NovaOrder, candidate: Mapping[str, Any],
-               uuid: str) -> 'NovaClaim | None':
-        requests = _cloned(asked.spec.pci_requests, uuid)
+               uuid: str, move: 'NovaMove | None' = None,
+               ) -> 'NovaClaim | None':
+        """As nova.compute.resource_tracker.ResourceTracker claims."""
+        built = _cloned(asked.spec.pci_requests, uuid)
         context = nova_context.get_admin_context()
         compute_utils.update_pci_request_with_placement_allocations(
-            context, None, requests.requests, candidate['mappings'])
+            context, None, built.requests, candidate['mappings'])
+        node, tracker = _Node(self.topology), types.SimpleNamespace(
+            pci_tracker=self.tracker)
+        limits = {'numa_topology': LIMITS}
         instance = types.SimpleNamespace(
-            uuid=uuid, numa_topology=copy.deepcopy(asked.spec.numa_topology))
+            uuid=uuid, numa_topology=move.topology if move else copy.deepcopy(
+                asked.spec.numa_topology))
         instance.obj_clone = lambda: instance
+        requests = built
         try:
-            claim = claims.Claim(
-                context, instance, self.name,
-                types.SimpleNamespace(pci_tracker=self.tracker),
-                _Node(self.topology), requests,
-                limits={'numa_topology': LIMITS})
+            if move is None:
+                claim = claims.Claim(
+                    context, instance, self.name, tracker, node, requests,
+                    limits=limits)
+            else:
+                requests = pci_request.get_pci_requests_from_flavor(
+                    asked.spec.flavor)
+                requests.instance_uuid = uuid
+                claim = claims.MoveClaim(
+                    context, instance, self.name, asked.spec.flavor,
+                    asked.spec.image, tracker, node, requests, move,
+                    limits=limits)
+                if move.is_live_migration:
+                    requests = built
             topology = claim.claimed_numa_topology
             devices = self.tracker.claim_instance(context, requests, topology)
             after = hardware.numa_usage_from_instance_numa(
@@ -348,6 +390,17 @@ class NovaHost:
                           (self.tracker.allocations, allocated)):
             held.clear()
             held.update(was)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NovaMove:
+    """What a claim reads of a nova.objects.Migration and its server.
+
+    :param topology: of the server where it is
+    """
+
+    is_live_migration: bool
+    topology: Any
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

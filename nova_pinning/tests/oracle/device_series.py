@@ -40,15 +40,13 @@ from nova_pinning.capacity import stranded_devices  # noqa: E402
 from nova_pinning import errors  # noqa: E402
 from nova_pinning.explain import explanation  # noqa: E402
 from nova_pinning.fleet import occupied  # noqa: E402
-from nova_pinning import model  # noqa: E402
-from nova_pinning.rebalance import move_rules  # noqa: E402
-from nova_pinning.rebalance import replay  # noqa: E402
 from nova_pinning.scheduler import filters  # noqa: E402
 from nova_pinning.simulation import admission_columns  # noqa: E402
 from nova_pinning.simulation import fast  # noqa: E402
 from nova_pinning.simulation import scheduler_configuration  # noqa: E402
 from nova_pinning.tests.oracle import device_fleet  # noqa: E402
 from nova_pinning.tests.oracle import device_nova  # noqa: E402
+from nova_pinning.tests.oracle import moved_devices  # noqa: E402
 
 HOSTS, FLAVORS = 24, 10
 #: In how many clouds the commands are asked that ask the judge.
@@ -80,7 +78,8 @@ class _Comparison:
         self._number = number
         self.nova = device_fleet.NovaFleet(seed, number, HOSTS, FLAVORS)
         self.chance = random.Random(f'series {seed} {number}')
-        self.nova.fill(self.chance.choice((0, 1, 3, 6)))
+        self.nova.fill(self.chance.choice(
+            (6, 12) if self.nova.cloud.is_even else (0, 1, 3, 6)))
         self.fleet = self.nova.imported()
         self.there = occupied.of_fleet(self.fleet)
         self.judge = judge.AdmissionJudge(
@@ -107,10 +106,10 @@ class _Comparison:
             found = self.nova.candidates(name)
             for host in self.nova.hosts:
                 self._ask(host, name, found.get(host, []))
+        self._move()
         if self._number % SURFACES_EVERY == 0:
             self._simulate()
             self._strand()
-            self._move()
             self._count()
 
     def _read_orders(self) -> None:
@@ -269,34 +268,31 @@ class _Comparison:
                         f'{counted.fits}, nova says {right}')
 
     def _move(self) -> None:
-        """Guests go where nova would let one more of their flavor come.
+        """Guests move to where nova moves them, with what it allots to them.
 
-        Those to whom nova gave pages of one size of several that would do are
-        left out: they stay with it.
+        Those to whom nova gave pages of one size of several that would do
+        stay with it, where it may choose others.
         """
-        rules = move_rules.MoveRules(self.fleet)
-        moves = replay.MoveReplay(self.fleet, rules, self.there,
-                                  deferred_claim.predict_claim)
         others = {
             flavor.name for flavor, _image in self.nova.cloud.orders
             if flavor.extra_specs.get('hw:mem_page_size') in (
                 'any', 'large')}
-        for guest in self.fleet.guests:
-            if guest.flavor in others or rules.guest_refusal(guest):
-                self.count('move not asked')
+        for one in moved_devices.answers(
+                self.nova, self.fleet, self.there, self.chance):
+            if not one.kind:
+                self.count('move refused by rule', f'rule {one.text[:60]}')
                 continue
-            for host in self.nova.hosts:
-                if host == guest.host or guest.flavor not in self.requests:
-                    continue
-                found = moves.room(guest, self.there[host])
-                said = (_YES if isinstance(found, model.Fit) else
-                        _UNDECIDED if found.reason is model.Reason.UNDECIDED
-                        else _NO)
-                self.count(f'move {said}')
-                right = _YES if self.right[host, guest.flavor] else _NO
-                if said not in (_UNDECIDED, right):
-                    self.differ(f'move, {host}, {guest.flavor}: {said}, nova '
-                                f'says {right}: {found}')
+            said = (_UNDECIDED if one.said is None else
+                    _YES if one.said else _NO)
+            self.count(f'move {said}')
+            if one.guest.devices:
+                self.count(f'move {one.kind} with devices {said}')
+            is_wrong = (not (one.right and all(one.right)) if one.said
+                        else one.said is False and any(one.right))
+            if is_wrong and one.guest.flavor not in others:
+                self.differ(f'move {one.kind}, {one.host}, '
+                            f'{one.guest.flavor}: {said}, nova '
+                            f'{one.right}: {one.text}')
 
     def _fill(self, measured: capacity.FleetCapacity) -> None:
         """Have nova place guests of one flavor until no more come.

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import ddt
 from oslotest import base as oslotest
 
 from nova_pinning.admission import devices
@@ -11,10 +12,12 @@ from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import scheduler_rules
+from nova_pinning.host import host_offer
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import inventory
 from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.capacity import test_stranded_devices
 
 VF = devices.device_keys('8086', '154c', 'type-VF')
 
@@ -116,3 +119,32 @@ class TestJudge(oslotest.BaseTestCase):
                 enabled_filters=names)).answer(
                     request, host_occupancy.of_host(host))
             self.assertIsInstance(answer, expected)
+
+
+@ddt.ddt
+class TestMoved(oslotest.BaseTestCase):
+    """Of eight GPUs in Placement, four a node and two a switch."""
+
+    @ddt.data(
+        # All that there are, or some of them.
+        ('h100', 8, None), ('h100', 4, 'may allocate'),
+        # A switch is told by Placement's trait only.
+        ('h100-switch-3', 2, 'than Placement allocates'))
+    @ddt.unpack
+    def test_claim(self, alias, number, refusal):
+        """It minds the alias, not what Placement chose."""
+        asked = test_stranded_devices.request(alias, number)
+        asked = dataclasses.replace(asked, devices=tuple(
+            dataclasses.replace(one, policy='preferred')
+            for one in asked.devices))
+        there = host_occupancy.of_host(dataclasses.replace(
+            host_offer.offered(test_stranded_devices.DESCRIBED),
+            cells=test_stranded_devices.CELLS, gaps=(),
+            reserved_memory_mib=0))
+        admission = judge.AdmissionJudge()
+        self.assertIsInstance(admission.room(asked, there), model.Fit)
+        moved = admission.room(dataclasses.replace(asked, claims=tuple(
+            dataclasses.replace(one, groups=()) for one in asked.devices)),
+            there)
+        self.assertIs(bool(refusal), isinstance(moved, model.Refusal), moved)
+        self.assertIn(refusal or '', str(moved))

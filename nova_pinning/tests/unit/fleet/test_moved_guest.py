@@ -129,6 +129,9 @@ class TestOfGuest(unit_base.TestCase):
             self.assertIn(guest_request.RequestGroup(
                 suffix, (('CUSTOM_GOLD', 1),),
                 frozenset({'CUSTOM_SWITCH_0'})), query.groups)
+        # The claim on the other host knows nothing of that.
+        self.assertEqual(
+            (dataclasses.replace(asked, groups=()),), request.claims)
 
     @ddt.data('gpu:1,any:1', 'other:1', '')
     def test_affinity_is_not_known(self, asked):

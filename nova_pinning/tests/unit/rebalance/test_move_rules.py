@@ -6,12 +6,14 @@ import ddt
 from oslotest import base
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot
+from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
@@ -118,23 +120,21 @@ class GuestTestCase(TestCase):
                    settings={'moves_devices': False})
 
     def test_policy_that_is_lost_on_the_way(self):
-        """The claim of a cold move knows that of the alias only."""
-        for policy, kind in (('legacy', COLD), ('required', None)):
-            specs = {'pci_passthrough:alias': 'old:1',
-                     'hw:pci_numa_affinity_policy': policy}
-            if kind:
-                self.moves(kind, guest(devices=DEVICES), specs=specs)
-            else:
-                self.stays('alias old by its policy legacy on cold moves',
-                           guest(devices=DEVICES), specs=specs)
-            # That of an image shows in what the guest was built with only.
-            del specs['hw:pci_numa_affinity_policy']
-            built = guest(devices=DEVICES, device_policy=policy)
-            if kind:
-                self.moves(kind, built, specs=specs)
-            else:
-                self.stays('not by required, with which it was built',
-                           built, specs=specs)
+        """The claim of a move knows that of the alias only."""
+        built = guest(
+            devices=DEVICES, topology=builders.guest((2, 512)),
+            device_policy='preferred', fit=model.Fit((
+                model.CellFit(0, ((0, 0), (1, 1))),)))
+        specs = {'pci_passthrough:alias': 'old:1'}
+        for node, may_move in ((0, True), (1, False)):
+            rules = self.rules(built, specs=specs, target={
+                'pci_pools': (devices.PciPool(
+                    devices.device_keys('10de', '20b5'), node, 1),)})
+            self.assertEqual('', rules.cold_refusal(built))
+            # Near: with policy preferred it would be had from either node.
+            found = rules.admission().room(
+                rules.request(built), host_occupancy.of_host(self.target))
+            self.assertIs(may_move, isinstance(found, model.Fit), found)
         self.stays('with which affinity policy', guest(
             devices=DEVICES, device_policy=None), specs=specs)
 

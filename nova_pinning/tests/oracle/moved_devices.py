@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moves of guests with devices, held against what nova makes of them.
+
+Its filters are asked for the guest as it was built, the claim for what
+ResourceTracker._move_claim makes of its flavor. A move is right if the guest
+gets all that it asks for, and the very devices that Placement allocates to it.
+"""
+
+from collections.abc import Iterator
+import random
+from typing import NamedTuple
+
+from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import resident_guest
+from nova_pinning.bridge.offline import deferred_claim
+from nova_pinning.fleet import snapshot
+from nova_pinning import model
+from nova_pinning.rebalance import move_rules
+from nova_pinning.rebalance import plan_model
+from nova_pinning.rebalance import replay
+from nova_pinning.tests.oracle import device_fleet
+
+#: Guests of a cloud that are asked for, one of a flavor if that is enough.
+_GUESTS = 8
+
+
+class MoveAnswer(NamedTuple):
+    """What is said of a guest that is to go to a host, and what nova does.
+
+    :param kind: 'live' or 'cold'; '' if a rule keeps it where it is
+    :param said: None if it is not known
+    :param right: for each of Placement's candidates that the filters leave
+    """
+
+    guest: resident_guest.ResidentGuest
+    host: str
+    kind: str
+    said: bool | None
+    right: tuple[bool, ...]
+    text: str
+
+
+def answers(
+    nova: device_fleet.NovaFleet, fleet: snapshot.Fleet,
+    there: dict[str, host_occupancy.HostOccupancy], chance: random.Random,
+) -> Iterator[MoveAnswer]:
+    """Ask of some guests, for all hosts but their own."""
+    rules = move_rules.MoveRules(fleet)
+    moves = replay.MoveReplay(
+        fleet, rules, there, deferred_claim.predict_claim)
+    by_flavor: dict[str, list[resident_guest.ResidentGuest]] = {}
+    for guest in fleet.guests:
+        by_flavor.setdefault(guest.flavor, []).append(guest)
+    asked = [chance.choice(guests) for guests in by_flavor.values()]
+    asked.sort(key=lambda guest: not guest.devices)
+    placed = {guest.uuid: guest for host in nova.hosts.values()
+              for guest in host.guests}
+    for guest in asked[:_GUESTS]:
+        candidates = nova.candidates(guest.flavor)
+        for name, host in nova.hosts.items():
+            if name == guest.host:
+                continue
+            rule = rules.guest_refusal(guest) or rules.host_refusal(
+                guest, there[name].host)
+            if rule:
+                yield MoveAnswer(guest, name, '', False, (), rule)
+                continue
+            found = moves.room(guest, there[name])
+            is_live = rules.kind(guest, there[name].host) is (
+                plan_model.MigrationKind.LIVE)
+            mine = candidates.get(name, [])
+            passing = host.passing(placed[guest.uuid].order, mine) if (
+                mine) else []
+            yield MoveAnswer(
+                guest, name, 'live' if is_live else 'cold',
+                True if isinstance(found, model.Fit) else
+                None if found.reason is model.Reason.UNDECIDED else False,
+                tuple(host.taking(placed[guest.uuid], one, is_live) is not None
+                      for one in passing), str(found))
