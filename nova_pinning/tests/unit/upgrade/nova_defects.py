@@ -25,6 +25,7 @@ from lxml import etree  # noqa: E402
 from nova.compute import claims  # noqa: E402
 from nova.compute import manager  # noqa: E402
 from nova.compute import power_state  # noqa: E402
+from nova.compute import resource_tracker  # noqa: E402
 from nova.conductor.tasks import live_migrate  # noqa: E402
 import nova.conf  # noqa: E402
 from nova import context as nova_context  # noqa: E402
@@ -397,6 +398,33 @@ def fit_of_one_device():
         return len(own.consume_requests(requests, got.cells)) < 2
     except exception.PciDeviceRequestFailed:
         return True
+
+
+@shows
+def move_of_allotted_devices():
+    """What Placement chose is in the guest's requests, not in the claim's."""
+    flavor = objects.Flavor(extra_specs={'pci_passthrough:alias': 'nic:1'})
+    tracker = mock.Mock(compute_nodes={'node': None})
+    tracker.disabled.return_value = False
+    requests = devices(1)
+    requests[0].spec[0]['rp_uuids'] = UUID
+    instance = objects.Instance(
+        uuid=UUID, pci_requests=objects.InstancePCIRequests(
+            requests=requests))
+    CONF.set_override('alias', [json.dumps({
+        'name': 'nic', **{key: NIC[key] for key in (
+            'vendor_id', 'product_id')}})], 'pci')
+    try:
+        with mock.patch.object(claims, 'MoveClaim',
+                               side_effect=KeyboardInterrupt) as claim:
+            resource_tracker.ResourceTracker._move_claim(
+                tracker, None, instance, flavor, 'node', mock.Mock(), {})
+    except KeyboardInterrupt:
+        claimed, = claim.call_args.args[7].requests
+        return 'rp_uuids' not in claimed.spec[0]
+    finally:
+        CONF.clear_override('alias', 'pci')
+    raise AssertionError('nothing was claimed')
 
 
 @shows
