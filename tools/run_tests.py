@@ -37,6 +37,8 @@ SUITES = {
     'fit': 'nova_pinning/tests/unit/fit',
     # What asks nova for anything else.
     'bridge': 'nova_pinning/tests/unit/bridge',
+    # What asks cliff.
+    'cli': 'nova_pinning/tests/unit/cli',
 }
 # Tests of clouds wait now and then, so there is one more than CPUs.
 PROCESSES = {'functional': (os.cpu_count() or 1) + 1}

@@ -219,12 +219,17 @@ class Display(base_command.DescribedCommand, display.DisplayCommandBase):
 
         :raises errors.InputError: if none of those is there that were named
         """
-        named = list(map(self._normalize_column_name, parsed_args.columns))
+        named = set(map(_key, parsed_args.columns))
         found = [place for place, name in enumerate(column_names)
-                 if not named or self._normalize_column_name(name) in named]
+                 if not named or _key(name) in named]
         if not found:
             raise _no_column('--column', parsed_args.columns, column_names)
         return found
+
+
+def _key(column_name: str) -> str:
+    """What all spellings of a column's name have in common."""
+    return column_name.lower().strip().replace(' ', '_')
 
 
 def _no_column(option: str, names: Sequence[str],
@@ -254,10 +259,10 @@ class ListDisplay(Display):
         ordered: Iterable[list[Any]] = rows
         for text in reversed(parsed_args.sort_columns):
             name, _colon, order = text.partition(':')
-            name = self._normalize_column_name(name)
-            if name not in column_names or order not in ('', 'asc', 'desc'):
+            keys = list(map(_key, column_names))
+            if _key(name) not in keys or order not in ('', 'asc', 'desc'):
                 raise _no_column('--sort-column', [text], column_names)
-            place = column_names.index(name)
+            place = keys.index(_key(name))
             # Texts, where a column has values of several kinds.
             ordered = sorted(ordered, key=lambda row: (
                 row[place] is None, isinstance(row[place], (str, list, dict)),
