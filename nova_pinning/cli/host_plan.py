@@ -94,7 +94,8 @@ class PlanHost(base_command.FileCommand):
             metavar='NAME=DEVICES',
             help='devices that guests get under a name, and that no longer '
                  'serve the host: nvme, gpu, nic, VENDOR:PRODUCT or an '
-                 'address; may be given several times')
+                 'address; of those that have virtual functions, these; may '
+                 'be given several times')
         parser.add_argument(
             '--pci-group', dest='pci_groups', action='append', default=[],
             metavar='NAME=KIND',

@@ -81,24 +81,20 @@ def named(devices: Iterable[host_model.PciDevice],
           what: str) -> list[host_model.PciDevice]:
     """The devices that are meant.
 
+    Not physical functions of which virtual ones are meant as well (SR-IOV):
+    those are what guests get.
+
     :param what: 'nvme', 'gpu', 'nic', 'VENDOR:PRODUCT' or an address
     """
-    devices = tuple(devices)
-    physical = {device.physical_function for device in devices}
-    return [device for device in devices if _is_meant(
-        device, what, has_functions=device.address in physical)]
+    meant = [device for device in devices if _is_meant(device, what)]
+    physical = {device.physical_function for device in meant}
+    return [device for device in meant if device.address not in physical]
 
 
-def _is_meant(device: host_model.PciDevice, what: str,
-              has_functions: bool) -> bool:
-    """Whether an alias for this names a device.
-
-    :param has_functions: whether it has virtual functions (SR-IOV); those
-        are what guests get, unless it is named by itself
-    """
+def _is_meant(device: host_model.PciDevice, what: str) -> bool:
     what = what.lower()
     if what in _KINDS:
-        return device.kind is _KINDS[what] and not has_functions
+        return device.kind is _KINDS[what]
     ids = _IDS.fullmatch(what)
     if ids:
         return (device.vendor_id, device.product_id) == ids.groups()

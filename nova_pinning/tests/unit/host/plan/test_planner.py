@@ -542,12 +542,13 @@ class TestPlan(oslotest.BaseTestCase):
             self.assertRaises(errors.InputError, planner.plan, description,
                               plan_request.PlanOptions(pci_aliases=aliases))
 
-    def test_virtual_functions(self):
+    @ddt.data('nic', '15b3:1017')
+    def test_virtual_functions(self, what):
         """They are what guests get; the NIC itself stays with the host."""
         planned = planner.plan(
             xeon(pci_devices=(
                 nic(1, 0), nic(2, 0, physical_function='0000:01:00.0'))),
-            plan_request.PlanOptions(pci_aliases=(('net', 'nic'),)))
+            plan_request.PlanOptions(pci_aliases=(('net', what),)))
         self.assertEqual(['', 'net'], [
             device.alias for device in planned.pci_devices])
         self.assertEqual(['eth1'], [
