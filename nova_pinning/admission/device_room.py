@@ -42,7 +42,7 @@ def usable(
     """
     groups = _groups(request)
     return [[place for place, pool in enumerate(pools)
-             if asked.wants(pool) and asked.may_use(pool)
+             if asked.may_have(pool)
              and all(_gives(providers, pool, groups[suffix])
                      for suffix in asked.groups[:1] if suffix in groups)]
             for asked in request.devices]

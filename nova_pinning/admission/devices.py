@@ -121,6 +121,10 @@ class PciRequest:
         """Whether a pool is what it asks for, as far as that is known."""
         return any(_meets(pool, spec) for spec in self.specs)
 
+    def may_have(self, pool: PciPool) -> bool:
+        """Whether it gets devices of a pool, wherever they are."""
+        return self.wants(pool) and self.may_use(pool)
+
     def may_use(self, pool: PciPool) -> bool:
         """Whether it gets devices of a pool that it wants.
 
@@ -195,7 +199,7 @@ def doubts(pools: Iterable[PciPool],
         known = {key for key, _value in pool.keys}
         missing = {
             key for request in requests
-            if request.wants(pool) and request.may_use(pool)
+            if request.may_have(pool)
             for key in _bearing(request, pool) if key not in known}
         if missing:
             yield (f'of its devices {pool.kind} the '

@@ -15,6 +15,7 @@ import functools
 import re
 from typing import Any
 
+from nova_pinning.admission import pci_alias
 from nova_pinning import cpuset
 from nova_pinning.document import quantities
 from nova_pinning.document import schema
@@ -212,13 +213,11 @@ def _numa(specs: _SPECS) -> Iterator[Word]:
 
 
 def _devices(specs: _SPECS) -> Iterator[Word]:
-    aliases: dict[str, Any] = {}
-    for item in specs.get('pci_passthrough:alias', '').split(','):
-        alias, _colon, count = item.rpartition(':')
-        if not alias or alias in aliases or not words.number(count):
-            return
-        aliases[alias] = int(count)
-    yield 'pci_devices', aliases
+    # What stands beside them that cannot be read, or twice, does not come
+    # back from them.
+    aliases = dict(pci_alias.counts(specs))
+    if aliases:
+        yield 'pci_devices', aliases
 
 
 def _cpu_cap(specs: _SPECS) -> Iterator[Word]:

@@ -127,7 +127,7 @@ def device_requests(
                 'product_id' in dict(spec) for spec in alias.specs)
             for request in [devices.PciRequest(
                 name, alias.specs, count, policy or alias.policy)]
-            if request.wants(had) and request.may_use(had)]
+            if request.may_have(had)]
         if len({request.policy for request in found}) > 1 or (
                 names and not found):
             doubts.append(outcome.Doubt(

@@ -365,7 +365,7 @@ class BlockBuilder:
                 self._free[resource] = self._most[resource] = sum(
                     pool.total for pool in devices.free(
                         host.pci_pools, self._occupancy.device_uses)
-                    if asked.wants(pool) and asked.may_use(pool))
+                    if asked.may_have(pool))
             yield resource, asked.count
 
     def _taken_by(

@@ -51,4 +51,4 @@ def _free_for(
     assert isinstance(demand.wish, tuple)
     request = devices.PciRequest('', demand.wish, demand.number)
     return [(pool.numa_node, pool.total) for pool in pools
-            if request.wants(pool) and request.may_use(pool)]
+            if request.may_have(pool)]
