@@ -94,8 +94,6 @@ class HostCount(NamedTuple):
 #: Guests that are tried one after the other.
 _MOST_IN_TURN = 10_000
 
-_NOTHING = HostCount(0, 0, 0, {})
-
 
 class SiteGate(NamedTuple):
     """What is said of a flavor on like hosts, room apart.
@@ -228,18 +226,16 @@ class Counter:
     def _count(self, host: like_hosts.CountedHost) -> HostCount:
         totals = self._by_totals(host)
         if not totals:
-            return _NOTHING
+            return HostCount(0, 0, 0, {})
         cause = self.gate(host).cause
         if cause is not None:
             return HostCount(0, 0, totals, {cause: totals})
         limits = self.limits(host)
         left, missing = totals, dict[CapacityCause, int]()
-        if limits.cpus < left:
-            missing[self._cells_cause(host)] = left - limits.cpus
-            left = limits.cpus
-        for count, cause in ((self._without_stray(host),
-                              CapacityCause.STRAY_PINS), (limits.cores,
-                                                          CapacityCause.CORES),
+        for count, cause in ((limits.cpus, self._cells_cause(host)),
+                             (self._without_stray(host),
+                              CapacityCause.STRAY_PINS),
+                             (limits.cores, CapacityCause.CORES),
                              (limits.memory, self.memory_cause),
                              (self.gate(host).most, CapacityCause.FILTERS)):
             if count < left:
@@ -263,10 +259,9 @@ class Counter:
 
     def _cells_cause(self, host: like_hosts.CountedHost) -> CapacityCause:
         """Why the cells have fewer CPUs than all of them together."""
-        largest = max([len(cell.view.dedicated_cpus) for cell in host.cells],
-                      default=0)
         if self.is_pinned and any(
-                demand.dedicated + demand.emulator > largest
+                all(demand.dedicated + demand.emulator
+                    > len(cell.view.dedicated_cpus) for cell in host.cells)
                 for demand in self.demands):
             return CapacityCause.CELL_SIZE
         return CapacityCause.CELLS
