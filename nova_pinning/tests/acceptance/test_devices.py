@@ -18,19 +18,12 @@ from nova_pinning.host import host_loader
 from nova_pinning.host import host_offer
 from nova_pinning.tests.acceptance import minicloud_runner
 from nova_pinning.tests.acceptance import test_road
+from nova_pinning.tests.unit.host.discover import qemu_machine
 
 HOST = 'virtual-1'
 # The host has CPU 0, so that one is left on the first node.
 OPTIONS = ('--hosts', '0', '--virtual-host', '2x2x1')
-FLAVORS = """\
-version: 2
-name: devices
-families:
-  d:
-    class: dedicated
-    sizes:
-      pair: {vcpus: 1, memory: 64MiB, pci_devices: {
-        disk: 2, together: {switch: 2}, affinity: required}}
+FLAVORS = qemu_machine.FLAVORS + """\
       part: {vcpus: 1, memory: 64MiB, pci_devices: {
         part: 1, affinity: required}}
 """

@@ -40,15 +40,7 @@ PLAN = plan_request.PlanOptions(
         ('nic', '8086:10d3'), ('disk', '1b36:0010'),
         ('part', '0000:46:00.1'), ('part', '0000:46:00.2')),
     pci_groups={'disk': device_groups.GroupBy.SWITCH})
-FLAVORS = """
-version: 2
-name: devices
-families:
-  d:
-    class: dedicated
-    sizes:
-      pair: {vcpus: 1, memory: 64MiB, pci_devices: {
-        disk: 2, together: {switch: 2}, affinity: required}}
+FLAVORS = qemu_machine.FLAVORS + """\
       nic: {vcpus: 1, memory: 64MiB, pci_devices: {nic: 1}}
       part: {vcpus: 1, memory: 64MiB, pci_devices: {
         part: 1, affinity: preferred}}

@@ -12,6 +12,17 @@ import fixtures
 
 from nova_pinning.host import machine_files
 
+#: A catalogue for its devices, to which sizes of the family can be added.
+FLAVORS = """\
+version: 2
+name: devices
+families:
+  d:
+    class: dedicated
+    sizes:
+      pair: {vcpus: 1, memory: 64MiB, pci_devices: {
+        disk: 2, together: {switch: 2}, affinity: required}}
+"""
 _RECORD = pathlib.Path(__file__).with_name('qemu_machine.json')
 
 

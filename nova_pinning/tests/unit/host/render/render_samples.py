@@ -91,12 +91,15 @@ def any_planned(draw):
                             # A plan has classes for all of them or for none.
                             resource_class='', traits=(), mdev_type='')
         for pci_device in host.pci_devices)
-    # Those of one alias are all virtual functions, or none of them is.
-    functions = draw(st.fixed_dictionaries({
-        alias: st.sampled_from(['', NIC])
+    # Those of one alias are of one type.
+    types = draw(st.fixed_dictionaries({
+        alias: st.sampled_from([{'physical_function': NIC},
+                                {'sriov_totalvfs': 8}, {}])
         for alias in dict.fromkeys(device.alias for device in devices)}))
     devices = tuple(
-        dataclasses.replace(device, physical_function=functions[device.alias])
+        dataclasses.replace(device, **{
+            'physical_function': '', 'sriov_totalvfs': None,
+        } | types[device.alias])
         for device in devices)
     page_size = draw(st.sampled_from([0, host_samples.MIB_PAGES,
                                       host_samples.GIB_PAGES]))
