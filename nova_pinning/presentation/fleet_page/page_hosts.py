@@ -99,10 +99,13 @@ class HostWriter:
         pools = occupancy.host.pci_pools
         left = devices.left(pools, occupancy.device_uses)
         on_sale = device_room.on_sale(requests, occupancy)
+        sold = {alias for alias, _free in on_sale.values()}
         rows: dict[tuple[str, int | None, str], list[int]] = {}
         for place, pool in enumerate(pools):
+            # What no flavor asks for is no more of what one does.
+            name = self._device(pool.kind)
             name, free = on_sale.get(place) or (
-                self._device(pool.kind), left.get(place, 0))
+                pool.kind if name in sold else name, left.get(place, 0))
             counts = rows.setdefault(
                 (name, pool.numa_node, device_room.group_traits(
                     pool, occupancy.providers)), [0, 0])

@@ -40,7 +40,8 @@ class TestDevices(base.BaseTestCase):
              '--cases', '1'], capture_output=True, text=True)
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
         for answer in ('nova yes with devices', 'nova no', 'judge yes',
-                       'filter yes', 'capacity yes', 'simulate yes'):
+                       'filter yes', 'capacity yes', 'simulate yes',
+                       'move cold with devices yes'):
             self.assertRegex(done.stdout, f'[1-9][0-9,]* {answer}\n')
 
     def test_lacks(self):

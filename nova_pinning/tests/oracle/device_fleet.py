@@ -90,6 +90,16 @@ class NovaFleet:
                 return True
         return False
 
+    def reserve(self) -> None:
+        """Have the operator reserve some devices in Placement."""
+        for host in self.hosts.values():
+            for name in host.tree.get_provider_uuids(host.name)[1:]:
+                if self.chance.random() < 0.2:
+                    [(key, has)] = host.tree.data(name).inventory.items()
+                    host.tree.update_inventory(name, {key: {
+                        **has, 'reserved': self.chance.randint(
+                            1, has['total'])}})
+
     def fill_with(self, flavor: str) -> collections.Counter[str]:
         """Have guests of a flavor come to all hosts as long as they can.
 

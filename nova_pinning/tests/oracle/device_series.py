@@ -44,6 +44,7 @@ from nova_pinning.scheduler import filters  # noqa: E402
 from nova_pinning.simulation import admission_columns  # noqa: E402
 from nova_pinning.simulation import fast  # noqa: E402
 from nova_pinning.simulation import scheduler_configuration  # noqa: E402
+from nova_pinning.tests.oracle import device_figures  # noqa: E402
 from nova_pinning.tests.oracle import device_fleet  # noqa: E402
 from nova_pinning.tests.oracle import device_nova  # noqa: E402
 from nova_pinning.tests.oracle import moved_devices  # noqa: E402
@@ -80,6 +81,8 @@ class _Comparison:
         self.chance = random.Random(f'series {seed} {number}')
         self.nova.fill(self.chance.choice(
             (6, 12) if self.nova.cloud.is_even else (0, 1, 3, 6)))
+        if self.chance.random() < 0.3:
+            self.nova.reserve()
         self.fleet = self.nova.imported()
         self.there = occupied.of_fleet(self.fleet)
         self.judge = judge.AdmissionJudge(
@@ -110,6 +113,9 @@ class _Comparison:
         if self._number % SURFACES_EVERY == 0:
             self._simulate()
             self._strand()
+            for surface, text in device_figures.differences(
+                    self.nova, self.fleet, [*self.requests.values()]):
+                self.differ(f'{surface}: {text}')
             self._count()
 
     def _read_orders(self) -> None:
@@ -280,7 +286,7 @@ class _Comparison:
         for one in moved_devices.answers(
                 self.nova, self.fleet, self.there, self.chance):
             if not one.kind:
-                self.count('move refused by rule', f'rule {one.text[:60]}')
+                self.count('move refused by rule')
                 continue
             said = (_UNDECIDED if one.said is None else
                     _YES if one.said else _NO)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moves of guests with devices, held against what nova makes of them.
 
-Its filters are asked for the guest as it was built, the claim for what
+The filters are asked for the guest as it was built, the claim for what
 ResourceTracker._move_claim makes of its flavor. A move is right if the guest
 gets all that it asks for, and the very devices that Placement allocates to it.
+PinnedTopologyFilter drops candidates with which nova gives too few (U214).
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ from nova_pinning import model
 from nova_pinning.rebalance import move_rules
 from nova_pinning.rebalance import plan_model
 from nova_pinning.rebalance import replay
+from nova_pinning.scheduler import filters
 from nova_pinning.tests.oracle import device_fleet
+from nova_pinning.tests.oracle import device_nova
 
 #: Guests of a cloud that are asked for, one of a flavor if that is enough.
 _GUESTS = 8
@@ -68,9 +71,12 @@ def answers(
             found = moves.room(guest, there[name])
             is_live = rules.kind(guest, there[name].host) is (
                 plan_model.MigrationKind.LIVE)
-            mine = candidates.get(name, [])
-            passing = host.passing(placed[guest.uuid].order, mine) if (
-                mine) else []
+            left = device_nova.filtered(
+                (device_nova.FILTERS[0], filters.PinnedTopologyFilter)
+                if guest.topology else device_nova.FILTERS,
+                [host.state(candidates.get(name, []))],
+                placed[guest.uuid].order.spec) if name in candidates else []
+            passing = left[0].allocation_candidates if left else []
             yield MoveAnswer(
                 guest, name, 'live' if is_live else 'cold',
                 True if isinstance(found, model.Fit) else

@@ -7,7 +7,9 @@ import functools
 from nova_pinning.admission import devices
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.admission import pci_alias
 from nova_pinning.bridge.offline import flavor_request
+from nova_pinning.capacity import capacity
 from nova_pinning.capacity import outlook
 from nova_pinning.explain import explanation
 from nova_pinning.explain import size_limits
@@ -310,6 +312,26 @@ class TestHosts(unit_base.TestCase):
             ['h100', 1, 'CUSTOM_H100_SWITCH_3', 2, 2, [[cells, 2]]]],
             [row for row in state['devices'] if 'H100' in row[2]])
         self.assertEqual([['h100', 1]], document['flavors'][0]['devices'])
+
+    def test_devices_that_are_not_on_sale(self):
+        """They are no more of those that go by the alias of their ids."""
+        keys = devices.device_keys('8086', '1572', '')
+        alias = pci_alias.PciAlias((keys,))
+        host = offered_host.OfferedHost(
+            name='host', cells=test_stranded_devices.CELLS, pci_pools=tuple(
+                devices.PciPool(
+                    devices.device_keys('8086', '1572', kind), 0, 1)
+                # Nova gives physical functions to who asks for such only.
+                for kind in ('type-PCI', 'type-PF')))
+        asked = dataclasses.replace(
+            test_stranded_devices.request('h100', 1), queries=(), devices=(
+                devices.PciRequest('nic', alias.specs, 1),))
+        document = page_data.document(page_data.FleetPage(
+            measured=capacity.measure(snapshot.Fleet(
+                hosts=(host,), pci_aliases={'nic': alias}), [asked])), '1')
+        self.assertEqual(
+            [['nic', 0, '', 1, 1, []], ['8086:1572', 0, '', 1, 1, []]],
+            document['states'][0]['devices'])
 
     def test_cells_that_are_not_in_order(self):
         """Nova's order of cells need not be that of their numbers."""
