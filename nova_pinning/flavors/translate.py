@@ -222,8 +222,7 @@ def _cpu_cap(size: shape.CatalogueEntry) -> Iterator[Spec]:
     cap = {key: below.value for key, below in setting.value.items()}
     period = cap.get('period_us', PERIOD_US)
     quota = int(period * fractions.Fraction(str(cap['percent'])) / 100)
-    # Version 1 could say that there is none.
-    if quota < _MIN_QUOTA_US and quota != -1:
+    if quota < _MIN_QUOTA_US:
         raise size.error(
             f'{cap["percent"]} percent of {period} microseconds are less '
             f'than {_MIN_QUOTA_US}, the least that libvirt takes',

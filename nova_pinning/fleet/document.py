@@ -2,7 +2,7 @@
 """A fleet snapshot as a file: one JSON document, version 2.
 
 Its form is that of the types of :mod:`nova_pinning.fleet.snapshot`, as
-:mod:`nova_pinning.document.codec` has it. Version 1 is read, too.
+:mod:`nova_pinning.document.codec` has it.
 
 A file whose name ends in ``.zst`` is packed with Zstandard, ``-`` stands for
 the standard input or output. Each host and each guest is one line.
