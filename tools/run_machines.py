@@ -59,8 +59,9 @@ def main():
                             *arguments.tests), settings))
         modules = sorted({line for path in seen.iterdir()
                           for line in path.read_text().split()})
-        print(f'{len(modules)} modules look at the machine:', *modules,
-              sep='\n  ')
+        if settings:
+            print(f'{len(modules)} modules look at the machine:', *modules,
+                  sep='\n  ')
         tests = arguments.dumps or f'^({"|".join(map(re.escape, modules))})[.]'
         for setting in machines.dumps() if arguments.dumps or modules else ():
             settings.append(setting)
