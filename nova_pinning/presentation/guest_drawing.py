@@ -121,9 +121,11 @@ def draw(
                 description,
                 {node.id: _guest_on(node, uses, placement)
                  for node in nodes},
-                {node.id: list(_equipment(description, node))
+                {node.id: [*_equipment(description, node),
+                           *_devices(description, node.id, placement)]
                  for node in nodes}),
-            (drawing.DrawnState('', tiles),), drawing.about(description)),),
+            (drawing.DrawnState('', tiles),), drawing.about(description),
+            tuple(_devices(description, None, placement))),),
         tuple(_legend(uses, tiles)))
 
 
@@ -169,6 +171,20 @@ def _equipment(description: host_model.HostDescription,
               for alias, number in sorted(devices.items())]
     if parts:
         yield ', '.join(parts)
+
+
+def _devices(description: host_model.HostDescription, node: int | None,
+             placement: guest_affinity.GuestAffinity) -> Iterator[str]:
+    """The guest's devices on a node: 'for this guest: 0000:3b:00.0 (gpu)'."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for device in description.pci_devices:
+        if device.address in placement.devices and device.numa_node == node:
+            switch = description.switch_of(device.parent)
+            alike.setdefault((spelling.printable(device.alias), switch),
+                             []).append(device.address)
+    for (alias, switch), addresses in alike.items():
+        yield f'for this guest: {", ".join(addresses)} ({alias}' + (
+            f', behind switch {switch})' if switch else ')')
 
 
 def _tile(use: CpuUse) -> drawing.Tile:
@@ -226,6 +242,9 @@ def _remarks(
         yield 'emulator threads on the same CPUs'
     elif emulator:
         yield f'emulator threads on {host_structure.cpus_text(emulator)}'
+    if placement.devices:
+        yield (f'{words.count(len(placement.devices), "PCI device")}, in the '
+               'guest below no switch and on no NUMA node')
 
 
 def _vcpus(vcpus: Iterable[int]) -> str:

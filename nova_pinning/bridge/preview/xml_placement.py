@@ -18,4 +18,5 @@ def read_placement(xml: str, name: str = '') -> guest_affinity.GuestAffinity:
         emulator_cpus=domain.emulator_pin or domain_xml.NO_CPUS,
         memory_nodes={cell.id: min(cell.host_nodes) for cell in domain.cells
                       if cell.host_nodes},
+        devices=domain.hostdevs,
         name=name)

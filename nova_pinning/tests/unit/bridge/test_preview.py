@@ -128,6 +128,7 @@ class TestVersions(TestCase):
                 'no switch and on no NUMA node: 0000:81:00.0 (nvme, host '
                 'node 0)', shown.remarks)
             self.assertNotIn('pxb', shown.xml)
+            self.assertEqual({'0000:81:00.0'}, shown.placement.devices)
 
 
 class TestFit(TestCase):

@@ -357,5 +357,8 @@ def any_placement(draw, description):
     return used, guest_affinity.GuestAffinity(
         vcpu_cpus=vcpus, emulator_cpus=emulator,
         memory_nodes=dict(enumerate(nodes)),
+        devices=frozenset(
+            device.address for device in description.pci_devices
+            if draw(strategies.booleans())),
         name=draw(strategies.text(
             strategies.characters(exclude_categories=('Cs',)), max_size=60)))

@@ -9,7 +9,9 @@ from oslotest import base as oslotest
 
 from nova_pinning import cpuset
 from nova_pinning.host import guest_affinity
+from nova_pinning.host import hardware
 from nova_pinning.host import host_loader
+from nova_pinning.host import host_model
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import guest_drawing
 from nova_pinning.presentation import terminal_drawing
@@ -130,6 +132,38 @@ class TestTerminal(oslotest.BaseTestCase):
                # kept for the host: CPUs 0,4
             """), drawings.text(guest_drawing.draw(
                 host, cpus('1,5'), placement)))
+
+    def test_devices(self):
+        """On the nodes of the host, whichever cells the guest has there."""
+        def device(number, node, alias, parent=''):
+            return host_model.PciDevice(
+                f'0000:{number:02x}:00.0', '10de', '2330', node, alias,
+                parent=parent)
+        host = host_samples.host(
+            pci_devices=(
+                device(1, 0, 'gpu', '0000:e2:00.0'),
+                device(2, 0, 'gpu', '0000:e2:00.0'),
+                device(3, 0, 'gpu'), device(4, 0, 'gpu'), device(5, 1, 'ib'),
+                device(6, None, 'fpga')),
+            pci_bridges=(hardware.PciBridge(
+                '0000:e1:00.0', 'pci0000:e0', hardware.PciPort.UPSTREAM),
+                hardware.PciBridge('0000:e2:00.0', '0000:e1:00.0')))
+        placement = guest_affinity.GuestAffinity(
+            vcpu_cpus={0: cpus('1')}, memory_nodes={0: 0},
+            devices=frozenset(f'0000:0{number}:00.0'
+                              for number in (1, 2, 3, 5, 6)))
+        drawn = guest_drawing.draw(host, placement=placement)
+        self.assertEqual(
+            '5 PCI devices, in the guest below no switch and on no NUMA node',
+            drawn.remarks[-1])
+        self.assertEqual([
+            'for this guest: 0000:01:00.0, 0000:02:00.0 (gpu, behind switch '
+            '0000:e1:00.0)',
+            'for this guest: 0000:03:00.0 (gpu)',
+            'for this guest: 0000:05:00.0 (ib)',
+            'for this guest: 0000:06:00.0 (fpga)'], [
+                line.strip() for line in drawings.plain(drawn, 120)
+                if 'for this guest' in line])
 
     def test_long_names_and_lists(self):
         host = host_samples.host(name='n' * 50)
