@@ -8,6 +8,7 @@ what the host cells near them lack.
 
 import collections
 from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
@@ -95,15 +96,18 @@ def by_alias(
 def find(
     request: guest_request.GuestRequest,
     occupancy: host_occupancy.HostOccupancy,
-    admission: judge.AdmissionJudge,
+    admission: judge.AdmissionJudge, found: judge.LayerVerdicts,
 ) -> DeviceLack | None:
     """The first of what keeps a guest from its devices; None if all is well.
 
     Also None where it would not fit without devices either, or what there is
     is not known, or would take too long to find out.
+
+    :param found: what the judge says of the guest there
     """
-    if not request.devices or isinstance(admission.fit_on(
-            device_room.part(request, ()), occupancy), model.Refusal):
+    if not request.devices or not found.refusals or isinstance(
+            admission.fit_on(device_room.part(request, ()), occupancy),
+            model.Refusal):
         return None
     parts = list(by_alias(request, occupancy))
     if gaps.without_devices(occupancy.host, request) is not request:
@@ -120,13 +124,17 @@ def find(
     if not any(_has(request, occupancy, (), chosen) for chosen in choices):
         return DeviceLack(DeviceObstacle.TOGETHER, aliases,
                           f'{aliases}: free, but not all for one guest')
-    if len(parts) > 1:
-        for one in parts:
-            lack = _near(one.request, occupancy, admission, _figures(one))
-            if lack is not None and lack.name == DeviceObstacle.AFFINITY:
-                return lack
-    return _near(request, occupancy, admission,
-                 '; '.join(map(_figures, parts)))
+    lack = _near(request, occupancy, admission,
+                 '; '.join(map(_figures, parts)), choices)
+    if (lack is None or lack.name != DeviceObstacle.AFFINITY
+            or len(parts) == 1):
+        return lack
+    for one in parts:
+        alone = _near(one.request, occupancy, admission, _figures(one),
+                      _choices(one.request, occupancy))
+        if alone is not None and alone.name == DeviceObstacle.AFFINITY:
+            return alone
+    return lack
 
 
 def _too_few(
@@ -156,13 +164,13 @@ def _near(
     request: guest_request.GuestRequest,
     occupancy: host_occupancy.HostOccupancy,
     admission: judge.AdmissionJudge, figures: str,
+    choices: Iterable[Mapping[str, int]],
 ) -> DeviceLack | None:
     """Why a guest cannot lie where its devices are within reach."""
     cells, guest = occupancy.engine.cells, request.topology
     if (guest is None or occupancy.host.is_opaque
             or math.comb(len(cells), len(guest.cells)) > MOST_SETS):
         return None
-    choices = _choices(request, occupancy)
     found = [
         admission.fit_on(device_room.part(request, ()),
                          occupancy.with_cells(some))
@@ -176,7 +184,9 @@ def _near(
             f'"{asked.policy}"' for asked in request.devices))
         return DeviceLack(
             DeviceObstacle.AFFINITY, aliases,
-            f'{figures}, with policy {policies}')
+            f'{figures}, with policy {policies}' + (
+                '; nova looks no further where others near are like these'
+                if 'preferred' in policies else ''))
     refusals = [place for place in found if isinstance(place, model.Refusal)]
     if len(refusals) < len(found):
         return None

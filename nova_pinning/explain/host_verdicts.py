@@ -148,7 +148,7 @@ class HostJudge:
         refusals = _told(host, found.refusals)
         cause = _decide(refusals)
         lack = device_lacks.find(
-            request, occupancy, self.judge) if cause else None
+            request, occupancy, self.judge, found) if cause else None
         if lack:
             others = self.judge.verdicts(
                 device_room.part(request, ()), occupancy, self.wishes)

@@ -38,8 +38,8 @@ def verdicts(
     occupancy = host_occupancy.of_host(host)
     admission = judge.AdmissionJudge(
         scheduler_rules.SchedulerRules(enabled_filters=()))
-    return (admission.verdicts(request, occupancy),
-            device_lacks.find(request, occupancy, admission))
+    found = admission.verdicts(request, occupancy)
+    return found, device_lacks.find(request, occupancy, admission, found)
 
 
 def refusal(

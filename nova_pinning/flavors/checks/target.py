@@ -119,7 +119,7 @@ class TargetHosts:
     def _refusal(self, request: guest_request.GuestRequest,
                  occupancy: host_occupancy.HostOccupancy) -> str:
         found = self.judge.verdicts(request, occupancy)
-        lack = device_lacks.find(request, occupancy, self.judge)
+        lack = device_lacks.find(request, occupancy, self.judge, found)
         if lack:
             return lack.text
         # Once there are guests, what the cells lack says more.

@@ -7,6 +7,7 @@ import sys
 from oslotest import base
 
 from nova_pinning.tests.oracle import device_oracle
+from nova_pinning.tests.oracle import flavor_device_oracle
 from nova_pinning.tests.oracle import lack_oracle
 from nova_pinning.tests.oracle import stranded_oracle
 
@@ -50,3 +51,13 @@ class TestDevices(base.BaseTestCase):
         self.assertEqual([], wrong)
         for name in ('no-device', 'taken', 'group', 'affinity', 'together'):
             self.assertGreater(counts[name], 0, counts)
+
+    def test_flavor_check(self):
+        """Flavors are refused for devices that nova finds on no host."""
+        wrong, counts = flavor_device_oracle.disagreements(1, range(120))
+        self.assertEqual([], wrong)
+        # Devices that it has beside others, and would not have alone.
+        self.assertEqual([], flavor_device_oracle.disagreements(
+            2, range(4967, 4968))[0])
+        for code in ('P310', 'P311', 'P601', 'none'):
+            self.assertGreater(counts[code], 0, counts)

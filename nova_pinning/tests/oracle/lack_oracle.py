@@ -53,8 +53,10 @@ def emptied(
         for guest in occupancy.guests])
 
 
-def _stage(request: guest_request.GuestRequest,
-           occupancy: host_occupancy.HostOccupancy) -> str:
+def first_obstacle(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy,
+) -> str:
     """The first obstacle by nova's answers, of one alias or several."""
     loose = device_room.part(request, request.devices, minds_traits=False)
     for obstacle, asked, where in (
@@ -72,17 +74,17 @@ def expected(request: guest_request.GuestRequest,
              occupancy: host_occupancy.HostOccupancy) -> str:
     """What nova's answers show to be in the way, '' if nothing is."""
     stages = [
-        _stage(device_room.part(request, [
+        first_obstacle(device_room.part(request, [
             asked for asked in request.devices if asked.alias == alias]),
             occupancy)
         for alias in dict.fromkeys(asked.alias for asked in request.devices)]
     for stage in stages:
         if stage in _ORDER[:3]:
             return stage
-    last = _stage(request, occupancy)
+    last = first_obstacle(request, occupancy)
     if last in _ORDER[:3]:
         return _Obstacle.TOGETHER
-    return _Obstacle.AFFINITY if _Obstacle.AFFINITY in stages else last
+    return last
 
 
 def disagreements(

@@ -98,6 +98,21 @@ class TestInPlacement(oslotest.BaseTestCase):
         found = verdict(request('h100-switch-3', 1), gone)
         self.assertEqual('group', found.cause.name)
 
+    def test_preferred(self):
+        """What is near and like them to nova, though of other groups."""
+        far = host()
+        far = dataclasses.replace(far, pci_pools=tuple(
+            pool._replace(numa_node=None) if 'CUSTOM_H100_SWITCH_3' in (
+                far.children[pool.provider - 1].traits) else pool
+            for pool in far.pci_pools))
+        asked = request('h100-switch-3', 1)
+        found = verdict(dataclasses.replace(asked, devices=tuple(
+            dataclasses.replace(one, policy='preferred')
+            for one in asked.devices)), far)
+        self.assertEqual('affinity', found.cause.name)
+        self.assertIn('2 free of 2 (no node: 2 of 2), with policy '
+                      '"preferred"; nova looks no further', found.figures)
+
     def test_not_counted(self):
         """Devices without an inventory in Placement are none to it."""
         found = verdict(request('h100', 1), host(*ONE_EACH, inventories={
