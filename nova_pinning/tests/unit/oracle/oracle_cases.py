@@ -16,6 +16,7 @@ class TestCase(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
+        oracle_case.setup()
         self.enterContext(oracle_compare.silence())
 
 
