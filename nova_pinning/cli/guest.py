@@ -44,7 +44,7 @@ if typing.TYPE_CHECKING:
 
 #: Findings about the host that the preview has in words of its own, and what
 #: more guests would leave of it.
-_TOLD = ('P601', 'P602', 'P606')
+_TOLD = ('P312', 'P601', 'P602', 'P606')
 
 
 def _libvirt_version(text: str) -> tuple[int, ...]:

@@ -126,6 +126,28 @@ def devices_of_other_nodes(
                 ('hw:numa_nodes', *_KEYS, pci_alias.KEY))
 
 
+@check_rule.rule(
+    'P312', Severity.NOTE, 'leaves devices unsold',
+    why='when a host is filled with guests of this size, it has devices for '
+        'more of them, and not the CPUs or the memory',
+    advice='ask for no more CPUs and memory with each device than hosts have '
+           'for each, or offer sizes next to it that fit into the rest')
+def unsold_devices(subject: checked.CheckedFlavor) -> check_rule.Violations:
+    sums = {alias: count for alias, count in _sums(subject).items() if count}
+    for host in subject.hosts if sums else ():
+        if host.refusal(subject.request):
+            continue
+        filled = host.fill(subject.request, (), 0)
+        for alias, pools in host.pools(subject.request).items():
+            total = sum(pool.total for pool in pools)
+            left = total - filled.guests * sums.get(alias, total)
+            if left >= sums.get(alias, total + 1):
+                yield subject.violation(
+                    f'{words.count(filled.guests, "guest")} on {host.title}, '
+                    f'{left} of {total} devices "{alias}" stay unsold: '
+                    f'{filled.why}', (pci_alias.KEY,))
+
+
 def _pools(
     subject: checked.CheckedFlavor,
 ) -> list[Mapping[str, Sequence[devices.PciPool]]]:

@@ -177,6 +177,16 @@ CASES = {
                    hosts=(_with_gpus('ffff'),), also=('P602',)),
          dedicated({'pci_passthrough:alias': 'gpu-switch-0:3', **_NEAR},
                    hosts=(_grouped(),), also=('P602', 'P606'))]),
+    'P312': (
+        # Memory of its node for two, and for four.
+        [dedicated({'pci_passthrough:alias': 'gpu:1'}, memory_mib=150 * GIB,
+                   hosts=(_with_gpus('ffff'),), also=('P602',))],
+        [dedicated({'pci_passthrough:alias': 'gpu:1'}, memory_mib=20 * GIB,
+                   hosts=(_with_gpus('ffff'),), also=('P602',)),
+         dedicated({'pci_passthrough:alias': 'gpu:3'}, memory_mib=150 * GIB,
+                   hosts=(_with_gpus('ffff'),), also=('P602',)),
+         dedicated({'pci_passthrough:alias': 'gpu:1'},
+                   memory_mib=150 * GIB)]),
     'P311': (
         [dedicated(_GPUS, hosts=(_on_two_nodes(),), also=('P601',)),
          dedicated({**_GPUS, **_NEAR}, hosts=(_on_two_nodes(),),
