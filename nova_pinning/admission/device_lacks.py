@@ -8,9 +8,9 @@ what the host cells near them lack.
 
 import collections
 from collections.abc import Hashable
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import enum
 import itertools
@@ -164,7 +164,7 @@ def _near(
     request: guest_request.GuestRequest,
     occupancy: host_occupancy.HostOccupancy,
     admission: judge.AdmissionJudge, figures: str,
-    choices: Iterable[Mapping[str, int]],
+    choices: Sequence[Mapping[str, int]],
 ) -> DeviceLack | None:
     """Why a guest cannot lie where its devices are within reach."""
     cells, guest = occupancy.engine.cells, request.topology

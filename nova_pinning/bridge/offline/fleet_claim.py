@@ -97,7 +97,8 @@ def claimed_fit(
                     count=wanted.count, alias_name=wanted.alias or None,
                     numa_policy=wanted.policy,
                     spec=list(map(dict, wanted.specs)))
-                for number, wanted in enumerate(request.devices)],
+                for number, wanted in enumerate(
+                    request.claims or request.devices)],
             _device_stats(occupancy, nova_host))
     return None if claimed is None else claim.fit_from_nova(claimed)
 

@@ -178,6 +178,17 @@ class TestClaimedFit(testtools.TestCase):
             claimed = fleet_claim.claimed_fit(occupancy, request)
             self.assertEqual(
                 expected, claimed and claimed.cells[0].host_cell)
+            # A guest that moves is claimed so, whatever it was built with.
+            moved = dataclasses.replace(
+                request, claims=request.devices, devices=tuple(
+                    dataclasses.replace(one, policy='preferred')
+                    for one in request.devices))
+            full = dataclasses.replace(occupancy, engine=(
+                occupancy.engine._replace(cells=(
+                    cells[0], builders.host_cell(1, [4])))))
+            self.assertEqual(
+                None if expected else claimed,
+                fleet_claim.claimed_fit(full, moved))
 
     def test_packing_is_left_as_it_was(self):
         before = fleet_claim.CONF.compute[fleet_claim._PACKING]
