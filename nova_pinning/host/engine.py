@@ -54,13 +54,8 @@ def page_pools(
 
 def engine_cells(
     description: host_model.HostDescription,
-    used: cpuset.CpuSet = cpuset.CpuSet(),
 ) -> tuple[model.HostCell, ...]:
-    """The host's cells as nova-compute would report them.
-
-    :param used: CPUs that guests are pinned to already; those that are not
-        dedicated ones are left out, since nova never pins to them
-    """
+    """The host's cells as nova-compute would report them."""
     shared = shared_cpus(description)
     dedicated = dedicated_cpus(description)
     usable = shared | dedicated
@@ -68,7 +63,7 @@ def engine_cells(
         id=node.id,
         shared_cpus=node.cpus & shared,
         dedicated_cpus=node.cpus & dedicated,
-        pinned_cpus=node.cpus & dedicated & used,
+        pinned_cpus=cpuset.CpuSet(),
         cores=tuple(filter(None, (
             tuple(cpu for cpu in core if cpu in usable)
             for core in core_order.as_reported(node.cores)))),
