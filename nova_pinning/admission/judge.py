@@ -6,6 +6,7 @@ them for the claim. Nova stops at the first that says no, and so does
 :meth:`AdmissionJudge.answer`; :meth:`AdmissionJudge.verdicts` asks them all.
 """
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -364,12 +365,18 @@ def _claims_allotted(
     candidate: providers.Candidate | None,
 ) -> bool:
     """Whether a guest from another host gets what Placement chose for it."""
-    allotted = chosen(candidate)
-    claimed, right = [devices.taken_places(
-        occupancy.host.pci_pools, occupancy.device_uses, asked,
-        [cell.host_cell for cell in placed.cells], occupancy.host.cells,
-        allotted) for asked in (request.claims, request.devices)]
-    return not allotted or claimed == right
+    pools, allotted = occupancy.host.pci_pools, chosen(candidate)
+    left = collections.Counter([
+        allotted[suffix] for asked in request.devices
+        for suffix in asked.groups if suffix in allotted])
+    for place, count in (devices.taken_places(
+            pools, occupancy.device_uses, request.claims,
+            [cell.host_cell for cell in placed.cells],
+            occupancy.host.cells) or {}).items():
+        provider = pools[place].provider
+        if provider is not None:
+            left[provider] -= count
+    return not +left
 
 
 def _of_fit(refusal: model.Refusal) -> outcome.AdmissionRefusal:

@@ -11,6 +11,7 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
+from nova_pinning.admission import providers
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.host import host_offer
 from nova_pinning import model
@@ -148,3 +149,18 @@ class TestMoved(oslotest.BaseTestCase):
             there)
         self.assertIs(bool(refusal), isinstance(moved, model.Refusal), moved)
         self.assertIn(refusal or '', str(moved))
+
+    def test_policy_of_the_claim(self):
+        """Device of another cell of the socket, for a guest built "legacy"."""
+        there = occupancy({'CUSTOM_NIC': 1}, pools=(
+            devices.PciPool(VF, 1, 1, 1),), VCPU=8)
+        built = devices.PciRequest('nic', (VF,), 1, groups=('a-0',))
+        asked = request({'VCPU': 1}, devices=(built,), claims=(
+            dataclasses.replace(built, policy='socket', groups=()),))
+        there = dataclasses.replace(there, host=dataclasses.replace(
+            there.host, cells=tuple(
+                builders.host_cell(cell, [cell], socket=0)
+                for cell in range(2))))
+        self.assertTrue(judge._claims_allotted(
+            asked, there, model.Fit((model.CellFit(0, ((0, 0),)),)),
+            providers.Candidate(mappings=(('a-0', (1,)),))))
