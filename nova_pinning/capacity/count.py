@@ -246,7 +246,9 @@ class Counter:
             if count < left:
                 missing[cause] = missing.get(cause, 0) + left - count
                 left = count
-        if not left or self._is_simple and self.gate(host).is_of_root:
+        if not left or (self._is_simple and self.gate(host).is_of_root
+                        and not search.has_page_choice(
+                            host.cells, self.request.topology)):
             return HostCount(left, left, totals, missing)
         fits, found, cause = self._packed(host, left)
         most = fits if found is None else found
@@ -445,8 +447,7 @@ class Counter:
         self, host: like_hosts.CountedHost, limit: int,
     ) -> tuple[int, int | None, CapacityCause]:
         request, engine = self.request, host.occupancy.engine
-        guest = request.topology
-        is_of_root = self.gate(host).is_of_root
+        guest, is_of_root = request.topology, self.gate(host).is_of_root
         if guest is None or not is_of_root:
             fits, cause = self._in_turn(host, limit)
             # The first guest is tried on all providers.

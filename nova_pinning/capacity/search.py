@@ -45,6 +45,19 @@ def is_reached(request: guest_request.GuestRequest, guest: model.Guest,
             and fit.set_check(host, guest, None) is None)
 
 
+def has_page_choice(cells: Sequence[counting.CountedCell],
+                    guest: model.Guest | None) -> bool:
+    """Whether a guest may get pages of several sizes on a host.
+
+    Then nova's order decides how many fit: the size that it finds on one host
+    cell is what it asks all others for, see fit.known_defects.
+    """
+    return guest is not None and fit.has_open_pages(guest) and any(
+        len({size for cell in cells for size, _free
+             in cell_check.allowed_pools(cell.view, demand)}) > 1
+        for demand in guest.demands)
+
+
 def any_order_will_do(
     cells: Sequence[counting.CountedCell], guest: model.Guest, pools: _Pools,
     packs_cells: bool,
@@ -55,6 +68,8 @@ def any_order_will_do(
     ones that take the most guest cells, which is so where nothing but CPUs
     limits them. And it has no choice if few cells have room.
     """
+    if has_page_choice(cells, guest):
+        return False
     demand = guest.demands[0]
     counts = [counting.count(cell, guest, demand).memory for cell in cells]
     if len([count for count in counts if count]) <= len(guest.cells):

@@ -19,6 +19,7 @@ from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import providers
 from nova_pinning.admission import scheduler_rules
+from nova_pinning.bridge.offline import deferred_claim
 from nova_pinning.capacity import count
 from nova_pinning.capacity import like_hosts
 from nova_pinning.capacity import search
@@ -229,6 +230,26 @@ class TestCount(testtools.TestCase):
         self.assertEqual(
             found.most, _most(occupancy.engine, guest,
                               devices.free(host.pci_pools, ()), 7))
+
+    def test_page_size_that_another_cell_has_left(self):
+        """What nova finds on a full cell it asks the other one for."""
+        cells = [builders.host_cell(
+            number, range(6 * number, 6 * number + 6), memory_mib=1024,
+            pages=(model.PagePool(4, 131072), model.PagePool(2048, 256)))
+            for number in range(2)]
+        place = like_hosts.Numbering().host(
+            host_occupancy.of_host(fleet_host(*cells)))
+        guests = {size: wanted(model.Guest(
+            (model.GuestCell((0, 1), (), 256, size),),
+            model.CpuPolicy.DEDICATED))
+            for size in (model.PAGES_ANY, model.PAGES_LARGE)}
+        minded = judge.AdmissionJudge(scheduler_rules.SchedulerRules(
+            packs_cells=True), deferred_claim.BOUNDS)
+        found = {size: count.Counter(guest, minded).count(place)
+                 for size, guest in guests.items()}
+        self.assertEqual((5, 6), found[model.PAGES_ANY][:2])
+        # There is one large size only.
+        self.assertEqual((4, 4), found[model.PAGES_LARGE][:2])
 
     def test_hosts_that_pin_to_shared_cpus(self):
         """They are found by nova's second query."""
