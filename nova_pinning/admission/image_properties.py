@@ -57,6 +57,17 @@ _FORMER_VALUES: Mapping[str, Mapping[str, str]] = {
     'os_type': {},
 }
 _TRAIT = 'trait:'
+# What flavor_reader reads.
+_PLACED = frozenset('''
+    hw_cpu_policy hw_cpu_thread_policy hw_firmware_stateless hw_firmware_type
+    hw_maxphysaddr_mode hw_mem_encryption hw_mem_encryption_model
+    hw_pci_numa_affinity_policy hw_tpm_model hw_tpm_version
+    hw_virtio_packed_ring os_secure_boot'''.split())
+
+
+def is_placed(name: str) -> bool:
+    """Whether nova may ask Placement for something by a property."""
+    return name in _PLACED or name.startswith(_TRAIT)
 
 
 def read(image: guest_request.Pairs) -> dict[str, str]:

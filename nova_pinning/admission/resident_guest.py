@@ -48,6 +48,8 @@ class ResidentGuest:
     :param server_group: id of the one that it is in, '' for none
     :param cpu_model: that nova-compute gave it by name ([libvirt]
         cpu_models); '' if it has that of its host, or it is not known
+    :param image: properties of the image that it was built from, as Glance
+        has them: those by which nova asks Placement for something
     :param metadata: those of the server whose keys begin with ``pinning:``
     :param tags: of the server, sorted
     """
@@ -75,6 +77,7 @@ class ResidentGuest:
     availability_zone: terms.Line | None = None
     server_group: terms.Line = ''
     cpu_model: terms.Line = ''
+    image: written_forms.ShownTexts = dataclasses.field(default_factory=dict)
     metadata: written_forms.ShownTexts = dataclasses.field(
         default_factory=dict)
     tags: tuple[terms.Word, ...] = ()

@@ -42,8 +42,8 @@ def of_guest(
     doubts: tuple[outcome.Doubt, ...] = ()
     if extra_specs:
         reader = flavor_reader.FlavorReader(
-            guest.vcpus, guest.memory_mib, guest.disk_gib, extra_specs, None,
-            guest.topology)
+            guest.vcpus, guest.memory_mib, guest.disk_gib, extra_specs,
+            guest_request.pairs(guest.image) or None, guest.topology)
         queries = reader.queries()
         # Which devices it has is known, if it is told to have any.
         doubts = tuple(doubt for doubt in reader.doubts()
@@ -72,7 +72,7 @@ class RequestReader:
         key = (guest.flavor, guest.vcpus, guest.memory_mib, guest.disk_gib,
                guest.guest_class, guest.topology, guest.devices,
                guest.device_policy, tuple(guest.resources.items()),
-               guest.allocations)
+               guest.allocations, tuple(guest.image.items()))
         request = self._requests.get(key)
         if request is None:
             specs = self._specs.get(guest.flavor, {})

@@ -289,6 +289,7 @@ class GuestReader:
             # Nova counts a member where it is, not what a migration holds.
             server_group=(self._wishes.groups.get(row.uuid, '')
                           if uuid == row.uuid else ''),
+            image=self._wishes.images.get(row.uuid, {}),
             metadata=self._wishes.metadata.get(row.uuid, {}),
             tags=tuple(sorted(self._wishes.tags.get(row.uuid, ()))),
             cpu_model=self._cpu_model(row),

@@ -2,7 +2,7 @@
 """What limits where guests of a snapshot may move, from nova's databases.
 
 The availability zone that each was asked for in, its server group, its tags,
-and those of its metadata that concern this package.
+properties of its image, and those of its metadata that concern this package.
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from nova import objects
 from oslo_serialization import jsonutils
 import sqlalchemy as sa
 
+from nova_pinning.admission import image_properties
 from nova_pinning.admission import offered_host
 from nova_pinning.bridge.importer import fleet_import_hosts
 from nova_pinning.bridge.importer import nova_database
@@ -25,10 +26,13 @@ _SPEC = api_models.RequestSpec
 _GROUP = api_models.InstanceGroup
 _MEMBER = api_models.InstanceGroupMember
 _METADATA = models.InstanceMetadata
+_SYSTEM_METADATA = models.InstanceSystemMetadata
 _TAG = models.Tag
 #: How most requests say that no zone was asked for; they are not read.
 _NO_ZONE = '%"availability_zone": null%'
 _PREFIX = 'pinning:'
+#: As nova.utils.SM_IMAGE_PROP_PREFIX.
+_IMAGE = 'image_'
 _POLICIES = frozenset(map(str, offered_host.GroupPolicy))
 
 
@@ -46,6 +50,8 @@ class InstanceWishes:
     tags: Mapping[str, Sequence[str]] = dataclasses.field(
         default_factory=dict)
     metadata: Mapping[str, Mapping[str, str]] = dataclasses.field(
+        default_factory=dict)
+    images: Mapping[str, Mapping[str, str]] = dataclasses.field(
         default_factory=dict)
     problems: tuple[str, ...] = ()
 
@@ -74,12 +80,13 @@ def of_instances(database: nova_database.NovaDatabases,
             _TAG.resource_id, _TAG.tag,
     ).where(_TAG.resource_id.in_(uuids))):
         tags.setdefault(row.resource_id, []).append(row.tag)
-    metadata: dict[str, dict[str, str]] = {}
-    for row in nova_database.select(cell.context, sa.select(
-            _METADATA.instance_uuid, _METADATA.key, _METADATA.value,
-    ).where(_METADATA.instance_uuid.in_(uuids), _METADATA.deleted == 0,
-            _METADATA.key.startswith(_PREFIX, autoescape=True))):
-        metadata.setdefault(row.instance_uuid, {})[row.key] = row.value or ''
+    metadata = _texts(cell, _METADATA, uuids, _PREFIX)
+    images = {
+        uuid: {name: value for key, value in sorted(found.items())
+               if image_properties.is_placed(
+                   name := key.removeprefix(_IMAGE))}
+        for uuid, found in _texts(
+            cell, _SYSTEM_METADATA, uuids, _IMAGE).items()}
     with nova_database.reading('the API database'):
         groups = {
             row.instance_uuid: row.uuid
@@ -87,7 +94,19 @@ def of_instances(database: nova_database.NovaDatabases,
                 _MEMBER.instance_uuid, _GROUP.uuid,
             ).join(_GROUP, _GROUP.id == _MEMBER.group_id).where(
                 _MEMBER.instance_uuid.in_(uuids)))}
-    return InstanceWishes(zones, groups, tags, metadata, problems)
+    return InstanceWishes(zones, groups, tags, metadata, images, problems)
+
+
+def _texts(cell: nova_database.CellDatabase, table: Any,
+           uuids: Sequence[str], prefix: str) -> dict[str, dict[str, str]]:
+    """Keys of a table that begin so, with their values, by instance."""
+    found: dict[str, dict[str, str]] = {}
+    for row in nova_database.select(cell.context, sa.select(
+            table.instance_uuid, table.key, table.value,
+    ).where(table.instance_uuid.in_(uuids), table.deleted == 0,
+            table.key.startswith(prefix, autoescape=True))):
+        found.setdefault(row.instance_uuid, {})[row.key] = row.value or ''
+    return found
 
 
 def _zones(

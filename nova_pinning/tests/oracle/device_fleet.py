@@ -211,6 +211,7 @@ class NovaFleet:
                 {'flavor_id': number, 'key': key, 'value': value}
                 for key, value in {'x': 'y', **flavor.extra_specs}.items()])
         devices = []
+        images = {flavor.name: image for flavor, image in self.cloud.orders}
         for number, (name, host) in enumerate(self.hosts.items(), 1):
             nova.add_host(
                 name, id=number, uuid=name, cpu_allocation_ratio=1.0,
@@ -219,7 +220,7 @@ class NovaFleet:
                 numa_topology=host.topology._to_json(),
                 pci_stats=json.dumps(host.pools.obj_to_primitive()))
             for guest in host.guests:
-                _write_guest(nova, name, guest)
+                _write_guest(nova, name, guest, images[guest.flavor.name])
             devices += [{
                 'compute_node_id': number, 'deleted': 0,
                 **{key: getattr(device, key) for key in _DEVICE_COLUMNS},
@@ -241,7 +242,8 @@ def _alike(candidate: Mapping[str, Any]) -> Any:
 
 
 def _write_guest(nova: novadatabase.NovaDatabase, host: str,
-                 guest: device_nova.NovaGuest) -> None:
+                 guest: device_nova.NovaGuest,
+                 image: Mapping[str, str]) -> None:
     flavor = guest.order.spec.flavor
     nova.insert('north', models.Instance, [novadatabase.instance_row(
         guest.uuid, host, uuid=guest.uuid, vcpus=flavor.vcpus,
@@ -252,3 +254,8 @@ def _write_guest(nova: novadatabase.NovaDatabase, host: str,
         else guest.topology._to_json(), 'migration_context': None,
         'flavor': novadatabase.flavors_json(flavor),
         'pci_requests': guest.pci_requests.to_json()}])
+    if image:
+        nova.insert('north', models.InstanceSystemMetadata, [
+            {'instance_uuid': guest.uuid, 'deleted': 0,
+             'key': f'image_{name}', 'value': value}
+            for name, value in image.items()])

@@ -107,6 +107,19 @@ class WishesTestCase(test_fleet_import_guests.TestCase):
         self.assertEqual({'pinning:movable': 'false', 'pinning:empty': ''},
                          guest.metadata)
 
+    def test_image(self):
+        """Those of its properties for which Placement is asked."""
+        self.nova.insert('north', models.InstanceSystemMetadata, [
+            {'instance_uuid': self.uuid, 'key': key, 'value': value,
+             'deleted': deleted} for key, value, deleted in (
+                ('image_hw_pci_numa_affinity_policy', 'socket', 0),
+                ('image_trait:HW_CPU_X86_AVX2', 'required', 0),
+                ('image_hw_tpm_version', '2.0', 1),
+                ('image_os_distro', 'debian', 0), ('boot_roles', 'x', 0))])
+        self.assertEqual({'hw_pci_numa_affinity_policy': 'socket',
+                          'trait:HW_CPU_X86_AVX2': 'required'},
+                         self.guest().image)
+
     def test_state_and_project(self):
         self.nova.add_guest('db', 'cmp-2', vm_state='stopped',
                             project_id='other')

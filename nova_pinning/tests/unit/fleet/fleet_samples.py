@@ -148,7 +148,8 @@ def _guests(draw):
         availability_zone=draw(strategies.sampled_from([None, '', 'east'])),
         server_group=draw(strategies.just('') | _WORDS),
         cpu_model=draw(strategies.just('') | _WORDS),
-        metadata=draw(_TEXTS), tags=draw(_tuples(_WORDS)))
+        image=draw(_TEXTS), metadata=draw(_TEXTS),
+        tags=draw(_tuples(_WORDS)))
 
 
 #: Whatever a snapshot can tell, most of which makes no sense.

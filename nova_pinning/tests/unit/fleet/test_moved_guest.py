@@ -100,6 +100,20 @@ class TestOfGuest(unit_base.TestCase):
                 guest, {'pci_passthrough:alias': 'gpu:1', **specs}, _ALIASES)
             self.assertEqual('socket', request.policy)
 
+    def test_traits_that_its_image_asks_for(self):
+        guest = dataclasses.replace(_GUEST, image={
+            'hw_pci_numa_affinity_policy': 'socket',
+            'trait:HW_CPU_X86_AVX2': 'required'})
+        for there, expected in (
+                (_GUEST, set()),
+                (guest, {'COMPUTE_SOCKET_PCI_NUMA_AFFINITY',
+                         'HW_CPU_X86_AVX2'})):
+            request = moved_guest.of_guest(there, {'hw:numa_nodes': '1'})
+            for query in request.queries:
+                self.assertEqual(expected, {
+                    trait for group in query.groups
+                    for trait in group.required})
+
     def test_one_alias_of_several_devices(self):
         """One request for what the guest has of two kinds."""
         other = devices.device_keys('10de', '2342')
