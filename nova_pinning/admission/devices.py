@@ -4,13 +4,12 @@
 The rules are those of nova.pci.stats.PciDeviceStats: requests are met one
 after the other, each from the first pools that its affinity policy and its
 allocation in Placement allow. What of a pool is not known is taken to be as a
-request wants it; :func:`doubts` tells when that matters.
+request wants it; ``gaps.of_devices`` tells when that matters.
 """
 
 import collections
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
@@ -121,6 +120,13 @@ class PciRequest:
         """Whether a pool is what it asks for, as far as that is known."""
         return any(_meets(pool, spec) for spec in self.specs)
 
+    def bearing(self, pool: PciPool) -> set[str]:
+        """Keys of a pool that tell whether it gets devices of it."""
+        keys = {'dev_type', *(key for spec in self.specs for key, _ in spec)}
+        if ('dev_type', STANDARD) not in pool.keys:
+            keys.add(_REMOTE_MANAGED)
+        return keys - _OF_PLACEMENT
+
     def may_have(self, pool: PciPool) -> bool:
         """Whether it gets devices of a pool, wherever they are."""
         return self.wants(pool) and self.may_use(pool)
@@ -183,27 +189,10 @@ def taken_places(
     requests: Sequence[PciRequest],
     cell_ids: Iterable[int],
     cells: Iterable[model.CellView],
-    providers: Mapping[str, int] = _NOTHING,
 ) -> Mapping[int, int] | None:
-    """The same by the places of the pools."""
-    return _PoolCheck(pools, uses, requests, cells, providers).places(
+    """The same by the places of the pools, whatever Placement chooses."""
+    return _PoolCheck(pools, uses, requests, cells, _NOTHING).places(
         tuple(cell_ids))
-
-
-def doubts(pools: Iterable[PciPool],
-           requests: Sequence[PciRequest]) -> Iterator[str]:
-    """What is not known of devices that a guest may get: a clause each."""
-    for pool in pools:
-        if pool.is_complete:
-            continue
-        known = {key for key, _value in pool.keys}
-        missing = {
-            key for request in requests
-            if request.may_have(pool)
-            for key in _bearing(request, pool) if key not in known}
-        if missing:
-            yield (f'of its devices {pool.kind} the '
-                   f'{" and ".join(sorted(missing))} is not known')
 
 
 def free(pools: Sequence[PciPool],
@@ -503,14 +492,6 @@ def _meets(pool: PciPool, spec: PciSpec) -> bool:
         elif wanted is None or has.lower() != wanted.lower():
             return False
     return True
-
-
-def _bearing(request: PciRequest, pool: PciPool) -> set[str]:
-    """Keys of a pool that tell whether a request gets it."""
-    keys = {'dev_type', *(key for spec in request.specs for key, _ in spec)}
-    if ('dev_type', STANDARD) not in pool.keys:
-        keys.add(_REMOTE_MANAGED)
-    return keys - _OF_PLACEMENT
 
 
 def _is_remote_managed(keys: PciSpec) -> bool:

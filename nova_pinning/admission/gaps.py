@@ -7,11 +7,14 @@ many fit at most.
 """
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 from typing import TypeAlias
 
+from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
@@ -47,6 +50,22 @@ def are_bounds(hosts: Iterable[offered_host.OfferedHost]) -> bool:
     return any(gap.kind in _OF_CELLS
                or gap.kind is outcome.DoubtKind.EMULATOR_CPUS
                for host in hosts for gap in host.gaps)
+
+
+def of_devices(
+    pools: Iterable[devices.PciPool], requests: Sequence[devices.PciRequest],
+) -> Iterator[str]:
+    """What is not known of devices that a guest may get: a clause each."""
+    for pool in pools:
+        if pool.is_complete:
+            continue
+        known = {key for key, _value in pool.keys}
+        missing = {
+            key for request in requests if request.may_have(pool)
+            for key in request.bearing(pool) if key not in known}
+        if missing:
+            yield (f'of its devices {pool.kind} the '
+                   f'{" and ".join(sorted(missing))} is not known')
 
 
 def relevant(

@@ -348,7 +348,7 @@ def _of_hardware(
 ) -> Iterator[outcome.Doubt]:
     """What of a host itself is not known, and counts for the guest."""
     yield from gaps.relevant(host, request)
-    for text in devices.doubts(host.pci_pools, request.devices):
+    for text in gaps.of_devices(host.pci_pools, request.devices):
         yield outcome.Doubt(outcome.DoubtKind.DEVICE_TAGS, text)
 
 

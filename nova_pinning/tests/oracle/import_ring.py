@@ -27,6 +27,7 @@ from nova.db.main import models
 import sqlalchemy as sa
 
 from nova_pinning.admission import devices
+from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
@@ -529,8 +530,8 @@ def _devices(before: host_occupancy.HostOccupancy,
 
     From any provider that Placement might choose.
     """
-    if any(True for _ in devices.doubts(after.host.pci_pools,
-                                        request.devices)):
+    if any(True for _ in gaps.of_devices(after.host.pci_pools,
+                                         request.devices)):
         return ''
     places = {child.uuid: index
               for index, child in enumerate(after.host.children, 1)}
