@@ -547,8 +547,11 @@ def _devices(before: host_occupancy.HostOccupancy,
                          for index in chosen for group in groups})):
             taken = devices.take(one.host.pci_pools, one.device_uses,
                                  request.devices, (), (), mapping)
+            # What nova-compute's order parts may be one pool to the scheduler.
             given.append(None if taken is None else sorted(
-                (devices.kind(use.keys), use.count) for use in taken))
+                collections.Counter([
+                    devices.kind(use.keys) for use in taken
+                    for _one in range(use.count)]).items()))
         if given[0] != given[1]:
             return f'devices {given[0]} are now {given[1]}'
     return ''
