@@ -243,7 +243,8 @@ class AdmissionJudge:
         wrong: list[providers.Candidate] = []
         for candidate in candidates(request, occupancy):
             if isinstance(self.fit_on(request, occupancy, candidate),
-                          model.Refusal):
+                          model.Refusal) and not _lets_pass(
+                              request, occupancy, candidate):
                 continue
             claimed = claimed or self.fit_on(dataclasses.replace(
                 request, devices=request.claims, claims=()), occupancy)
@@ -357,6 +358,20 @@ def chosen(candidate: providers.Candidate | None) -> Mapping[str, int]:
     return {} if candidate is None else {
         suffix: indices[0] for suffix, indices in candidate.mappings
         if suffix and indices}
+
+
+def _lets_pass(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy, candidate: providers.Candidate,
+) -> bool:
+    """Whether nova's filters take a candidate with too few devices (U214).
+
+    From guests with NUMA cells PinnedTopologyFilter keeps those.
+    """
+    host = occupancy.host
+    return request.topology is None and devices.check(
+        host.pci_pools, occupancy.device_uses, request.devices, host.cells,
+        chosen(candidate)).nova_supports(())
 
 
 def _claims_allotted(

@@ -164,3 +164,23 @@ class TestMoved(oslotest.BaseTestCase):
         self.assertTrue(judge._claims_allotted(
             asked, there, model.Fit((model.CellFit(0, ((0, 0),)),)),
             providers.Candidate(mappings=(('a-0', (1,)),))))
+
+    def test_candidate_that_gives_too_few(self):
+        """nova's filters let it pass to a guest without cells (U214)."""
+        groups = 'a-0', 'a-1'
+        built = devices.PciRequest('nic', (VF,), 2, groups=groups)
+        query = guest_request.CandidatesQuery(groups=(
+            guest_request.RequestGroup('', (('VCPU', 1),)), *[
+                guest_request.RequestGroup(name, (('CUSTOM_NIC', 1),))
+                for name in groups]))
+        asked = dataclasses.replace(
+            request({'VCPU': 1}, devices=(built,), claims=(
+                dataclasses.replace(built, groups=()),)), queries=(query,))
+        other = devices.device_keys('10de', '2342')
+        there = occupancy({'CUSTOM_NIC': 1}, {'CUSTOM_NIC': 2}, pools=(
+            devices.PciPool(other, None, 1, 1),
+            devices.PciPool(VF, None, 2, 2)), VCPU=8)
+        admission = judge.AdmissionJudge()
+        self.assertIsInstance(admission.room(
+            dataclasses.replace(asked, claims=()), there), model.Fit)
+        self.assertIn('may allocate', str(admission.room(asked, there)))
