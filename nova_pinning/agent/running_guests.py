@@ -54,6 +54,10 @@ class RunningGuests:
     def guests(self) -> list[agent_model.AgentGuest]:
         """Those that run now, in the order in which they were started.
 
+        One that libvirt is still starting is not among them: the agent could
+        take a thread that is to be a vCPU for one of the emulator's, and move
+        it after libvirt has pinned it.
+
         :raises GuestsUnknownError: if libvirt's files are not to be seen
         """
         files = self._files
@@ -77,7 +81,8 @@ class RunningGuests:
         vhost = _vhost(files)
         return [self._guest(running, vhost) for running in sorted(
             known.values(), key=lambda running: running.number)
-            if _is_of(files, running.pid, running.domain.uuid)]
+            if not running.is_starting
+            and _is_of(files, running.pid, running.domain.uuid)]
 
     def _guest(self, running: running_domains.RunningDomain,
                vhost: Mapping[int, list[int]]) -> agent_model.AgentGuest:
@@ -87,7 +92,8 @@ class RunningGuests:
                for tid in self._files.names(f'/proc/{pid}/task')},
             **dict.fromkeys(vhost.get(pid, ()), _VHOST)}
         vcpu_tasks = frozenset(filter(
-            lambda tid: qemu_process.is_vcpu(names[tid]), names))
+            lambda tid: tid in running.vcpu_tids
+            or qemu_process.is_vcpu(names[tid]), names))
         vhost_tasks = frozenset(filter(
             lambda tid: names[tid].startswith(_VHOST), names))
         taps = tuple(interface.target for interface in domain.interfaces

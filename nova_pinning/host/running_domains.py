@@ -15,6 +15,8 @@ from nova_pinning.host import domain_xml
 
 #: The directory where libvirt keeps them.
 DIRECTORY = '/run/libvirt/qemu'
+# VIR_DOMAIN_PAUSED_STARTING_UP, which qemuProcessFinishStartup() ends.
+_STARTING = 'starting up'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,12 +25,15 @@ class RunningDomain:
 
     :param number: its id, which is higher for those that were started later
     :param vcpu_tids: vCPUs by the id of their thread
+    :param is_starting: whether libvirt has not pinned all of its threads yet;
+        those of vCPUs have the name of QEMU until they first run
     """
 
     number: int
     pid: int
     domain: domain_xml.DomainXml
     vcpu_tids: Mapping[int, int]
+    is_starting: bool = False
 
 
 def parse(text: str) -> RunningDomain | None:
@@ -42,6 +47,7 @@ def parse(text: str) -> RunningDomain | None:
             int(inner.get('id', '0')), int(root.get('pid', '')),
             domain_xml.read(inner),
             {int(vcpu.get('pid', '')): int(vcpu.get('id', ''))
-             for vcpu in root.iterfind('vcpus/vcpu')})
+             for vcpu in root.iterfind('vcpus/vcpu')},
+            root.get('reason') == _STARTING)
     except (ElementTree.ParseError, ValueError):
         return None

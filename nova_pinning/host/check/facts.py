@@ -135,6 +135,8 @@ class RunningGuest:
         nothing of it, or nobody may look
     :param is_stranger: whether libvirt knows nothing of it
     :param is_asked_for: whether findings about it are wanted
+    :param is_starting: whether libvirt has not pinned all of it yet, so that
+        there is nothing to find
     :param unit: as that of a process; helpers that libvirt starts for it
         (swtpm, virtiofsd) have the same
     :param container: that libvirt runs in, None if in none
@@ -146,6 +148,7 @@ class RunningGuest:
     domain: domain_xml.DomainXml | None
     is_stranger: bool = False
     is_asked_for: bool = True
+    is_starting: bool = False
     unit: str = ''
     container: Container | None = None
 

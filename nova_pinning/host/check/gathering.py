@@ -91,7 +91,7 @@ def gather(
         outdated=tuple(_outdated(tree, others, nova_conf)),
         agent=agent,
         unread=(*_unread(tree), *_no_records(tree, everything, running),
-                *no_agent))
+                *_starting(running), *no_agent))
 
 
 def _agent(
@@ -162,6 +162,15 @@ def _no_records(
             tree, running_domains.DIRECTORY, everything) is None:
         yield facts.Unread(running_domains.DIRECTORY, 'it is not there',
                            'what libvirt has pinned in guests')
+
+
+def _starting(
+    running: Iterable[facts.RunningGuest],
+) -> Iterator[facts.Unread]:
+    names = [guest.name for guest in running if guest.is_starting]
+    if names:
+        yield facts.Unread(words.listed(names, 1), 'libvirt is starting it',
+                           'where threads of guests are pinned')
 
 
 def _unread(tree: machine_files.Tree) -> Iterator[facts.Unread]:

@@ -117,6 +117,7 @@ def _guest(
     is_asked_for: bool,
 ) -> facts.RunningGuest:
     known = state.domain if state else None
+    is_starting = state is not None and state.is_starting
     status = tree.text(f'/proc/{process.pid}/status') or ''
     locked = _LOCKED.search(status)
     qemu = qemu_process.qemu_process_of(
@@ -127,8 +128,8 @@ def _guest(
     return facts.RunningGuest(
         qemu, name or f'QEMU {process.pid}',
         known.uuid if known else _option(process.arguments, 'uuid'), known,
-        is_complete and known is None, is_asked_for, process.unit,
-        process.container)
+        is_complete and known is None, is_asked_for and not is_starting,
+        is_starting, process.unit, process.container)
 
 
 def _regions(

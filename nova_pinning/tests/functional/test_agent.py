@@ -190,9 +190,9 @@ class AgentTestCase(test_host_check.HostCheckTestCase):
         self.virsh('destroy', NAME.format(0))
         first = self.boot(0)
         self.hear('2 guests')
-        if self.emulator(first) != FIRST:
+        # Of several rounds some may be from before.
+        while self.emulator(first) != FIRST:
             self.hear('2 guests')
-        self.assertEqual(FIRST, self.emulator(first))
 
         # The agent is killed, and another takes over.
         agent.kill()

@@ -85,6 +85,20 @@ class RunningGuestsTestCase(unit_base.TestCase):
             frozenset([101]), frozenset([104]), frozenset([100, 103]),
             interfaces=1, taps=('tap1',)), guest)
 
+    def test_starting(self):
+        """A thread that is to be a vCPU has the name of QEMU at first."""
+        self.start(1)
+        self.write('proc/100/task/101/comm', 'qemu-system-x86\n')
+        started = self.path(1).read_text()
+        self.path(1).write_text(started.replace(
+            "state='running'", "state='paused' reason='starting up'"))
+        self.assertEqual([], self.source.guests())
+        # libvirt has pinned it, and knows the thread by its number.
+        self.path(1).write_text(started)
+        guest, = self.source.guests()
+        self.assertEqual({101}, guest.vcpu_tasks)
+        self.assertNotIn(101, guest.emulator_tasks)
+
     def test_in_the_order_in_which_they_came(self):
         for number in 3, 1, 2:
             self.start(number)

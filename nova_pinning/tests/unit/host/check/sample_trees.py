@@ -78,7 +78,8 @@ class Machine:
                 f'/sys/bus/pci/devices/{device}/msi_irqs/{number}', 'msix')
         return file
 
-    def guest(self, name, pid, xml, vcpus):
+    def guest(self, name, pid, xml, vcpus, state='running',
+              reason='booted'):
         """libvirt's record of a running domain.
 
         :param vcpus: threads by vCPU
@@ -88,7 +89,7 @@ class Machine:
         self.write(
             f'/run/libvirt/qemu/{name}.xml',
             '<!--\nWARNING: THIS IS AN AUTO-GENERATED FILE.\n-->\n'
-            f"<domstatus state='running' reason='booted' pid='{pid}'>"
+            f"<domstatus state='{state}' reason='{reason}' pid='{pid}'>"
             f'<vcpus>{threads}</vcpus>{xml}</domstatus>')
 
 

@@ -174,6 +174,19 @@ class GuestsTestCase(MachineTestCase):
         self.assertEqual(12, guest.qemu.locked_kib)
         self.assertEqual('0', str(guest.domain.emulator_pin))
 
+    def test_starting(self):
+        """Its threads are not yet where they will be."""
+        self.qemu()
+        self.machine.guest('vm', 7, XML, {}, 'paused', 'starting up')
+        for chosen in None, [7]:
+            seen = self.gather(pids=chosen)
+            guest, = seen.guests
+            self.assertEqual((False, False),
+                             (guest.is_stranger, guest.is_asked_for))
+            unread, = seen.unread
+            self.assertEqual(('vm', 'libvirt is starting it'),
+                             (unread.path, unread.reason))
+
     def test_memory(self):
         self.qemu()
         guest, = self.gather().guests
