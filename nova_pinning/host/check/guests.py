@@ -10,6 +10,7 @@ import os
 import re
 
 from nova_pinning.host.check import facts
+from nova_pinning.host.check import processes
 from nova_pinning.host import machine_files
 from nova_pinning.host import qemu_process
 from nova_pinning.host import running_domains
@@ -24,19 +25,19 @@ _LOCKED = re.compile(r'^VmLck:\s*(\d+) kB', re.MULTILINE)
 
 
 def visible_path(tree: machine_files.Tree, path: str,
-                 processes: Iterable[facts.HostProcess]) -> str | None:
+                 everything: Iterable[facts.HostProcess]) -> str | None:
     """Where a directory of libvirt's is to be seen, None if nowhere.
 
     In a container libvirt may have one that the host has not.
     """
-    roots = [''] + [f'/proc/{process.pid}/root' for process in processes
+    roots = [''] + [f'/proc/{process.pid}/root' for process in everything
                     if tree.is_live and process.name in _DAEMONS]
     return next((f'{root}{path}' for root in roots
                  if tree.exists(f'{root}{path}')), None)
 
 
 def split(
-    tree: machine_files.Tree, processes: Iterable[facts.HostProcess],
+    tree: machine_files.Tree, everything: Iterable[facts.HostProcess],
     chosen: Collection[int] | None = None,
 ) -> tuple[tuple[facts.HostProcess, ...], tuple[facts.RunningGuest, ...]]:
     """Tell guests from other processes.
@@ -45,15 +46,15 @@ def split(
         about; None for all
     :returns: the others, and the guests
     """
-    processes = tuple(processes)
-    records = visible_path(tree, running_domains.DIRECTORY, processes)
+    everything = tuple(everything)
+    records = visible_path(tree, running_domains.DIRECTORY, everything)
     states = {state.pid: state for state in _states(tree, records)}
     # If a record cannot be read, nobody is called a stranger.
     is_complete = records is not None and not any(
         path.startswith(records) for path in tree.unread)
     others, qemus = [], []
     vhost: dict[int, list[facts.HostProcess]] = {}
-    for process in processes:
+    for process in everything:
         worker = _VHOST.fullmatch(process.name)
         if process.of_kernel and worker:
             vhost.setdefault(int(worker[1]), []).append(process)
@@ -120,8 +121,10 @@ def _guest(
     is_starting = state is not None and state.is_starting
     status = tree.text(f'/proc/{process.pid}/status') or ''
     locked = _LOCKED.search(status)
+    # Anew, for libvirt may have pinned them before the record was read.
+    threads = processes.threads(tree, process.pid)
     qemu = qemu_process.qemu_process_of(
-        process.pid, (*process.threads, *vhost),
+        process.pid, (*threads, *vhost),
         int(locked[1]) if locked else 0, tuple(_regions(tree, process.pid)),
         state.vcpu_tids if state else None)
     name = (known.name if known else '') or _name(process.arguments)

@@ -187,6 +187,22 @@ class GuestsTestCase(MachineTestCase):
             self.assertEqual(('vm', 'libvirt is starting it'),
                              (unread.path, unread.reason))
 
+    def test_started_meanwhile(self):
+        """Its threads were looked at before, its record afterwards."""
+        self.qemu()
+        self.machine.guest('vm', 7, XML, {0: 8, 1: 9})
+        self.machine.thread(7, 9, 'CPU 1/KVM', '0-1')
+        text = self.tree.text
+
+        def read(path):
+            if path.endswith('/vm.xml'):
+                self.machine.thread(7, 9, 'CPU 1/KVM', '1')
+            return text(path)
+
+        self.useFixture(fixtures.MockPatchObject(self.tree, 'text', read))
+        guest, = self.gather().guests
+        self.assertEqual('1', str(guest.qemu.vcpus[1].cpus))
+
     def test_memory(self):
         self.qemu()
         guest, = self.gather().guests
