@@ -2,6 +2,7 @@
 """Which devices of a host a guest may have."""
 
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 from typing import NamedTuple
@@ -55,7 +56,10 @@ def stocks(
     """The devices of a host that any PCI request of a guest may have."""
     pools, providers = occupancy.host.pci_pools, occupancy.providers
     found: dict[tuple[int | None, str], list[int]] = {}
-    for place, free in _free(request, occupancy).items():
+    left: dict[int, int] = {}
+    for _asked, free_at in _free([request], occupancy):
+        left = free_at | left
+    for place, free in left.items():
         pool = pools[place]
         counts = found.setdefault(
             (pool.numa_node, group_traits(pool, providers)), [0, 0])
@@ -76,44 +80,48 @@ def on_sale(
     """
     names: dict[int, tuple[int, int, str]] = {}
     left: dict[int, int] = {}
-    for request in requests:
-        for asked, places in zip(request.devices, usable(
-                request, occupancy.host.pci_pools, occupancy.providers)):
-            for place in places:
-                # Of equal ones the alias that names no group.
-                names[place] = max(names.get(place, (0, 0, '')), (
-                    len(places), -len(asked.alias), asked.alias))
-        for place, free in _free(request, occupancy).items():
+    for asked, free_at in _free(requests, occupancy):
+        for place, free in free_at.items():
+            # Of equal ones the alias that names no group.
+            names[place] = max(names.get(place, (0, 0, '')), (
+                len(free_at), -len(asked.alias), asked.alias))
             left[place] = max(free, left.get(place, 0))
     return {place: (names[place][2], free) for place, free in left.items()}
 
 
 def _free(
-    request: guest_request.GuestRequest,
+    requests: Iterable[guest_request.GuestRequest],
     occupancy: host_occupancy.HostOccupancy,
-) -> dict[int, int]:
-    """What is free of each pool that a guest may use, by its place.
+) -> Iterator[tuple[devices.PciRequest, dict[int, int]]]:
+    """What is free of each pool that PCI requests of guests may use.
 
     In nova-compute and, where Placement is asked for them, there: it may have
     devices reserved, or count them with a guest that is gone.
+
+    :returns: by the pool's place
     """
     pools, providers = occupancy.host.pci_pools, occupancy.providers
     left = devices.left(pools, occupancy.device_uses)
-    groups = _groups(request)
-    found: dict[int, int] = {}
-    for asked, places in zip(
-            request.devices, usable(request, pools, providers)):
-        names = [name for suffix in asked.groups[:1] if suffix in groups
-                 for name, _amount in groups[suffix].asked]
-        for place in set(places) - found.keys():
-            provider, free = pools[place].provider, left.get(place, 0)
-            if provider is not None:
-                used = occupancy.used[provider]
-                free = min([free, *[
-                    has.left(used.get(name, 0)) for name, has
-                    in providers[provider].inventories if name in names]])
-            found[place] = free
-    return found
+    for request in requests:
+        groups = _groups(request)
+        for asked, places in zip(
+                request.devices, usable(request, pools, providers)):
+            names = [name for suffix in asked.groups[:1] if suffix in groups
+                     for name, _amount in groups[suffix].asked]
+            yield asked, {
+                place: min([left.get(place, 0), *_counted(
+                    occupancy, pools[place].provider, names)])
+                for place in places}
+
+
+def _counted(occupancy: host_occupancy.HostOccupancy, provider: int | None,
+             names: Sequence[str]) -> list[int]:
+    """What Placement has left of some classes of a provider."""
+    if provider is None:
+        return []
+    used = occupancy.used[provider]
+    return [has.left(used.get(name, 0)) for name, has
+            in occupancy.providers[provider].inventories if name in names]
 
 
 def group_traits(

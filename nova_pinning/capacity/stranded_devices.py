@@ -96,21 +96,11 @@ class DeviceFinder:
 
         :returns: of the smallest flavor; None if one may have devices of it
         """
-        return self._by_place(host, self._usable(host))
-
-    def _usable(self, host: like_hosts.CountedHost) -> list[list[list[int]]]:
-        """The pools of each request of each flavor."""
-        return [device_room.usable(counter.request, host.pools,
-                                   host.occupancy.providers)
-                for counter in self._counters]
-
-    def _by_place(
-        self, host: like_hosts.CountedHost,
-        usable: Sequence[Sequence[Collection[int]]],
-    ) -> dict[int, _Cause | None]:
         found: dict[int, _Cause | None] = {}
-        for counter, own in zip(self._counters, usable):
-            for place, cause in _causes(counter, host, own).items():
+        for counter in self._counters:
+            usable = device_room.usable(
+                counter.request, host.pools, host.occupancy.providers)
+            for place, cause in _causes(counter, host, usable).items():
                 if cause is None or place not in found:
                     found[place] = cause
         return found
@@ -122,8 +112,7 @@ class DeviceFinder:
         left = devices.left(occupancy.host.pci_pools, occupancy.device_uses)
         # As host.pools has them.
         places = [place for place, count in left.items() if count > 0]
-        for index, cause in sorted(
-                self._by_place(host, self._usable(host)).items()):
+        for index, cause in sorted(self.by_place(host).items()):
             pool = host.pools[index]
             alias, free = on_sale[places[index]]
             if free:
