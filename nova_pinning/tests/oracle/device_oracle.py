@@ -8,11 +8,9 @@ providers; and three guests that come to it, one after the other. By hand::
     python -m nova_pinning.tests.oracle.device_oracle --cases 20000
 """
 
-import argparse
 import collections
 from collections.abc import Iterator
 import dataclasses
-import logging
 import random
 import sys
 from typing import Any
@@ -22,6 +20,7 @@ from nova import objects
 from nova.pci import stats as nova_stats
 
 from nova_pinning.admission import devices
+from nova_pinning.tests.oracle import numbered_cases
 from nova_pinning.tests.oracle import oracle_case
 from nova_pinning.tests.unit import builders
 
@@ -259,46 +258,17 @@ def _keys(pool: dict[str, Any]) -> devices.Pairs:
                         if key not in _NO_KEYS))
 
 
-def disagreements(
-    seed: int, numbers: range,
-) -> tuple[list[str], collections.Counter[str]]:
-    """What of some cases differs, and what nova said of their guests."""
-    oracle_case.setup()
-    objects.register_all()
-    wrong = []
-    counts: collections.Counter[str] = collections.Counter()
-    for number in numbers:
-        case = DeviceCase(seed, number)
-        for guest in range(GUESTS):
-            said, difference = case.guest()
-            counts[said] += 1
-            if difference:
-                wrong.append(f'case {number}, guest {guest}: {difference}')
-                break
-    return wrong, counts
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Run the command.
-
-    :returns: the exit status
-    """
-    parser = argparse.ArgumentParser(
-        prog='python -m nova_pinning.tests.oracle.device_oracle')
-    parser.add_argument('--cases', type=int, default=20_000)
-    parser.add_argument('--seed', type=int, default=1)
-    parsed = parser.parse_args(argv)
-    # It has a lot to say about what should not happen.
-    logging.getLogger('nova').setLevel(logging.CRITICAL + 1)
-    wrong, counts = disagreements(parsed.seed, range(parsed.cases))
-    for difference in wrong[:20]:
-        print(difference)
-    print(f'{parsed.cases:,} hosts of seed {parsed.seed}: '
-          + ', '.join(f'{count:,} guests {said}' for said, count
-                      in sorted(counts.items()))
-          + f'; {len(wrong):,} disagreements')
-    return int(bool(wrong))
+def differences(seed: int, number: int,
+                counts: numbered_cases.Counts) -> Iterator[str]:
+    """What of the guests of a host differs first."""
+    case = DeviceCase(seed, number)
+    for guest in range(GUESTS):
+        said, difference = case.guest()
+        counts[said] += 1
+        if difference:
+            yield f'guest {guest}: {difference}'
+            return
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(numbered_cases.main(differences, __doc__))

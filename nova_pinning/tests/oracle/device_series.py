@@ -5,22 +5,17 @@ A cloud is some hosts with devices, aliases, and flavors with images; guests
 are on some hosts, by nova's own claims. Each host with each flavor is a case.
 What is right is what nova comes to: whether with any of Placement's
 allocation candidates its filters let the guest pass, and the claim then gives
-it all that it asks for. Exit status: 0 if all agree, 1 if not, 2 for a usage
-error. By hand::
+it all that it asks for. By hand::
 
     python -m nova_pinning.tests.oracle.device_series --cases 2000
 """
 
-import argparse
 import collections
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import dataclasses
-import logging
 import random
 import sys
-import time
 from typing import Any
 
 from nova_pinning.bridge.offline import standalone
@@ -48,6 +43,7 @@ from nova_pinning.tests.oracle import device_figures  # noqa: E402
 from nova_pinning.tests.oracle import device_fleet  # noqa: E402
 from nova_pinning.tests.oracle import device_nova  # noqa: E402
 from nova_pinning.tests.oracle import moved_devices  # noqa: E402
+from nova_pinning.tests.oracle import numbered_cases  # noqa: E402
 
 HOSTS, FLAVORS = 24, 10
 #: In how many clouds the commands are asked that ask the judge.
@@ -58,24 +54,13 @@ _ANSWERS = {outcome.Admitted: _YES, outcome.NotAdmitted: _NO,
             outcome.Undecided: _UNDECIDED}
 
 
-@dataclasses.dataclass(slots=True)
-class DeviceTally:
-    """What a number of clouds showed.
-
-    :ivar counts: of answers, by surface
-    :ivar differences: by cloud
-    """
-
-    counts: collections.Counter[str] = dataclasses.field(
-        default_factory=collections.Counter)
-    differences: list[str] = dataclasses.field(default_factory=list)
-
-
 class _Comparison:
     """One cloud, asked of both sides."""
 
-    def __init__(self, seed: int, number: int, tally: DeviceTally) -> None:
-        self._tally = tally
+    def __init__(self, seed: int, number: int,
+                 counts: numbered_cases.Counts) -> None:
+        self._counts = counts
+        self.differences: list[str] = []
         self._number = number
         self.nova = device_fleet.NovaFleet(seed, number, HOSTS, FLAVORS)
         self.chance = random.Random(f'series {seed} {number}')
@@ -96,10 +81,10 @@ class _Comparison:
 
     def differ(self, what: str) -> None:
         """Note down what is wrong."""
-        self._tally.differences.append(f'cloud {self._number}: {what}')
+        self.differences.append(what)
 
     def count(self, *what: str) -> None:
-        self._tally.counts.update(what)
+        self._counts.update(what)
 
     def run(self) -> None:
         """Ask everything."""
@@ -342,50 +327,16 @@ def _is_of(device: Any, pool: Any,
             there.providers[pool.provider].uuid == provider)
 
 
-def compare(seed: int, numbers: range) -> DeviceTally:
-    """Hold some clouds against nova."""
-    logging.getLogger('nova').setLevel(logging.CRITICAL + 1)
-    tally = DeviceTally()
-    for number in numbers:
-        one = _Comparison(seed, number, tally)
-        try:
-            one.run()
-        finally:
-            one.nova.close()
-    return tally
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Run the command.
-
-    :returns: the exit status
-    """
-    parser = argparse.ArgumentParser(
-        prog='python -m nova_pinning.tests.oracle.device_series',
-        description='Hold every answer about devices against nova.')
-    parser.add_argument('--cases', type=int, default=2000, metavar='N',
-                        help='hosts with flavors to ask of (%(default)s)')
-    parser.add_argument('--seed', type=int, default=1, metavar='S',
-                        help='which series of clouds (%(default)s)')
-    parser.add_argument('--cloud', type=int, metavar='K',
-                        help='the cases of cloud K only')
-    parsed = parser.parse_args(argv)
-    if parsed.cases < 1:
-        parser.error('--cases must be at least 1')
-    numbers = (range(-(-parsed.cases // (HOSTS * FLAVORS)))
-               if parsed.cloud is None
-               else range(parsed.cloud, parsed.cloud + 1))
-    begun = time.monotonic()
-    tally = compare(parsed.seed, numbers)
-    for difference in tally.differences[:40]:
-        print(difference)
-    for name, number in sorted(tally.counts.items()):
-        print(f'{number:8,} {name}')
-    print(f'{len(numbers):,} clouds of seed {parsed.seed} in '
-          f'{time.monotonic() - begun:.0f} s: '
-          f'{len(tally.differences):,} disagreements with nova')
-    return int(bool(tally.differences))
+def differences(seed: int, number: int,
+                counts: numbered_cases.Counts) -> list[str]:
+    """Hold a cloud against nova."""
+    one = _Comparison(seed, number, counts)
+    try:
+        one.run()
+    finally:
+        one.nova.close()
+    return one.differences
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(numbered_cases.main(differences, __doc__, HOSTS * FLAVORS))

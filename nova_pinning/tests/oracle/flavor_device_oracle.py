@@ -7,10 +7,9 @@ or two, which are empty. Where the check says that no host takes the flavor
 has to find none, and the other way about.
 """
 
-import collections
+from collections.abc import Iterator
 import random
-
-from nova import objects
+import sys
 
 from nova_pinning.admission import device_lacks
 from nova_pinning.admission import device_room
@@ -24,7 +23,7 @@ from nova_pinning.host import device_offer
 from nova_pinning.host import host_model
 from nova_pinning.host import host_offer
 from nova_pinning.tests.oracle import lack_oracle
-from nova_pinning.tests.oracle import oracle_case
+from nova_pinning.tests.oracle import numbered_cases
 from nova_pinning.tests.oracle import stranded_oracle
 
 _POLICIES = 'legacy', 'preferred', 'required', 'socket'
@@ -82,28 +81,24 @@ def _missed(stages: set[str], codes: set[str],
     return ', '.join(sorted(expected ^ codes))
 
 
-def disagreements(
-    seed: int, numbers: range,
-) -> tuple[list[str], collections.Counter[str]]:
-    """What of some cases differs, and what was found."""
-    oracle_case.setup()
-    objects.register_all()
-    wrong = []
-    counts: collections.Counter[str] = collections.Counter()
-    for number in numbers:
-        chance = random.Random(f'flavors {seed} {number}')
-        hosts = [stranded_oracle.description(chance)
-                 for _ in range(chance.choice((1, 2)))]
-        aliases = sorted({name for host in hosts
-                          for name in device_offer.aliases(host)} | {'none'})
-        flavor = _flavor(chance, aliases)
-        codes = {one.code for one in flavor_check_run.check(
-            [flavor], nova_judgement.judging, hosts)
-            if one.code in ('P310', 'P311', 'P601')}
-        stages = {_stage(flavor, host) for host in hosts}
-        counts.update(codes or {'none'})
-        missed = _missed(stages, codes, flavor)
-        if missed:
-            wrong.append(f'{number}: {missed}: {codes}, nova {stages}, '
-                         f'{flavor}')
-    return wrong, counts
+def differences(seed: int, number: int,
+                counts: numbered_cases.Counts) -> Iterator[str]:
+    """What of a flavor differs."""
+    chance = random.Random(f'flavors {seed} {number}')
+    hosts = [stranded_oracle.description(chance)
+             for _ in range(chance.choice((1, 2)))]
+    aliases = sorted({name for host in hosts
+                      for name in device_offer.aliases(host)} | {'none'})
+    flavor = _flavor(chance, aliases)
+    codes = {one.code for one in flavor_check_run.check(
+        [flavor], nova_judgement.judging, hosts)
+        if one.code in ('P310', 'P311', 'P601')}
+    stages = {_stage(flavor, host) for host in hosts}
+    counts.update(codes or {'none'})
+    missed = _missed(stages, codes, flavor)
+    if missed:
+        yield f'{missed}: {codes}, nova {stages}, {flavor}'
+
+
+if __name__ == '__main__':
+    sys.exit(numbered_cases.main(differences, __doc__))

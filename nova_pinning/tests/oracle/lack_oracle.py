@@ -5,10 +5,10 @@ What is named has to refuse the guest though all else is well, and the guest
 has to come further without it.
 """
 
-import collections
+from collections.abc import Iterator
 import dataclasses
+import sys
 
-from nova import objects
 from nova.virt import hardware as nova_hardware
 
 from nova_pinning.admission import device_lacks
@@ -19,7 +19,7 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.bridge import nova_objects
 from nova_pinning.explain import host_verdicts
-from nova_pinning.tests.oracle import oracle_case
+from nova_pinning.tests.oracle import numbered_cases
 from nova_pinning.tests.oracle import stranded_oracle
 
 _Obstacle = device_lacks.DeviceObstacle
@@ -87,32 +87,27 @@ def expected(request: guest_request.GuestRequest,
     return last
 
 
-def disagreements(
-    seed: int, numbers: range,
-) -> tuple[list[str], collections.Counter[str]]:
-    """Where something else is named than what nova's answers show."""
-    oracle_case.setup()
-    objects.register_all()
-    wrong = []
-    counts: collections.Counter[str] = collections.Counter()
-    for number in numbers:
-        occupancy, request = stranded_oracle.case(seed, number)
-        verdict = host_verdicts.HostJudge(
-            {}, judge.AdmissionJudge()).verdict(occupancy, request)
-        cause = verdict.cause
-        if not request.devices or cause is None:
-            counts['fits'] += 1
-            continue
-        if cause.rank is not host_verdicts.RefusalRank.DEVICES:
-            counts[f'{cause.rank} {cause.name}'] += 1
-            if fits(device_room.part(request, ()), occupancy):
-                wrong.append(f'{number}: {cause}, and nova takes it without '
-                             'devices')
-            continue
-        told = cause.name if cause.name in _ORDER else 'cells'
-        counts[told] += 1
-        shown = expected(request, occupancy)
-        if told != shown:
-            wrong.append(f'{number}: {verdict.figures} is called {told}, not '
-                         f'{shown or "a fit"}')
-    return wrong, counts
+def differences(seed: int, number: int,
+                counts: numbered_cases.Counts) -> Iterator[str]:
+    """Whether something else is named than what nova's answers show."""
+    occupancy, request = stranded_oracle.case(seed, number)
+    verdict = host_verdicts.HostJudge(
+        {}, judge.AdmissionJudge()).verdict(occupancy, request)
+    cause = verdict.cause
+    if not request.devices or cause is None:
+        counts['fits'] += 1
+        return
+    if cause.rank is not host_verdicts.RefusalRank.DEVICES:
+        counts[f'{cause.rank} {cause.name}'] += 1
+        if fits(device_room.part(request, ()), occupancy):
+            yield f'{cause}, and nova takes it without devices'
+        return
+    told = cause.name if cause.name in _ORDER else 'cells'
+    counts[told] += 1
+    shown = expected(request, occupancy)
+    if told != shown:
+        yield f'{verdict.figures} is called {told}, not {shown or "a fit"}'
+
+
+if __name__ == '__main__':
+    sys.exit(numbered_cases.main(differences, __doc__))

@@ -6,11 +6,11 @@ not, on which guests are already; and one more guest. Nova is asked for each
 choice of devices that Placement may make.
 """
 
-import collections
 from collections.abc import Iterator
 import dataclasses
 import itertools
 import random
+import sys
 from typing import Any
 
 from nova import objects
@@ -31,6 +31,7 @@ from nova_pinning.host import device_offer
 from nova_pinning.host import host_model
 from nova_pinning.host import host_offer
 from nova_pinning.model import hostclass
+from nova_pinning.tests.oracle import numbered_cases
 from nova_pinning.tests.oracle import oracle_case
 from nova_pinning.tests.unit import builders
 
@@ -176,31 +177,28 @@ def reachable(request: guest_request.GuestRequest,
     return found
 
 
-def disagreements(
-    seed: int, numbers: range,
-) -> tuple[list[str], collections.Counter[str]]:
-    """Where devices are called stranded that nova gives, and what was said."""
-    oracle_case.setup()
-    objects.register_all()
-    wrong = []
-    counts: collections.Counter[str] = collections.Counter()
-    for number in numbers:
-        occupancy, request = case(seed, number)
-        counted = like_hosts.Numbering().host(occupancy)
-        pools = list(counted.pools)
-        said = stranded_devices.DeviceFinder(
-            [count.Counter(request)]).by_place(counted)
-        given = reachable(request, occupancy, pools)
-        # Elsewhere nova has an order of its own, in which others come first.
-        is_exact = bool(occupancy.providers[1:]) and all(
-            asked.policy == 'required' for asked in request.devices)
-        for place, cause in said.items():
-            if cause is not None and place in given:
-                wrong.append(f'{number}: {pools[place]} is stranded ({cause})')
-            elif cause is None and place not in given:
-                counts['not said' if is_exact else 'None'] += 1
-            else:
-                counts[str(cause)] += 1
-        for place in given - said.keys():
-            wrong.append(f'{number}: nothing is said of {pools[place]}')
-    return wrong, counts
+def differences(seed: int, number: int,
+                counts: numbered_cases.Counts) -> Iterator[str]:
+    """Which devices are called stranded that nova gives."""
+    occupancy, request = case(seed, number)
+    counted = like_hosts.Numbering().host(occupancy)
+    pools = list(counted.pools)
+    said = stranded_devices.DeviceFinder(
+        [count.Counter(request)]).by_place(counted)
+    given = reachable(request, occupancy, pools)
+    # Elsewhere nova has an order of its own, in which others come first.
+    is_exact = bool(occupancy.providers[1:]) and all(
+        asked.policy == 'required' for asked in request.devices)
+    for place, cause in said.items():
+        if cause is not None and place in given:
+            yield f'{pools[place]} is stranded ({cause})'
+        elif cause is None and place not in given:
+            counts['not said' if is_exact else 'None'] += 1
+        else:
+            counts[str(cause)] += 1
+    for place in given - said.keys():
+        yield f'nothing is said of {pools[place]}'
+
+
+if __name__ == '__main__':
+    sys.exit(numbered_cases.main(differences, __doc__))
