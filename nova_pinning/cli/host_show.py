@@ -92,7 +92,7 @@ def as_dict(description: host_model.HostDescription) -> dict[str, Any]:
         'version': 1,
         'host': json.loads(hostfile_writer.dump_json(description)),
         'figures': {
-            'sockets': len({node.socket for node in nodes}),
+            'sockets': len(description.sockets()),
             'nodes': len(nodes),
             'cores': sum(len(node.cores) for node in nodes),
             'cpus': len(description.cpus),

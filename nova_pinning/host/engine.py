@@ -70,4 +70,7 @@ def engine_cells(
         memory_mib=node.memory_mib,
         pages=page_pools(
             node, description.system.page_size_kib, description.nova),
-        socket=node.socket) for node in description.nodes)
+        # Nova knows none of cells with CPUs of several sockets, or without.
+        socket=sockets[0] if len(sockets) == 1 else None)
+        for node in description.nodes
+        for sockets in (description.sockets(node.cpus),))

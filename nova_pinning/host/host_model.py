@@ -206,6 +206,24 @@ class HostDescription:
         """Whether nova-compute reports hardware threads as a trait."""
         return any(len(core) > 1 for node in self.nodes for core in node.cores)
 
+    def sockets(self, cpus: cpuset.CpuSet | None = None) -> tuple[int, ...]:
+        """The sockets that CPUs are in, by the kernel's ids, ascending.
+
+        A node has one; where it reaches over several, its dies tell them.
+
+        :param cpus: None for all
+        """
+        ids = set()
+        for node in self.nodes:
+            left = node.cpus if cpus is None else node.cpus & cpus
+            for die in self.dies:
+                if die.cpus & left:
+                    ids.add(die.socket)
+                    left -= die.cpus
+            if left:
+                ids.add(node.socket)
+        return tuple(sorted(ids))
+
     def device_type(self, device: PciDevice) -> str:
         """What nova-compute takes a device for: 'type-VF' and so on.
 

@@ -92,7 +92,10 @@ class DrawnNode:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DrawnSocket:
-    """A socket; several, where a node reaches over them."""
+    """A socket; several, where a node reaches over them.
+
+    :param name: '' for nodes without CPUs, which are of none
+    """
 
     name: str
     nodes: tuple[DrawnNode, ...]
@@ -192,18 +195,16 @@ def sockets(
         return ', '.join(filter(None, (
             f'core of CPUs {cpus}' if len(core) > 1 else '',
             f'node {node.id}',
-            socket_text(host_structure.sockets(description, cpus)),
+            socket_text(description.sockets(cpus)),
             f'die {dies[core[0]]}' if core[0] in dies else '',
             '' if cache is None else f'L3 cache {cache}')))
 
     nodes: dict[tuple[int, ...], list[DrawnNode]] = {}
     for node in description.nodes:
-        ids = (host_structure.sockets(description, node.cpus)
-               or (node.socket,))
-        nodes.setdefault(ids, []).append(DrawnNode(
+        nodes.setdefault(description.sockets(node.cpus), []).append(DrawnNode(
             node.id, die(node), node.memory_mib, tuple(caches(node)),
             (above or {}).get(node.id, ''),
             tuple((below or {}).get(node.id, ()))))
     return tuple(
-        DrawnSocket(socket_text(ids),
-                    tuple(nodes[ids])) for ids in sorted(nodes))
+        DrawnSocket(socket_text(ids), tuple(nodes[ids]))
+        for ids in sorted(nodes, key=lambda ids: (not ids, ids)))

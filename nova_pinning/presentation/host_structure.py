@@ -30,24 +30,6 @@ def l3_numbers(description: host_model.HostDescription) -> dict[int, int]:
             for cpu in domain}
 
 
-def sockets(
-    description: host_model.HostDescription, cpus: cpuset.CpuSet | None = None,
-) -> tuple[int, ...]:
-    """The sockets that CPUs are in, by the kernel's ids, ascending.
-
-    A node has one; where it reaches over several, its dies tell them.
-
-    :param cpus: None for all
-    """
-    ids = set()
-    for node in description.nodes:
-        own = node.cpus if cpus is None else node.cpus & cpus
-        told = {die.socket for die in description.dies if die.cpus & own}
-        if told or own or cpus is None:
-            ids |= told or {node.socket}
-    return tuple(sorted(ids))
-
-
 def socket_text(
     description: host_model.HostDescription, ids: Iterable[int],
 ) -> str:
@@ -56,13 +38,14 @@ def socket_text(
     Firmware gives sockets what ids it likes (physical_package_id). Only
     where those of a host are not 0, 1, 2 and so on are they in brackets.
 
-    :param ids: the kernel's
+    :param ids: the kernel's, of CPUs of the host
+    :returns: '' if there are none
     """
-    all_ids = sockets(description)
+    all_ids = description.sockets()
     own = sorted(ids)
-    numbers = cpuset.CpuSet(
-        all_ids.index(number) if number in all_ids else len(all_ids)
-        for number in own)
+    if not own:
+        return ''
+    numbers = cpuset.CpuSet(map(all_ids.index, own))
     text = numbered('socket', numbers)
     if all_ids == tuple(range(len(all_ids))):
         return text
@@ -106,7 +89,7 @@ def summary(description: host_model.HostDescription) -> str:
     """A host in one line: '2 sockets, 2 NUMA nodes, 40 cores, 80 CPUs'."""
     nodes = description.nodes
     return ', '.join((
-        words.count(len(sockets(description)), 'socket'),
+        words.count(len(description.sockets()), 'socket'),
         words.count(len(nodes), 'NUMA node'),
         words.count(sum(len(node.cores) for node in nodes), 'core'),
         words.count(len(description.cpus), 'CPU')))

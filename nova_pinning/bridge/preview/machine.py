@@ -19,6 +19,7 @@ from nova.virt.libvirt import host
 from nova.virt.libvirt import imagebackend
 from nova.virt.libvirt import vif
 
+from nova_pinning import cpuset
 from nova_pinning.flavors.checks import guest_topology
 from nova_pinning.flavors import guest_machine
 from nova_pinning.host import engine
@@ -40,16 +41,16 @@ def capabilities_xml(description: host_model.HostDescription) -> str:
     cells = ElementTree.SubElement(
         topology, 'cells', num=str(len(description.nodes)))
     for node in description.nodes:
-        _add_cell(cells, node, description.system.page_size_kib)
+        _add_cell(cells, node, description)
     return ElementTree.tostring(root, encoding='unicode')
 
 
 def _add_cell(cells: ElementTree.Element, node: host_model.NumaNode,
-              page_size_kib: int) -> None:
+              description: host_model.HostDescription) -> None:
     cell = ElementTree.SubElement(cells, 'cell', id=str(node.id))
     ElementTree.SubElement(cell, 'memory', unit='KiB').text = str(
         node.memory_mib * 1024)
-    for pool in engine.page_pools(node, page_size_kib):
+    for pool in engine.page_pools(node, description.system.page_size_kib):
         ElementTree.SubElement(
             cell, 'pages', unit='KiB', size=str(pool.size_kib),
         ).text = str(pool.total)
@@ -58,8 +59,9 @@ def _add_cell(cells: ElementTree.Element, node: host_model.NumaNode,
         node.cores) for cpu in core)
     for cpu, number, core in threads:
         ElementTree.SubElement(
-            cpus, 'cpu', id=str(cpu), socket_id=str(node.socket),
-            core_id=str(number), siblings=','.join(map(str, core)))
+            cpus, 'cpu', id=str(cpu), core_id=str(number),
+            socket_id=str(*description.sockets(cpuset.CpuSet((cpu,)))),
+            siblings=','.join(map(str, core)))
 
 
 class _AnyMachineType(dict[str, Any]):

@@ -157,7 +157,8 @@ def _socket_distances(
     nearest: dict[tuple[int, int], int] = {}
     for node in description.nodes:
         for other, distance in zip(description.nodes, node.distances):
-            if other.socket != node.socket:
+            # Nodes without CPUs are of no socket.
+            if node.cores and other.cores and other.socket != node.socket:
                 pair = node.socket, other.socket
                 nearest[pair] = min(distance, nearest.get(pair, distance))
     if len(set(nearest.values())) < 2:

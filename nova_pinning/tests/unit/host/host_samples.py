@@ -328,8 +328,10 @@ def _cell(description, node, offline):
             for cpu in core]
     yield f"     <cpus num='{len(cpus) + len(offline)}'>"
     for cpu, number, core in sorted(cpus):
+        socket = next((die.socket for die in description.dies
+                       if cpu in die.cpus), node.socket)
         siblings = saxutils.quoteattr(str(cpuset.CpuSet(core)))
-        yield (f"      <cpu id='{cpu}' socket_id='{node.socket}' die_id='0' "
+        yield (f"      <cpu id='{cpu}' socket_id='{socket}' die_id='0' "
                f"cluster_id='0' core_id='{number}' siblings={siblings}/>")
     for cpu in offline:
         yield f"      <cpu id='{cpu}'/>"

@@ -7,6 +7,7 @@ import types
 
 import ddt
 import hypothesis
+from hypothesis import strategies
 from nova import conf as nova_conf
 from nova import objects
 from nova.virt.libvirt import config as libvirt_config
@@ -85,14 +86,17 @@ class TestAgainstNova(oslotest.BaseTestCase):
         objects.register_all()
 
     def nova_host(self, description):
+        return topology.host_from_nova(self.nova_topology(description))
+
+    def nova_topology(self, description):
         reserved = {}
         for (node, size), pages in (
                 description.nova.reserved_huge_pages.items()):
             reserved.setdefault(node, {})[size] = pages
         with nova_options(description):
-            return topology.host_from_nova(NovaDriver(
+            return NovaDriver(
                 host_samples.capabilities(description), description.cpus,
-                reserved).topology())
+                reserved).topology()
 
     @unit_base.settings(max_examples=100)
     @hypothesis.given(host_samples.any_host())
@@ -100,6 +104,18 @@ class TestAgainstNova(oslotest.BaseTestCase):
         self.assertEqual(
             list(map(cell_as_sets, self.nova_host(description).cells)),
             list(map(cell_as_sets, engine.engine_cells(description))))
+
+    @unit_base.settings(max_examples=100)
+    @hypothesis.given(host_samples.any_host(), strategies.booleans())
+    def test_the_same_sockets(self, description, is_bare):
+        """With a cell of none, nova finds no device for policy socket."""
+        if is_bare and len(description.nodes) > 1:
+            *nodes, last = description.nodes
+            description = host_samples.host(nodes=(
+                *nodes, dataclasses.replace(last, cores=(), l3_domains=())))
+        self.assertEqual(
+            [cell.socket for cell in self.nova_topology(description).cells],
+            [cell.socket for cell in engine.engine_cells(description)])
 
     @ddt.data(*shapes.SHAPES)
     def test_generated_hosts(self, name):

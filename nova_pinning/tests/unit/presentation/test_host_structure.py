@@ -22,21 +22,25 @@ class TestTopology(oslotest.BaseTestCase):
     def test_sockets(self):
         host = host_samples.host()
         first, second = host.nodes
-        # A node with memory alone is in a socket as well.
+        # A node with memory alone is in no socket, as nova has it.
         bare = dataclasses.replace(second, cores=())
-        self.assertEqual((0, 1), host_structure.sockets(host))
-        self.assertEqual((1,), host_structure.sockets(host, cpus('3,7')))
+        self.assertEqual((0, 1), host.sockets())
+        self.assertEqual((1,), host.sockets(cpus('3,7')))
         host = dataclasses.replace(host, nodes=(first, bare), dies=(
             hardware.Die(4, 0, cpus('0,4')), hardware.Die(5, 0, cpus('1,5'))))
-        self.assertEqual((1, 4, 5), host_structure.sockets(host))
-        self.assertEqual((5,), host_structure.sockets(host, cpus('1')))
-        self.assertEqual((), host_structure.sockets(host, bare.cpus))
+        self.assertEqual((4, 5), host.sockets())
+        self.assertEqual((5,), host.sockets(cpus('1')))
+        self.assertEqual((), host.sockets(bare.cpus))
+        # What no die has is where its node is.
+        host = dataclasses.replace(host, dies=host.dies[:1])
+        self.assertEqual((0, 4), host.sockets())
 
     def test_sockets_as_people_count_them(self):
         text = host_structure.socket_text
         host = host_samples.host()
         self.assertEqual('socket 1', text(host, [1]))
         self.assertEqual('sockets 0-1', text(host, [0, 1]))
+        self.assertEqual('', text(host, []))
         # The ids of a real machine, one of which is past any mask.
         host = dataclasses.replace(host, nodes=tuple(
             dataclasses.replace(node, socket=number)

@@ -168,13 +168,17 @@ class TestSearch(oslotest.BaseTestCase):
             bool(node.cpus & found.host_cpus) for node in nodes))
 
     def test_distance(self):
-        """The host's CPUs are in two sockets that are near each other."""
+        """The host's CPUs are in two sockets that are near each other.
+
+        A node without CPUs is in no socket, whatever its file says.
+        """
         nodes = tuple(host_model.NumaNode(
-            number, number, tuple((cpu,) for cpu in range(
-                10 * number, 10 * number + 10)), 65536,
+            number, number % 4, tuple((cpu,) for cpu in range(
+                10 * number, 10 * number + 10) if number < 4), 65536,
             distances=(distances)) for number, distances in enumerate((
-                (10, 31, 21, 31), (31, 10, 31, 21), (21, 31, 10, 31),
-                (31, 21, 31, 10))))
+                (10, 31, 21, 31, 11), (31, 10, 31, 21, 11),
+                (21, 31, 10, 31, 31), (31, 21, 31, 10, 11),
+                (11, 11, 31, 11, 10))))
         found, *_others = cpu_search.search(
             allocatable_cores.allocatable_nodes(
                 host_model.HostDescription('ring', nodes)),
