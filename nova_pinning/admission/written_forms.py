@@ -21,9 +21,7 @@ from nova_pinning import model
 from nova_pinning.model import nova_release
 from nova_pinning.placement import inventory
 
-_PAGE_NAMES = {model.PAGES_SMALL: 'small', model.PAGES_LARGE: 'large',
-               model.PAGES_ANY: 'any'}
-_PAGE_NUMBERS = {name: number for number, name in _PAGE_NAMES.items()}
+_PAGE_NAMES = {size: word for word, size in model.PAGE_WORDS.items()}
 _SEQUENCE = '[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*'
 _MAX_SEQUENCE = 262144
 _MAX_CELLS = 1024
@@ -111,7 +109,7 @@ Topology: TypeAlias = Annotated[model.Guest, codec.Fields(
                       codec.Limit(title='a page size in KiB, or small, large '
                                         'or any')],
             lambda size: _PAGE_NAMES.get(size, size),
-            lambda size: _PAGE_NUMBERS.get(size, size))] | None)], ...],
+            lambda size: model.PAGE_WORDS.get(size, size))] | None)], ...],
         codec.Limit(minItems=1, maxItems=_MAX_CELLS)],
     physnets=frozenset[terms.Word]), codec.Shared('topologies')]
 

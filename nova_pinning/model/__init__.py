@@ -6,6 +6,7 @@ from nova_pinning.model.guest import CpuPolicy
 from nova_pinning.model.guest import Demand
 from nova_pinning.model.guest import Guest
 from nova_pinning.model.guest import GuestCell
+from nova_pinning.model.guest import PAGE_WORDS
 from nova_pinning.model.guest import PAGES_ANY
 from nova_pinning.model.guest import PAGES_LARGE
 from nova_pinning.model.guest import PAGES_SMALL
@@ -22,7 +23,7 @@ from nova_pinning.model.outcome import Shortage
 from nova_pinning.model.outcome import summarise
 
 __all__ = [
-    'PAGES_ANY', 'PAGES_LARGE', 'PAGES_SMALL',
+    'PAGES_ANY', 'PAGES_LARGE', 'PAGES_SMALL', 'PAGE_WORDS',
     'CellFit', 'CellOrder', 'CellView', 'CpuPolicy', 'Demand', 'Fit', 'Guest',
     'GuestCell', 'Host', 'HostCell', 'PagePool', 'Reason', 'Refusal',
     'Shortage', 'ThreadPolicy', 'summarise',

@@ -13,6 +13,8 @@ from nova_pinning import compat
 PAGES_SMALL = -1
 PAGES_LARGE = -2
 PAGES_ANY = -3
+#: As hw:mem_page_size has them.
+PAGE_WORDS = {'small': PAGES_SMALL, 'large': PAGES_LARGE, 'any': PAGES_ANY}
 
 
 class CpuPolicy(compat.StrEnum):

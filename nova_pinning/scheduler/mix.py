@@ -26,12 +26,6 @@ from nova_pinning import model
 #: shares, so that a weigher's time does not grow with the variety of flavors.
 _MOST_SIZES = 12
 
-_PAGE_SIZES = {
-    'small': model.PAGES_SMALL,
-    'large': model.PAGES_LARGE,
-    'any': model.PAGES_ANY,
-}
-
 #: Sums of so large weights are still exact enough to divide by.
 _MAX_WEIGHT = 1e15
 
@@ -171,7 +165,7 @@ def _whole(text: str) -> int:
 def _page_size(text: str | None) -> int | None:
     if text is None:
         return None
-    return _PAGE_SIZES.get(text) or _whole(text) or None
+    return model.PAGE_WORDS.get(text) or _whole(text) or None
 
 
 def _error(option: Mapping[str, str], why: str) -> Exception:

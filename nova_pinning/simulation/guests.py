@@ -6,11 +6,7 @@ from nova_pinning.document import quantities
 from nova_pinning import model
 from nova_pinning.model import hostclass
 
-
-#: Page sizes that are no numbers, as hw:mem_page_size has them.
-PAGE_WORDS = {'small': model.PAGES_SMALL, 'large': model.PAGES_LARGE,
-              'any': model.PAGES_ANY}
-_PAGES = {size: word for word, size in PAGE_WORDS.items()}
+_PAGES = {size: word for word, size in model.PAGE_WORDS.items()}
 
 
 def plain(

@@ -28,6 +28,7 @@ from typing import NamedTuple
 from nova_pinning.admission import guest_request
 from nova_pinning.document import quantities
 from nova_pinning import errors
+from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import guests
@@ -218,7 +219,7 @@ def _row(cells: Mapping[str, str], where: errors.Location) -> TraceRow:
 
 
 def _pages(text: str) -> int:
-    word = guests.PAGE_WORDS.get(text.lower())
+    word = model.PAGE_WORDS.get(text.lower())
     if word is not None:
         return word
     try:
