@@ -57,16 +57,16 @@ _FORMER_VALUES: Mapping[str, Mapping[str, str]] = {
     'os_type': {},
 }
 _TRAIT = 'trait:'
-# What flavor_reader reads.
+# What flavor_reader reads, and fleet.moved_guest.
 _PLACED = frozenset('''
     hw_cpu_policy hw_cpu_thread_policy hw_firmware_stateless hw_firmware_type
     hw_maxphysaddr_mode hw_mem_encryption hw_mem_encryption_model
-    hw_pci_numa_affinity_policy hw_tpm_model hw_tpm_version
+    hw_mem_page_size hw_pci_numa_affinity_policy hw_tpm_model hw_tpm_version
     hw_virtio_packed_ring os_secure_boot'''.split())
 
 
 def is_placed(name: str) -> bool:
-    """Whether nova may ask Placement for something by a property."""
+    """Whether it tells what a guest asks Placement, or a claim, for."""
     return name in _PLACED or name.startswith(_TRAIT)
 
 

@@ -49,7 +49,7 @@ class ResidentGuest:
     :param cpu_model: that nova-compute gave it by name ([libvirt]
         cpu_models); '' if it has that of its host, or it is not known
     :param image: properties of the image that it was built from, as Glance
-        has them: those by which nova asks Placement for something
+        has them: those by which nova asks Placement or a claim for something
     :param metadata: those of the server whose keys begin with ``pinning:``
     :param tags: of the server, sorted
     """

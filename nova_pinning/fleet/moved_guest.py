@@ -14,10 +14,30 @@ from nova_pinning.admission import outcome
 from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
 from nova_pinning.fleet import snapshot
+from nova_pinning import model
 from nova_pinning.placement import inventory
 
 #: In a flavor's extra specs: what outweighs the affinity policy of aliases.
 POLICY_KEY = 'hw:pci_numa_affinity_policy'
+
+
+def asked_topology(
+    claimed: model.Guest, extra_specs: Mapping[str, str],
+    image: Mapping[str, str],
+) -> model.Guest:
+    """What a guest asked for, by what nova has claimed for it.
+
+    The claim puts the page size that it finds in place of "large" or "any".
+    That of a move begins with these again, see
+    nova.compute.claims.MoveClaim.numa_topology.
+
+    :param image: of its properties those that are known
+    """
+    size = model.PAGE_WORDS.get(image.get('hw_mem_page_size') or
+                                extra_specs.get('hw:mem_page_size', ''))
+    return claimed if size is None else dataclasses.replace(
+        claimed, cells=tuple([dataclasses.replace(cell, page_size_kib=size)
+                              for cell in claimed.cells]))
 
 
 def of_guest(

@@ -21,6 +21,7 @@ from nova_pinning.admission import resident_guest
 from nova_pinning import cpuset
 from nova_pinning.flavors import cloud_requests
 from nova_pinning.fleet import cpu_models
+from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import provider_trees
 from nova_pinning.host import host_model
 from nova_pinning.host import host_offer
@@ -236,11 +237,13 @@ def fleet_guest(
     """
     shown = server.shown
     flavor = shown['flavor']
-    numa_topology = fit = None
-    if topology and topology['nodes']:
-        numa_topology, fit = _placed(topology, flavor['extra_specs'])
     image = shown.get('image') or {}
     properties = image.get('properties') or {}
+    numa_topology = fit = None
+    if topology and topology['nodes']:
+        claimed, fit = _placed(topology, flavor['extra_specs'])
+        numa_topology = moved_guest.asked_topology(
+            claimed, flavor['extra_specs'], properties)
     return resident_guest.ResidentGuest(
         uuid=server.id, host=server.host, vcpus=flavor['vcpus'],
         memory_mib=flavor['ram'],
@@ -283,7 +286,7 @@ def may_go_back(server: ListedServer) -> bool:
 
 def _placed(topology: Mapping[str, Any],
             extra_specs: Mapping[str, str]) -> tuple[model.Guest, model.Fit]:
-    """What a server asked for and where it lies."""
+    """What nova has claimed for a server, and where it lies."""
     page_size = topology.get('pagesize_kb') or None
     cells, fits = [], []
     for node in topology['nodes']:

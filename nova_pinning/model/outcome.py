@@ -31,6 +31,11 @@ class Fit:
 
     cells: tuple[CellFit, ...]
 
+    @property
+    def page_size_kib(self) -> int | None:
+        """Of the first cell; those of all are meant to be the same."""
+        return self.cells[0].page_size_kib if self.cells else None
+
 
 class Reason(compat.StrEnum):
     """Why a guest, or one cell of it, does not go on a host.

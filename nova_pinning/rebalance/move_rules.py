@@ -92,7 +92,8 @@ class MoveRules(migration.MigrationRules):
 
     def guest_key(self, guest: resident_guest.ResidentGuest) -> Hashable:
         return (super().guest_key(guest), self.live_refusal(guest),
-                self.cold_refusal(guest))
+                self.cold_refusal(guest),
+                guest.fit and guest.fit.page_size_kib)
 
     def evacuation_refusal(self, guest: resident_guest.ResidentGuest) -> str:
         """Why nova does not evacuate a guest at all; '' if it does.

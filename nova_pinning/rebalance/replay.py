@@ -76,8 +76,15 @@ class MoveReplay:
         self, guest: resident_guest.ResidentGuest,
         occupancy: host_occupancy.HostOccupancy,
     ) -> model.Fit | model.Refusal:
-        """The CPUs that a guest gets on a host, whatever rules say."""
-        return self._judge.room(self._rules.request(guest), occupancy)
+        """What a guest gets of a host, whatever rules say of going there."""
+        place = self._judge.room(self._rules.request(guest), occupancy)
+        if (isinstance(place, model.Fit) and _changes_pages(guest, place)
+                and self._rules.kind(guest, occupancy.host)
+                is plan_model.MigrationKind.LIVE):
+            return model.Refusal(model.Reason.NOVA_WRONG, detail=(
+                'it takes pages of another size than the guest has, which '
+                'does not move live'))
+        return place
 
     def move(self, guest: resident_guest.ResidentGuest, target: str,
              target_fit: model.Fit) -> resident_guest.ResidentGuest:
@@ -134,6 +141,14 @@ class MoveReplay:
         if isinstance(outcome, model.Fit):
             self.move(guest, target, outcome)
         return outcome
+
+
+def _changes_pages(guest: resident_guest.ResidentGuest,
+                   place: model.Fit) -> bool:
+    """See nova.compute.claims.MoveClaim._test_live_migration_page_size."""
+    return (guest.topology is not None and guest.fit is not None
+            and (guest.topology.cells[0].page_size_kib or 0) < 0
+            and place.page_size_kib != guest.fit.page_size_kib)
 
 
 def linked(

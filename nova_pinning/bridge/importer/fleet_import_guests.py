@@ -36,6 +36,7 @@ from nova_pinning.bridge import topology
 from nova_pinning import cpuset
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import device_moves
+from nova_pinning.fleet import moved_guest
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.placement import cache_resources
@@ -261,7 +262,10 @@ class GuestReader:
         guest = fit = None
         if numa_topology is not None:
             try:
-                guest = topology.guest_from_nova(numa_topology)
+                guest = moved_guest.asked_topology(
+                    topology.guest_from_nova(numa_topology),
+                    flavor.extra_specs if flavor else {},
+                    self._wishes.images.get(row.uuid, {}))
                 guest = self._topologies.setdefault(guest, guest)
                 fit = _fit(numa_topology)
             except _ODD as error:

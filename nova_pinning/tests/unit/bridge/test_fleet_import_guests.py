@@ -90,6 +90,26 @@ class GuestTestCase(TestCase):
             0, ((0, 0), (1, 16)), (5,), 1048576),)), guest.fit)
         self.assertIs(hostclass.HostClass.DEDICATED, guest.guest_class)
 
+    @ddt.data(('any', {}, model.PAGES_ANY), ('large', {}, model.PAGES_LARGE),
+              ('any', {'hw_mem_page_size': 'large'}, model.PAGES_LARGE),
+              ('large', {'hw_mem_page_size': '2MB'}, 2048), ('2MB', {}, 2048))
+    @ddt.unpack
+    def test_page_size(self, asked, image, wanted):
+        """A move asks for what the guest asked for, not for what it got."""
+        topology = novadatabase.guest_topology('a', {0: [0]}, pagesize=2048)
+        uuid = self.nova.add_guest('a', 'cmp-1', extra={
+            'numa_topology': topology._to_json(),
+            'flavor': novadatabase.flavors_json(novadatabase.flavor(
+                hw__mem_page_size=asked))})
+        self.nova.insert('north', models.InstanceSystemMetadata, [
+            {'instance_uuid': uuid, 'deleted': 0, 'key': f'image_{key}',
+             'value': value} for key, value in image.items()] or [
+            {'instance_uuid': uuid, 'deleted': 0, 'key': 'x', 'value': 'y'}])
+        guest = self.guest()
+        self.assertEqual([wanted], [
+            cell.page_size_kib for cell in guest.topology.cells])
+        self.assertEqual(2048, guest.fit.page_size_kib)
+
     def test_floating(self):
         self.nova.add_guest('a', 'cmp-1')
         guest = self.guest()

@@ -396,6 +396,17 @@ class ComputeApiTestCase(test_segregation_cloud.CloudTestCase):
         self.assertIs(hostclass.HostClass.DEDICATED, found.guest_class)
         self.assertTrue(found.is_movable)
 
+    @ddt.data(({}, model.PAGES_ANY), ({'hw_mem_page_size': '4'}, 4))
+    @ddt.unpack
+    def test_pages(self, properties, wanted):
+        """A move asks for what the guest asked for, not for what it got."""
+        found = self.guest(
+            node(0, {'0': 2}), pagesize=4,
+            image={'id': 'i', 'properties': properties},
+            extra_specs={'hw:mem_page_size': 'any'})
+        self.assertEqual(wanted, found.topology.cells[0].page_size_kib)
+        self.assertEqual(4, found.fit.page_size_kib)
+
     @ddt.data(({}, 'shared'), ({'0': 4}, 'mixed'),
               ({'0': 4, '1': 5}, 'dedicated'))
     @ddt.unpack

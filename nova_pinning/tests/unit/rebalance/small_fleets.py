@@ -24,13 +24,14 @@ from nova_pinning.tests.unit.admission import placing
 from nova_pinning.tests.unit import builders
 
 
-def fleet_host(number, *cells, memory_mib=16384, threads=1, **values):
+def fleet_host(number, *cells, memory_mib=16384, threads=1, pages=(),
+               **values):
     """A host with cells of so many dedicated CPUs each."""
     made, first = [], 0
     for cell, cpus in enumerate(cells):
         made.append(builders.host_cell(
             cell, range(first, first + cpus), threads, memory_mib=memory_mib,
-            socket=cell))
+            socket=cell, pages=pages))
         first += cpus
     return offered_host.OfferedHost(**{
         'name': f'host{number}', 'cells': tuple(made),

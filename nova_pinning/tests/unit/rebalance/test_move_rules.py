@@ -450,6 +450,8 @@ class KeyTestCase(TestCase):
                         {'cpu_model': 'Haswell'}):
             self.assertNotEqual(rules.guest_key(guest()),
                                 rules.guest_key(guest(**changes)))
+        self.assertNotEqual(*[rules.guest_key(guest(fit=model.Fit((
+            model.CellFit(0, page_size_kib=size),)))) for size in (4, 2048)])
         self.assertEqual(rules.host_key(host('a')), rules.host_key(host('b')))
         for changes in ({'is_enabled': False}, {'cpu_model': None},
                         {'aggregates': ('a',)}, {'nova_cell': 'south'}):

@@ -10,6 +10,7 @@ from oslo_config import cfg
 
 from benchmarks import bytedance
 from nova_pinning.admission import devices
+from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import outcome
 from nova_pinning.admission import pci_alias
 from nova_pinning.bridge import claim
@@ -20,6 +21,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
+from nova_pinning.fleet import snapshot
 from nova_pinning import model
 from nova_pinning.rebalance import defragment
 from nova_pinning.rebalance import drain
@@ -30,6 +32,7 @@ from nova_pinning.rebalance import replay
 from nova_pinning.rebalance import slot_size
 from nova_pinning.rebalance import solver_settings
 from nova_pinning.tests import forms
+from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.fleet import bytedance_data
 from nova_pinning.tests.unit.rebalance import small_fleets
 from nova_pinning.tests.unit import unit_base
@@ -226,3 +229,32 @@ class TestDevices(unit_base.TestCase):
                                  occupied.of_fleet(fleet))
         self.assertIn('PCI devices', done.try_move('guest0', 'host1'))
         self.assertEqual([], done.moves)
+
+
+class TestPages(unit_base.TestCase):
+    """Where it leaves the size to the host, a guest that moves asks anew."""
+
+    def _room(self, asked, **values):
+        """What a guest with small pages gets of a host with large ones."""
+        small, large = model.PagePool(4, 262144), model.PagePool(2048, 512)
+        occupancy = host_occupancy.of_host(small_fleets.fleet_host(
+            0, 4, pages=(small,)))
+        guest = small_fleets.put(
+            occupancy, 'g', builders.guest((1, 512, asked)), **values)
+        fleet = snapshot.Fleet(hosts=(
+            occupancy.host, small_fleets.fleet_host(
+                1, 4, pages=(small, large))), guests=(guest,))
+        moves = replay.MoveReplay(fleet, move_rules.MoveRules(fleet),
+                                  occupied.of_fleet(fleet))
+        return moves.verdict(guest, 'host1')
+
+    def test_live(self):
+        """MoveClaim lets a guest keep its page size only."""
+        self.assertIn('another size than the guest has',
+                      self._room(model.PAGES_ANY))
+        for asked in (4, model.PAGES_SMALL):
+            self.assertEqual(4, self._room(asked).page_size_kib)
+
+    def test_cold(self):
+        place = self._room(model.PAGES_ANY, vm_state='stopped')
+        self.assertEqual(2048, place.page_size_kib)
