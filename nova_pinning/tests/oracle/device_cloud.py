@@ -89,6 +89,8 @@ class _Drawing:
                         for kind in self.kinds}
         self.traits = chance.sample(_TRAITS, 2)
         self.is_even = self.likely(0.4)
+        # Where some devices move live, most do, or no guest would.
+        self.moves_live = self.is_even and self.likely(0.7)
 
     def likely(self, share: float) -> bool:
         return self.chance.random() < share
@@ -198,7 +200,8 @@ class _Drawing:
                 self.traits, chance.choice((1, 1, 2))))
         for key, share, values in (
                 ('managed', 0.15, ('yes', 'no')),
-                ('live_migratable', 0.2, ('yes', 'no', 'true')),
+                ('live_migratable', *((0.95, ('yes', 'true'))
+                 if self.moves_live else (0.2, ('yes', 'no', 'true')))),
                 ('one_time_use', 0.1 * reports, ('true', 'false')),
                 ('physical_network', 0.03, ('east',)),
                 ('remote_managed', 0.04 * bool(kind[2]), ('true',))):
@@ -250,8 +253,9 @@ class _Drawing:
                 del found['vendor_id'], found['product_id']
         if self.likely(0.3 if self.in_placement else 0.1):
             found['traits'] = chance.choice(self.traits)
-        if self.likely(0.1):
-            found['live_migratable'] = chance.choice(('yes', 'no'))
+        if self.likely(0.9 if self.moves_live else 0.1):
+            found['live_migratable'] = 'yes' if self.moves_live else (
+                chance.choice(('yes', 'no')))
         return found
 
     def _order(self, number: int, aliases: list[str],
@@ -268,7 +272,7 @@ class _Drawing:
                     ('require', 'prefer', 'isolate'))
         if cells > 1 or self.likely(0.2):
             specs['hw:numa_nodes'] = str(cells)
-        if self.likely(0.2):
+        if self.likely(0.4 if self.is_even else 0.2):
             specs['hw:mem_page_size'] = chance.choice(('2048', 'large', 'any'))
         if not self.is_even and self.likely(0.25):
             specs['hw:pci_numa_affinity_policy'] = chance.choice(_POLICIES)
