@@ -27,6 +27,8 @@ class NumaNode:
     :param l3_domains: the CPUs that share each last-level cache; may reach
         beyond the node, () if not known
     :param distances: to each node of the host in their order, () if unknown
+    :param gpu: the address of the GPU whose memory it is, '' if of none or
+        that is not known
     """
 
     id: int
@@ -36,6 +38,7 @@ class NumaNode:
     huge_pages: Mapping[int, int] = dataclasses.field(default_factory=dict)
     l3_domains: tuple[cpuset.CpuSet, ...] = ()
     distances: tuple[int, ...] = ()
+    gpu: str = ''
 
     @property
     def cpus(self) -> cpuset.CpuSet:

@@ -77,7 +77,8 @@ SPECIAL: file_forms.SpecialForms = {
         'socket': file_forms.PLAIN.unless(0).always(),
         'cores': None,
         'memory_mib': file_forms.MEMORY_MIB.at('memory'),
-        'huge_pages': file_forms.DocumentForm(_read_pages, _write_pages)},
+        'huge_pages': file_forms.DocumentForm(_read_pages, _write_pages),
+        'gpu': file_forms.LOWER},
     host_model.PciDevice: {
         'address': file_forms.LOWER,
         'vendor_id': file_forms.LOWER,

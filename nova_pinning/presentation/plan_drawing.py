@@ -28,7 +28,9 @@ def draw(description: host_model.HostDescription) -> drawing.Drawing:
     facts = plan_facts.facts(description)
     name = spelling.printable(description.name)
     host = drawing.DrawnHost(
-        name, drawing.sockets(description, below={
+        name, drawing.sockets(description, above={
+            node.id: f'memory of GPU {node.gpu}'
+            for node in description.nodes if node.gpu}, below={
             node.id: [_memory(facts, node), *facts.devices_of(node.id)]
             for node in description.nodes}),
         (drawing.DrawnState('', {

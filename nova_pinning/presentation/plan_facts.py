@@ -214,7 +214,7 @@ def memory(drawn: DrawnFacts, node: host_model.NumaNode) -> list[MemoryPart]:
     What is not in huge pages comes first.
     """
     plan, nova = drawn.description.plan, drawn.description.nova
-    guests = _guests(nova, node)
+    guests = _guests(drawn.description, node)
     parts: list[MemoryPart] = []
     small_mib = node.memory_mib
     for size, pages in sorted(node.huge_pages.items()):
@@ -239,18 +239,20 @@ def memory(drawn: DrawnFacts, node: host_model.NumaNode) -> list[MemoryPart]:
     return parts
 
 
-def _guests(nova: host_model.NovaSettings,
+def _guests(description: host_model.HostDescription,
             node: host_model.NumaNode) -> _Style:
-    """The kind of guests that a node's memory is for."""
-    dedicated, shared = (cpus or cpuset.CpuSet()
-                         for cpus in (nova.dedicated_cpus, nova.shared_cpus))
-    if not dedicated and not shared:
+    """The kind of guests that a node's memory is for; the host's if of none.
+
+    Where a node has CPUs of neither, guests that float reach it from others.
+    """
+    nova, plan = description.nova, description.plan
+    if not nova.dedicated_cpus and not nova.shared_cpus:
         return _Style.ANY
-    # Where a node has CPUs of neither, guests reach it from others.
-    is_dedicated = dedicated & node.cpus or not shared & node.cpus
-    if dedicated and is_dedicated:
+    if nova.dedicated_cpus and nova.dedicated_cpus & node.cpus:
         return _Style.DEDICATED
-    return _Style.SHARED
+    floats = nova.shared_cpus and (
+        plan is None or plan.purpose is not plan_model.Purpose.DEDICATED)
+    return _Style.SHARED if floats and not (plan and node.gpu) else _Style.HOST
 
 
 def _small_pages(

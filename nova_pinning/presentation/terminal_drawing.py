@@ -200,7 +200,7 @@ def _cores(node: drawing.DrawnNode, tiles: Mapping[int, drawing.Tile],
     One core a block is drawn in any case.
     """
     if not node.cores:
-        yield rich_text.Text('  no CPUs', _LABEL)
+        yield rich_text.Text('  no CPUs, so no NUMA cell of a guest', _LABEL)
         return
     blocks = (_blocks_of_caches(node, size, width) or
               _blocks_of_cores(node.cores, size, width))

@@ -22,6 +22,8 @@ _NODE_NAME = re.compile(r'node(\d{1,5})', re.ASCII)
 _MEMINFO = '/proc/meminfo'
 _MEMORY = re.compile(r'^(?:Node \d+ )?MemTotal:\s*(\d{1,18}) kB', re.M)
 _HUGE_PAGES = re.compile(r'hugepages-(\d{1,12})kB', re.ASCII)
+_GPUS = '/proc/driver/nvidia/gpus'
+_GPU_NODE = re.compile(r'^Node:\s*(\d{1,5})$', re.M | re.A)
 # The kernel has a byte for each (ACPI's SLIT).
 _DISTANCE = re.compile(r'1?\d{1,2}|2[0-4]\d|25[0-5]', re.ASCII)
 
@@ -58,6 +60,9 @@ def read(tree: machine_files.Tree, machine: processors.Processors,
                for domain in alike.domains]
     distances = {node: _distances(tree, node) for node in cpus}
     complete = all(len(row) == len(cpus) for row in distances.values())
+    gpus = {int(found[1]): address for address in tree.names(_GPUS)
+            if (found := _GPU_NODE.search(
+                tree.text(f'{_GPUS}/{address}/numa_status') or ''))}
     nodes = (host_model.NumaNode(
         id=node,
         socket=min((machine.sockets[cpu] for cpu in own), default=0),
@@ -68,6 +73,7 @@ def read(tree: machine_files.Tree, machine: processors.Processors,
         l3_domains=tuple(sorted(
             domain for domain in domains if not domain.isdisjoint(own))),
         distances=distances[node] if complete else (),
+        gpu='' if own else gpus.get(node, ''),
     ) for node, own in sorted(cpus.items()))
     return Numa(tuple(nodes), stray)
 

@@ -217,8 +217,14 @@ def _memory_reasons(
                'host')
     yield plan_model.PlanReason(
         'memory', f'{own} kept from guests: {how}, half of it from all '
-        'nodes and half from those with CPUs for the host, and what does not '
-        'make up pages or is on nodes without CPUs for guests')
+        'nodes with CPUs, half from those with CPUs for the host, and what '
+        'does not make up pages or is on nodes without CPUs for guests')
+    given = [node.gpu for node in description.nodes
+             if node.gpu and not node.memory_mib]
+    if given:
+        yield plan_model.PlanReason(
+            'memory', f'that of {words.listed(given)} goes to guests with '
+            'the GPU')
     if not shared_out.page_size_kib:
         yield plan_model.PlanReason('huge_pages', 'guests get no huge pages')
         return

@@ -47,17 +47,34 @@ class MemoryPlan:
         return f' in pages of {size}'
 
 
+def without_gpu_memory(
+    description: host_model.HostDescription,
+) -> host_model.HostDescription:
+    """The host as it is while guests have its GPUs.
+
+    The maker's driver makes their memory a part of the host's; VFIO gives it
+    to the guest (drivers/vfio/pci/nvgrace-gpu/main.c of the kernel).
+    """
+    given = {device.address for device in description.pci_devices
+             if device.alias}
+    return dataclasses.replace(description, nodes=tuple(
+        dataclasses.replace(node, memory_mib=0, huge_pages=dict.fromkeys(
+            node.huge_pages, 0)) if node.gpu in given else node
+        for node in description.nodes))
+
+
 def share(description: host_model.HostDescription,
           request: plan_request.PlanOptions,
           choice: plan_model.CpuChoice) -> MemoryPlan:
     """Share out the memory.
 
-    Half of what the host has comes from all nodes alike, for the kernel and
-    for QEMU, the other half from those with CPUs for the host. Of the rest,
-    guests have what is on nodes with CPUs for them; where dedicated and
-    shared guests are on one node, dedicated ones have as much of it as they
-    have of the CPUs. Dedicated guests are in huge pages, and with OVS-DPDK
-    all guests are.
+    Half of what the host has comes from all nodes with CPUs alike, for the
+    kernel and for QEMU, the other half from those with CPUs for the host. Of
+    the rest, guests have what is on nodes with CPUs for them; where dedicated
+    and shared guests are on one node, dedicated ones have as much of it as
+    they have of the CPUs. Dedicated guests are in huge pages, and with
+    OVS-DPDK all guests are. Shared guests that are not have memory of any
+    node, but none of a GPU's, whose driver may want it back.
 
     :raises errors.InputError: if there is not so much memory
     """
@@ -97,9 +114,10 @@ def _shares(
     :param memory_mib: that guests can have
     """
     dedicated = len(node.cpus & choice.dedicated_cpus)
-    floating = 0
-    if request.purpose is not plan_model.Purpose.DEDICATED:
-        floating = len(node.cpus & choice.shared_cpus)
+    may_float = request.purpose is not plan_model.Purpose.DEDICATED
+    floating = len(node.cpus & choice.shared_cpus) if may_float else 0
+    if node.gpu or not dedicated and not may_float:
+        return 0, 0
     if not has_pages:
         return 0, memory_mib
     # OVS-DPDK reaches into the memory of all guests.
@@ -118,7 +136,8 @@ def _host_memory(
     total_mib = sum(node.memory_mib for node in description.nodes)
     kept_mib = request.host_memory_mib
     if kept_mib is None:
-        kept_mib = plan_request.default_host_memory_mib(description)
+        kept_mib = plan_request.default_host_memory_mib(
+            description, request.purpose)
     elif kept_mib < (least_mib := min(_LEAST_HOST_MIB, total_mib // 4)):
         raise errors.InputError(
             f'{quantities.shown_memory(kept_mib)} for the host is too '
@@ -135,9 +154,15 @@ def _host_memory(
             if node.memory_mib}
     if not any(cpus.values()):
         cpus = dict.fromkeys(cpus, 1)
-    by_node = {}
+    by_node = dict.fromkeys([node.id for node in description.nodes], 0)
+    # The kernel takes that of nodes without CPUs when there is no other.
+    nodes = [node for node in description.nodes if node.cores]
+    near_mib = sum(node.memory_mib for node in nodes)
+    if near_mib < kept_mib:
+        nodes, near_mib = list(description.nodes), total_mib
+    total_mib = near_mib
     left_mib = kept_mib
-    for node in description.nodes:
+    for node in nodes:
         by_memory = kept_mib * node.memory_mib / max(1, total_mib) / 2
         by_cpus = (kept_mib * cpus.get(node.id, 0)
                    / max(1, sum(cpus.values())) / 2)
@@ -146,7 +171,7 @@ def _host_memory(
     # What rounding has left, or a node that is too small for its part: all
     # others share it by what they have, so that none loses everything.
     missing_mib, room_mib = left_mib, total_mib - kept_mib + left_mib
-    for node in description.nodes:
+    for node in nodes:
         room = node.memory_mib - by_node[node.id]
         part_mib = math.ceil(missing_mib * room / max(1, room_mib))
         more = max(-by_node[node.id], min(left_mib, room, part_mib))

@@ -148,12 +148,16 @@ def default_host_cpus(description: host_model.HostDescription,
     return max(1, min(needed, online // 4))
 
 
-def default_host_memory_mib(description: host_model.HostDescription) -> int:
+def default_host_memory_mib(description: host_model.HostDescription,
+                            purpose: plan_model.Purpose) -> int:
     """Memory for the host where nobody says how much.
 
-    8 GiB and 4 % of all memory, but not above a quarter of it.
+    8 GiB and 4 % of all memory that guests might have, but not above a
+    quarter of it.
     """
-    memory_mib = sum(node.memory_mib for node in description.nodes)
+    memory_mib = sum(
+        node.memory_mib for node in description.nodes if node.cores
+        or purpose is not plan_model.Purpose.DEDICATED and not node.gpu)
     return min(memory_mib // 4,
                _HOST_MEMORY_MIB + memory_mib * _HOST_MEMORY_PERCENT // 100)
 

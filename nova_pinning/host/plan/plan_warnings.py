@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import dataclasses
 
 from nova_pinning import cpuset
+from nova_pinning.document import quantities
 from nova_pinning.host import host_model
 from nova_pinning.host.plan import allocatable_cores
 from nova_pinning.host.plan import devices
@@ -63,7 +64,7 @@ def warnings(
             *_of_numbers(description, choice, spare, on_guests, has_few),
             *_of_devices(description, choice, used_devices),
             *_of_ports(description, interrupts, has_few),
-            *_of_memory(description, taken),
+            *_of_memory(description, taken, request.purpose),
             *_of_pages(description, taken.memory))
 
 
@@ -333,6 +334,7 @@ def _of_pages(description: host_model.HostDescription,
 
 def _of_memory(
     description: host_model.HostDescription, taken: explain.PricedChoice,
+    purpose: plan_model.Purpose,
 ) -> Iterator[plan_model.PlanWarning]:
     without = [node.id for node in description.nodes
                if node.cores and not node.memory_mib]
@@ -342,6 +344,7 @@ def _of_memory(
             'no pinned guest fits there',
             'put memory into its slots, or make one node of each socket in '
             'the firmware')
+    yield from _without_cpus(description, purpose)
     empty = {number: cpus
              for number, cpus in taken.unsold(description).items()
              if number not in without}
@@ -361,6 +364,30 @@ def _of_memory(
             'memory-too-small', f'{_nodes(small)} left with less than '
             f'{_LEAST_MIB_PER_CPU} MiB{taken.memory.in_pages} for each '
             'dedicated CPU', advice)
+
+
+def _without_cpus(
+    description: host_model.HostDescription, purpose: plan_model.Purpose,
+) -> Iterator[plan_model.PlanWarning]:
+    """Memory on nodes without CPUs: of GPUs, HBM, behind CXL."""
+    for kind, is_gpu in (("GPUs' memory", True), ('memory', False)):
+        nodes = [node for node in description.nodes if node.memory_mib
+                 and not node.cores and bool(node.gpu) is is_gpu]
+        if not nodes:
+            continue
+        is_sold = not is_gpu and purpose is not plan_model.Purpose.DEDICATED
+        size = quantities.shown_memory(sum(node.memory_mib for node in nodes))
+        yield plan_model.PlanWarning(
+            'memory-without-cpus', f'{size} are {kind} on nodes without CPUs '
+            f'({cpuset.CpuSet(node.id for node in nodes)}): nova has it in '
+            'MEMORY_MB and gives none of it to guests with NUMA cells; '
+            + ('the kernel gives it to others where it has nothing nearer'
+               if is_sold else 'the plan keeps it from all guests'),
+            'keep as much more for the host (--host-memory) if it is too slow '
+            'for guests' if is_sold else
+            'give guests the GPUs (--pci-alias), and it goes with them'
+            if is_gpu else
+            'have shared guests on this host, if they are to have it')
 
 
 def _nodes(numbers: Sequence[int]) -> str:

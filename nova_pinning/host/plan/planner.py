@@ -52,7 +52,8 @@ def plan(description: host_model.HostDescription,
     pci_devices, used = devices.with_aliases(
         description.pci_devices, request.pci_aliases)
     description = device_groups.with_mdev_types(device_groups.with_groups(
-        dataclasses.replace(description, pci_devices=pci_devices, plan=None),
+        memory.without_gpu_memory(dataclasses.replace(
+            description, pci_devices=pci_devices, plan=None)),
         request.pci_groups), request.mdev_types)
     sizes, priced = _choose(description, request)
     if request.choice > len(priced):

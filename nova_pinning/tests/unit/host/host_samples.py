@@ -83,6 +83,7 @@ def _nodes(draw):
             id=first + number, socket=number // per_socket, cores=own,
             memory_mib=memory_mib, huge_pages=pages,
             l3_domains=hostfile.even_domains(own, cached) if cached else (),
+            gpu=draw(strategies.sampled_from(['', '0004:05:00.0'])),
             distances=draw(strategies.sampled_from([
                 (), tuple(10 if other == number else 21
                           for other in range(count))]))))

@@ -94,9 +94,27 @@ class TestFacts(oslotest.BaseTestCase):
         bare = dataclasses.replace(first, cores=())
         found = plan_facts.facts(host)
         for node, kind in ((first, 'dedicated'), (second, 'shared'),
-                           (bare, 'dedicated')):
+                           # Those that float have memory of any node.
+                           (bare, 'shared')):
             part, = plan_facts.memory(found, node)
             self.assertEqual(kind, part.kind)
+        for purpose, gpu, kind in (
+                ('dedicated', '', 'host'), ('both', '', 'shared'),
+                ('both', '0004:05:00.0', 'host')):
+            found = plan_facts.facts(dataclasses.replace(
+                host, plan=plan_model.HostPlan(
+                    plan_model.Purpose(purpose), cpuset.CpuSet([0]),
+                    offer=plan_model.Offer((), {}))))
+            part, = plan_facts.memory(
+                found, dataclasses.replace(bare, gpu=gpu))
+            self.assertEqual(kind, part.kind)
+
+    def test_memory_of_a_gpu(self):
+        first, second = host_samples.host().nodes
+        host = host_samples.host(nodes=(first, dataclasses.replace(
+            second, cores=(), gpu='0004:05:00.0')))
+        self.assertIn('node 1 (8 GiB)  memory of GPU 0004:05:00.0',
+                      drawings.text(plan_drawing.draw(host)))
 
     def test_memory_that_is_not_planned(self):
         node = dataclasses.replace(host_samples.host().nodes[0],

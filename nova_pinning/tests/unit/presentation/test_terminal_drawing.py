@@ -105,7 +105,7 @@ class TestCores(oslotest.BaseTestCase):
                 2: _FREE}))
 
     def test_no_cpus(self):
-        self.assertEqual('  no CPUs\n', text([]))
+        self.assertEqual('  no CPUs, so no NUMA cell of a guest\n', text([]))
 
     @unit_base.settings(max_examples=100)
     @hypothesis.given(

@@ -53,6 +53,20 @@ class TestNuma(base.BaseTestCase):
         self.assertEqual([((0,), (1,)), ()], [node.cores for node in nodes])
         self.assertEqual([1024, 65536], [node.memory_mib for node in nodes])
 
+    def test_memory_of_gpus(self):
+        self.two_cpus()
+        self.machine.node(0, '0-1')
+        self.machine.node(254, '', 15 * 1048576)
+        self.machine.node(255, '', 15 * 1048576)
+        for address, node in (('0004:05:00.0', 255), ('0035:03:00.0', 0),
+                              ('0035:04:00.0', -1)):
+            self.machine.write(
+                f'proc/driver/nvidia/gpus/{address}/numa_status',
+                f'Node:      {node}\nStatus:    online\nSize:  3f0000000')
+        # A GPU that has no memory of its own is on a node with CPUs.
+        self.assertEqual({0: '', 254: '', 255: '0004:05:00.0'}, {
+            node.id: node.gpu for node in self.read().nodes})
+
     def test_links_alone(self):
         self.two_cpus()
         for number in (0, 1):

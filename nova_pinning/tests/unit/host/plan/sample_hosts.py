@@ -70,6 +70,8 @@ def any_host(draw, max_cores=7, max_nodes=3):
             memory_mib=draw(strategies.sampled_from(
                 [64 * GIB, 64 * GIB, 64 * GIB, 1, 0])),
             l3_domains=draw(_domains(own)),
+            gpu='' if own else draw(strategies.sampled_from(
+                ['', '0000:f0:00.0'])),
             distances=tuple(
                 10 if other == number else away[
                     min(number, other), max(number, other)]

@@ -145,6 +145,14 @@ class TestPlan(oslotest.BaseTestCase):
         total = sum(node.memory_mib for node in planned.nodes)
         self.assertLessEqual(planned.nova.reserved_memory_mib,
                              total - guest_mib)
+        # Pinned guests have memory where their CPUs are, and nobody has that
+        # of GPUs.
+        own = planned.nova.dedicated_cpus or cpuset.CpuSet()
+        floats = plan.purpose is not plan_model.Purpose.DEDICATED
+        self.assertLessEqual(
+            total - planned.nova.reserved_memory_mib,
+            sum(node.memory_mib for node in planned.nodes
+                if not node.gpu and (floats or node.cpus & own)))
 
     @unit_base.settings(max_examples=60)
     @hypothesis.given(sample_hosts.any_host(max_cores=5), requests())
