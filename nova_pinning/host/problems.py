@@ -264,16 +264,10 @@ def _system_problems(
 def _device_problems(
     description: host_model.HostDescription,
 ) -> Iterator[Inconsistency]:
-    nodes = {node.id for node in description.nodes}
     yield from _unique(
         ('pci_devices',),
         [device.address for device in description.pci_devices], 'address',
         'there are two devices {0}')
-    for index, device in enumerate(description.pci_devices):
-        if device.numa_node is not None and device.numa_node not in nodes:
-            yield Inconsistency(('pci_devices', index, 'numa_node'),
-                                f'there is no node {device.numa_node}',
-                                'leave it out if the device belongs to none')
     yield from _tree_problems(description)
     there = {device.address for device in description.pci_devices}
     for path, addresses in (

@@ -21,6 +21,9 @@ def details(description: host_model.HostDescription,
     if description.plan is None and not device.alias:
         # What a plan names it by.
         yield f'{device.vendor_id}:{device.product_id}'
+    if device.numa_node not in (
+            None, *(node.id for node in description.nodes)):
+        yield f'of node {device.numa_node}, which is not there'
     if device.physical_function:
         yield f'virtual, of {device.physical_function}'
     if 'vfio' in device.driver:

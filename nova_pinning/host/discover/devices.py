@@ -52,19 +52,13 @@ class _DeviceService:
         default_factory=dict)
 
 
-def read(
-        tree: machine_files.Tree, nodes: Iterable[host_model.NumaNode]
-) -> tuple[host_model.PciDevice, ...]:
-    """The devices by address.
-
-    :param nodes: a device that is near none of them belongs to none
-    """
-    nodes = tuple(nodes)
+def read(tree: machine_files.Tree) -> tuple[host_model.PciDevice, ...]:
+    """The devices by address."""
     services = _DeviceServices(tree)
     found = [
         device for address in sorted(tree.names(pci_tree.PCI))
         if pci_tree.ADDRESS.fullmatch(address)
-        for device in _device(tree, address, nodes, services)]
+        for device in _device(tree, address, services)]
     known = {device.address for device in found}
     return tuple(
         device if device.iommu_group is None else dataclasses.replace(
@@ -75,7 +69,6 @@ def read(
 def _device(
     tree: machine_files.Tree,
     address: str,
-    nodes: tuple[host_model.NumaNode, ...],
     services: '_DeviceServices',
 ) -> Iterator[host_model.PciDevice]:
     path = f'{pci_tree.PCI}/{address}'
@@ -104,7 +97,9 @@ def _device(
         address=address,
         vendor_id=vendor,
         product_id=product,
-        numa_node=_numa_node(tree, path, nodes),
+        # Firmware may give none. It may be one that is offline by now, which
+        # libvirt and nova do not mind.
+        numa_node=tree.count(f'{path}/numa_node'),
         kind=kind,
         driver=driver,
         names=service.names,
@@ -125,20 +120,6 @@ def _device(
         vgpu_types=vgpu_types,
         vgpu_type=vgpu_type,
         mig_instances=virtual_gpus.mig_instances(tree, address))
-
-
-def _numa_node(tree: machine_files.Tree, path: str,
-               nodes: tuple[host_model.NumaNode, ...]) -> int | None:
-    """The node; where firmware gives none, what the near CPUs tell."""
-    number = tree.number(f'{path}/numa_node')
-    if number is not None and number >= 0:
-        return number if number in {node.id for node in nodes} else None
-    near = tree.mask(f'{path}/local_cpus')
-    if near and len(nodes) > 1:
-        for node in nodes:
-            if near.issubset(node.cpus):
-                return node.id
-    return None
 
 
 def _interrupts(tree: machine_files.Tree, path: str) -> tuple[int, ...]:

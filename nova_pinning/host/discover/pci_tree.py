@@ -143,14 +143,21 @@ def bars_kib(tree: machine_files.Tree,
              path: str) -> tuple[int, ...] | None:
     """The memory that a device wants of 1 KiB and more, None if not told."""
     text = tree.text(f'{path}/resource')
-    return tuple(_bars(text)) if text else None
+    if not text:
+        return None
+    rows = list(filter(None, map(
+        _RESOURCE.fullmatch, text.splitlines()[:_MAX_BARS])))
+    if len(rows) < _MAX_BARS:
+        tree.unread.setdefault(f'{path}/resource', 'it makes no sense, so '
+                               'what memory the device wants is not known')
+        return None
+    return tuple(_bars(rows))
 
 
-def _bars(text: str) -> Iterator[int]:
-    for match in map(_RESOURCE.fullmatch, text.splitlines()[:_MAX_BARS]):
-        if match:
-            start, end, flags = (int(number, 16) for number in match.groups())
-            if flags & _IORESOURCE_MEM and end > start:
-                kib = (end - start + 1) // 1024
-                if kib:
-                    yield kib
+def _bars(rows: Iterable[re.Match[str]]) -> Iterator[int]:
+    for row in rows:
+        start, end, flags = (int(number, 16) for number in row.groups())
+        if flags & _IORESOURCE_MEM and end > start:
+            kib = (end - start + 1) // 1024
+            if kib:
+                yield kib

@@ -41,7 +41,7 @@ def discover_host(tree: machine_files.Tree,
     if small_page_kib is None:
         small_page_kib, assumed = hardware.small_page_kib(cpu_model.arch, {
             size for node in numa_nodes.nodes for size in node.huge_pages})
-    pci_devices = devices.read(tree, numa_nodes.nodes)
+    pci_devices = devices.read(tree)
     description = host_model.HostDescription(
         name=name or system.name(tree),
         nodes=numa_nodes.nodes,

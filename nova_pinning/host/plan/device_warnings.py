@@ -26,6 +26,17 @@ def warnings(
     """
     yield from _shared_groups(description)
     yield from _not_to_be_had(description)
+    nodes = {None, *(node.id for node in description.nodes)}
+    away = [f'{device.address} (node {device.numa_node})'
+            for device in description.pci_devices
+            if device.alias and device.numa_node not in nodes]
+    if away:
+        yield plan_model.PlanWarning(
+            'device-on-no-node', 'the kernel has offline, or the host file '
+            f'leaves out, the node of {words.listed(away, _MOST_NAMES)}: nova '
+            'gives it to guests without NUMA cells, to others by policy '
+            'preferred only',
+            'bring the node online, and discover the host again')
     rigid = [device.address for device in description.pci_devices
              if device.alias and device.reset_methods == ()]
     if rigid:

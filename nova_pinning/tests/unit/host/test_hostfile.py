@@ -229,8 +229,6 @@ BAD = {
                       'two devices'),
     'PCI id': ("product_id: '0953'", 'product_id: 953', 18,
                'pci_devices[0].product_id', 'in quotes'),
-    'device on no node': ('numa_node: 1', 'numa_node: 2', 19,
-                          'pci_devices[1].numa_node', 'no node 2'),
     'dedicated': ('1-3,5-7', '1-3,5-9', 21, 'nova.dedicated_cpus',
                   'CPUs 8-9 are not on this host'),
     'no CPU': ('shared_cpus: 4', "shared_cpus: ''", 22, 'nova.shared_cpus',

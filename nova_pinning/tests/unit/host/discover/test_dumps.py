@@ -111,7 +111,7 @@ class TestDumps(base.BaseTestCase):
         host = found(self, '32em64t-2n8c+dax+nvme+mic+dimms')
         disk, nic, other_nic, console, infiniband, phi = host.pci_devices
         self.assertEqual(
-            ('0000:00:02.0', '8086', '0953', 0, hardware.PciKind.NVME,
+            ('0000:00:02.0', '8086', '0953', None, hardware.PciKind.NVME,
              'nvme', ('nvme0n1',), tuple(range(46, 54)), ''),
             (disk.address, disk.vendor_id, disk.product_id, disk.numa_node,
              disk.kind, disk.driver, disk.names, disk.interrupts,
@@ -276,15 +276,16 @@ class TestHwloc(base.BaseTestCase):
             near = theirs[device.address][1]
             nodes = {node.id for node in host.nodes
                      if near.issubset(node.cpus)}
-            if not nodes and device.numa_node is not None:
-                # Hwloc goes by local_cpus, nova by numa_node, which some
-                # firmware gives without the other.
+            # Hwloc goes by local_cpus, nova by numa_node, and some firmware
+            # gives but one of them.
+            if device.numa_node is None:
+                continue
+            if not nodes:
                 nodes = {node.id for node in host.nodes
                          if node.cpus.issubset(near)}
                 self.assertIn(device.numa_node, nodes)
             else:
-                self.assertEqual(nodes, {device.numa_node} - {None},
-                                 device.address)
+                self.assertEqual(nodes, {device.numa_node}, device.address)
 
     @ddt.data(*machine_dumps.NAMES)
     def test_names_of_devices(self, name):

@@ -18,6 +18,9 @@ from nova_pinning.tests.unit.host.discover import pci_machines
 from nova_pinning.tests.unit.host.discover import sample_machines
 from nova_pinning.tests.unit import unit_base
 
+# A region that is not there.
+_ROW = ' '.join(['0x' + 16 * '0'] * 3)
+
 
 def as_read(bridge, form):
     """What can be known of a bridge, by what may be read of it."""
@@ -128,3 +131,19 @@ class TestBridges(base.BaseTestCase):
             ('', None, None, None, None),
             (device.parent, device.sriov_totalvfs, device.bars_kib,
              device.reset_methods, device.mig_instances))
+
+    @ddt.data('garbage', '0x0 0x0 0x0', f'{_ROW}\n' * 5,
+              f'{_ROW}\n' * 5 + _ROW.upper())
+    def test_memory_that_makes_no_sense(self, text):
+        path = self.machine.pci('0000:3b:00.0', '030200')
+        self.machine.write(f'{path}/resource', text)
+        tree = self.machine.tree()
+        self.assertIsNone(pci_tree.bars_kib(tree, f'/{path}'))
+        self.assertIn('not known', tree.unread[f'/{path}/resource'])
+
+    def test_no_memory(self):
+        path = self.machine.pci('0000:3b:00.0', '030200')
+        self.machine.write(f'{path}/resource', f'{_ROW}\n' * 6)
+        tree = self.machine.tree()
+        self.assertEqual((), pci_tree.bars_kib(tree, f'/{path}'))
+        self.assertEqual({}, tree.unread)

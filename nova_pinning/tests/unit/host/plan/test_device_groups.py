@@ -201,6 +201,7 @@ class TestWarnings(oslotest.BaseTestCase):
     def test_none(self):
         planned = plan(server())
         for code in ('iommu-group-shared', 'no-reset', 'gpus-small-pages',
+                     'device-on-no-node',
                      'gpus-without-cpus', 'aliases-refused', 'not-whole'):
             self.assertIsNone(warning(planned, code))
 
@@ -222,6 +223,13 @@ class TestWarnings(oslotest.BaseTestCase):
             2, 0, reset_methods=('bus',))]))
         self.assertIn('cannot reset 0000:01:00.0:',
                       warning(planned, 'no-reset'))
+
+    def test_a_node_that_is_not_there(self):
+        planned = plan(server([
+            device(1, 0), device(2, 0, numa_node=7),
+            device(3, 0, hardware.PciKind.NIC, numa_node=7)]))
+        self.assertIn('leaves out, the node of 0000:02:00.0 (node 7): nova',
+                      warning(planned, 'device-on-no-node'))
 
     def test_what_render_refuses(self):
         """One GPU is split into virtual functions, another is not."""
