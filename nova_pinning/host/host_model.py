@@ -150,12 +150,14 @@ class CpuModel:
     :param arch: x86_64, aarch64, ...
     :param model: libvirt's name, 'Cascadelake-Server'
     :param features: beyond the model's own, sorted
+    :param maxphysaddr_bits: of a physical address, 0 if that is not known
     """
 
     arch: str = 'x86_64'
     model: str = ''
     vendor: str = ''
     features: tuple[str, ...] = ()
+    maxphysaddr_bits: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

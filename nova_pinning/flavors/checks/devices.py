@@ -30,8 +30,6 @@ _BARS_GIB = {
     '1002:740f': 64, '1002:74a1': 256}
 #: Bits of physical addresses that QEMU gives a guest unless it is told.
 _ADDRESS_BITS = 40
-#: Memory besides which a few large BARs may have no room.
-_MUCH_MEMORY_GIB = 256
 
 _KEYS = ('hw:pci_numa_affinity_policy', 'hw_pci_numa_affinity_policy')
 
@@ -277,10 +275,13 @@ def unread_rng_limit(subject: checked.CheckedFlavor) -> check_rule.Violations:
            '2.85')
 def beyond_addresses(subject: checked.CheckedFlavor) -> check_rule.Violations:
     mode = subject.value('maxphysaddr_mode')
-    if mode == 'passthrough' or not subject.devices:
-        return
     bits = mode and checked.whole_number(
         subject.value('maxphysaddr_bits')) or _ADDRESS_BITS
+    if mode == 'passthrough':
+        # Nova takes any of the hosts.
+        bits = min(filter(None, _host_bits(subject)), default=0)
+    if not bits or not subject.devices:
+        return
     memory_gib = -(-subject.flavor.memory_mib // units.MIB_PER_GIB)
     bars_gib = unknown = 0
     for alias, count in subject.devices:
@@ -294,11 +295,32 @@ def beyond_addresses(subject: checked.CheckedFlavor) -> check_rule.Violations:
         yield subject.violation(
             f'{told}: too much for {bits} bits of addresses',
             (pci_alias.KEY,))
-    elif unknown > 1 and memory_gib > _MUCH_MEMORY_GIB:
+    # Memory besides which a few large BARs may have no room.
+    elif unknown > 1 and memory_gib > 2 ** (bits - 32):
         yield subject.violation(
             f'{told}, and {unknown} devices of which it is not known: if '
             f'they are large GPUs, {bits} bits of addresses may not do',
             (pci_alias.KEY,), severity=Severity.NOTE)
+
+
+@check_rule.rule(
+    'P313', Severity.ERROR, 'more bits of addresses than hosts have',
+    why='nova-scheduler takes only hosts whose CPUs have as many '
+        '(ComputeCapabilitiesFilter, ImagePropertiesFilter)',
+    advice='ask for as many as the hosts have, or for mode passthrough')
+def more_bits_than_hosts(
+        subject: checked.CheckedFlavor) -> check_rule.Violations:
+    bits = checked.whole_number(subject.value('maxphysaddr_bits')) or 0
+    hosts = _host_bits(subject)
+    if hosts and all(0 < one < bits for one in hosts):
+        yield subject.about(
+            'maxphysaddr_bits', f'is more than any host has, {max(hosts)}')
+
+
+def _host_bits(subject: checked.CheckedFlavor) -> list[int]:
+    """Of physical addresses, 0 for hosts of which it is not known."""
+    return [host.description.cpu_model.maxphysaddr_bits
+            for host in subject.candidates]
 
 
 def _bar_gib(device: host_model.PciDevice) -> int | None:

@@ -201,6 +201,7 @@ def targets(
 def _shape(description: host_model.HostDescription) -> Hashable:
     return (dataclasses.replace(host_offer.offered(description), name=''),
             description.nova.packs_cells, description.system.version,
+            description.cpu_model.maxphysaddr_bits,
             cache_capacity.of_host(description), tuple(
                 sorted(device_offer.aliases(description).items())))
 

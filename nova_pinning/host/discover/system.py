@@ -24,6 +24,7 @@ _IOMMUS = '/sys/class/iommu'
 _REGISTER = re.compile(r'[0-9a-f]{1,16}', re.ASCII)
 # As the kernel writes module parameters of type bool, or once wrote int.
 _TRUE = ('Y', '1')
+_PHYSICAL = re.compile(r'(3[2-9]|[45]\d|6[0-4]) bits physical', re.ASCII)
 _AT_PAGESZ = 6
 _PAGE_SIZES_BYTES = 4096, 16384, 65536
 _ARCH = re.compile(r'[a-z0-9_]+', re.ASCII)
@@ -81,8 +82,10 @@ def cpu_model(tree: machine_files.Tree,
 
     :param info: what :func:`cpu_info` returns
     """
+    physical = _PHYSICAL.match(info.get('address sizes', ''))
     return host_model.CpuModel(
         arch=_arch(tree, info),
+        maxphysaddr_bits=int(physical[1]) if physical else 0,
         vendor=_VENDORS.get(info.get('vendor_id', ''), ''))
 
 

@@ -65,6 +65,13 @@ def _with_gpus(product):
         for device in plain.pci_devices))
 
 
+def _of_bits(bits):
+    """The same with CPUs that have so many bits of addresses."""
+    plain = _with_gpus('2330')
+    return dataclasses.replace(plain, cpu_model=dataclasses.replace(
+        plain.cpu_model, maxphysaddr_bits=bits))
+
+
 def _grouped():
     """Three GPUs of one switch, and one of another."""
     plain = _with_gpus('ffff')
@@ -155,8 +162,14 @@ CASES = {
          dedicated(_GPUS, memory_mib=512 * GIB, severity='note'),
          dedicated(_GPUS, memory_mib=512 * GIB, severity='note',
                    hosts=(_with_gpus('ffff'),), also=('P601',)),
-         dedicated(_GPUS, memory_mib=2048 * GIB)],
+         dedicated(_GPUS, memory_mib=2048 * GIB),
+         dedicated(_GPUS, memory_mib=512 * GIB, also=('P601',),
+                   hosts=(_of_bits(46), _of_bits(39), _of_bits(0)),
+                   image={'hw_maxphysaddr_mode': 'passthrough'})],
         [dedicated(_GPUS, memory_mib=240 * GIB),
+         dedicated(_GPUS, memory_mib=512 * GIB, also=('P601',),
+                   hosts=(_of_bits(46), _of_bits(0)),
+                   image={'hw_maxphysaddr_mode': 'passthrough'}),
          dedicated(_GPUS, memory_mib=512 * GIB, hosts=(_with_gpus('2330'),),
                    also=('P601',)),
          dedicated(_GPUS, memory_mib=512 * GIB,
@@ -187,6 +200,16 @@ CASES = {
                    hosts=(_with_gpus('ffff'),), also=('P602',)),
          dedicated({'pci_passthrough:alias': 'gpu:1'},
                    memory_mib=150 * GIB)]),
+    'P313': (
+        [dedicated({'hw:maxphysaddr_bits': '52'}, also=('N001', 'P602'),
+                   hosts=(_of_bits(46), _of_bits(48))),
+         dedicated(image={'hw_maxphysaddr_bits': '52'}, also=('P602',),
+                   hosts=(_of_bits(46),))],
+        # One host may have them, as far as is known.
+        [dedicated(image={'hw_maxphysaddr_bits': '48'}, also=('P602',),
+                   hosts=(_of_bits(46), _of_bits(48))),
+         dedicated(image={'hw_maxphysaddr_bits': '52'}, also=('P602',),
+                   hosts=(_of_bits(46), _of_bits(0)))]),
     'P311': (
         [dedicated(_GPUS, hosts=(_on_two_nodes(),), also=('P601',)),
          dedicated({**_GPUS, **_NEAR}, hosts=(_on_two_nodes(),),

@@ -277,7 +277,8 @@ def any_host(draw):
         cpu_model=host_model.CpuModel(
             arch=draw(strategies.sampled_from(['x86_64', 'aarch64'])),
             model=draw(strategies.sampled_from(['', 'EPYC-Milan', 'null'])),
-            features=draw(strategies.sampled_from([(), ('avx', 'pdpe1gb')]))),
+            features=draw(strategies.sampled_from([(), ('avx', 'pdpe1gb')])),
+            maxphysaddr_bits=draw(strategies.sampled_from([0, 46]))),
         traits=draw(strategies.frozensets(strategies.sampled_from(
             ['CUSTOM_A', 'CUSTOM_PINNING_DEDICATED']))),
         description=draw(_TEXT),

@@ -86,6 +86,13 @@ class TestSystem(base.BaseTestCase):
         self.assertEqual(host_model.CpuModel(arch, vendor=vendor),
                          self.cpu_model())
 
+    @ddt.data(('46 bits physical, 57 bits virtual', 46), ('46', 0),
+              ('0 bits physical, 0 bits virtual', 0))
+    @ddt.unpack
+    def test_addresses(self, sizes, expected):
+        self.machine.write('proc/cpuinfo', f'address sizes : {sizes}')
+        self.assertEqual(expected, self.cpu_model().maxphysaddr_bits)
+
     def test_arch(self):
         self.machine.write('proc/cpuinfo', 'vendor_id : GenuineIntel')
         self.machine.write('proc/sys/kernel/arch', 'riscv64')
