@@ -96,28 +96,16 @@ class Simulate(base_command.FileCommand):
             help="mean lifetime of the fleet's own guests, such as 30d; they "
                  'stay unless this is given')
         parser.add_argument(
-            '--refusal-limit', default=0.01, metavar='SHARE',
-            type=common_options.accepted(
-                float, lambda share: 0 < share <= 1,
-                'a share above 0, such as 0.01'),
-            help='share of refusals at which the CPUs sold are compared '
-                 '(default: 0.01)')
-        parser.add_argument(
-            '--refusal-window', type=common_options.number(100, 10 ** 9),
-            default=1000, metavar='N',
-            help='latest arrivals of which that share is taken (default: '
-                 '1000)')
-        parser.add_argument(
             '--stop-at-limit', action='store_true',
-            help='end each run when its refusals reach the limit')
+            help='end each run when 1%% of the latest 1,000 arrivals were '
+                 'refused')
         nova_options.add_option(parser)
         # Guests are put on cells and devices that there are.
         common_options.add_assume(parser, [
             kind for kind in outcome.DoubtKind
             if kind not in _OF_HARDWARE])
         common_options.add_image_properties(parser)
-        common_options.add_format(parser, 'table', 'json', 'csv',
-                                  note='; csv has the fleet over time')
+        common_options.add_format(parser, 'table', 'json')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         study = _study(parsed_args)
@@ -142,14 +130,6 @@ class Simulate(base_command.FileCommand):
             print(json.dumps({
                 **simulation_report.study_document(results, names),
                 'gaps': gaps.counted_as_list(doubts)}, indent=2))
-        elif parsed_args.format == 'csv':
-            print(simulation_report.table(results), end='')
-            # Nothing in the table says so.
-            left_out = simulation_report.impossible_text(results)
-            for text in (*([left_out] if left_out else ()), *[
-                    f'{gaps.NAMES[kind]}: {number:,} hosts, as {example}'
-                    for kind, number, example in doubts]):
-                print(f'warning: {text}', file=sys.stderr)
         else:
             console = base_command.console()
             simulation_report.show(results, names, study, console)
@@ -216,8 +196,6 @@ def _study(parsed_args: argparse.Namespace) -> compare.Study:
         seeds=tuple(range(1, parsed_args.seeds + 1)),
         plan=simulation_run.RunPlan(
             is_empty=parsed_args.empty, stay_hours=parsed_args.lifetimes,
-            refused_share=parsed_args.refusal_limit,
-            window=parsed_args.refusal_window,
             stops_at_limit=parsed_args.stop_at_limit,
             looks_at_l3=True,
             assumes=common_options.assumed(parsed_args)))

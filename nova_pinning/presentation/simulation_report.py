@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of a study: as a document, as CSV, as lines, on a console."""
+"""The results of a study: as a document, and on a console."""
 
 import collections
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-import csv
 import dataclasses
-import io
 from typing import Any
 from typing import NamedTuple
 
@@ -155,20 +153,6 @@ def _run(result: simulation_run.Result) -> dict[str, Any]:
         'moves': result.moves and result.moves._asdict()}
 
 
-def table(results: Sequence[simulation_run.Result]) -> str:
-    """All samples of all runs, as CSV with a header."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator='\n')
-    fields = [field.name for field in dataclasses.fields(meter.FleetSample)]
-    writer.writerow(['configuration', 'seed', 'dedicated_cpus', *fields])
-    for result in results:
-        for sample in result.samples:
-            writer.writerow([
-                result.configuration, result.seed, result.dedicated_cpus,
-                *(getattr(sample, field) for field in fields)])
-    return text.getvalue()
-
-
 def show(results: Sequence[simulation_run.Result], names: Sequence[str],
          study: compare.Study, console: rich.console.Console) -> None:
     """Print what was found."""
@@ -180,7 +164,7 @@ def show(results: Sequence[simulation_run.Result], names: Sequence[str],
         f'{"in the first run" if len(results) > 1 else ""}; '
         f'{seeds} {"seed" if seeds == 1 else "seeds"}'.replace(' ;', ';'),
         console)
-    left_out = impossible_text(results)
+    left_out = _impossible_text(results)
     if left_out:
         printing.say(left_out, console)
     _figures(results, names, study, console)
@@ -189,7 +173,7 @@ def show(results: Sequence[simulation_run.Result], names: Sequence[str],
     _acceptance(results, names, console)
 
 
-def impossible_text(results: Sequence[simulation_run.Result]) -> str:
+def _impossible_text(results: Sequence[simulation_run.Result]) -> str:
     """A sentence on guests that are left out, '' if none are."""
     kinds = impossible(results)
     if not kinds:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova-pinning simulate."""
 
-import csv
 import dataclasses
-import io
 import json
 from unittest import mock
 
@@ -123,12 +121,6 @@ class TestSimulate(_TestCase):
         for line in done.out.splitlines():
             self.assertLessEqual(len(line), columns, line)
 
-    def test_csv(self):
-        done = self.simulate('--arrivals', ARRIVALS, '-f', 'csv')
-        rows = list(csv.DictReader(io.StringIO(done.out)))
-        self.assertEqual([str(number) for number in range(1, 61)],
-                         [row['arrivals'] for row in rows])
-
     def test_flavors(self):
         flavor = flavor_model.Flavor(
             name='big', vcpus=12, memory_mib=1024,
@@ -226,8 +218,6 @@ class TestSimulate(_TestCase):
             [1, 1, 2], [kind['arrivals'] for kind in document['impossible']])
         run, = document['runs']
         self.assertEqual((1, 0), (run['arrivals'], run['refused']))
-        self.assertEqual(f'warning: {words}\n', self.simulate(
-            '--trace', trace, '-f', 'csv').err)
 
     def test_warns_of_problems(self):
         guest = resident_guest.ResidentGuest(
@@ -267,7 +257,6 @@ class TestBadInput(_TestCase):
 
     @ddt.data(
         ('--arrivals', ARRIVALS, '--seeds', '0'),
-        ('--arrivals', ARRIVALS, '--refusal-limit', '2'),
         ('--arrivals', ARRIVALS, '--lifetimes', 'long'),
         ('--arrivals', ARRIVALS, '--trace', 'x'),
         (),

@@ -102,11 +102,3 @@ class TestReport(testtools.TestCase):
         self.assertEqual(
             sum(result.refused for result in self.results),
             sum(one.refused for one in found))
-
-    def test_table(self):
-        header, *lines = simulation_report.table(self.results).splitlines()
-        self.assertEqual(
-            'configuration,seed,dedicated_cpus,arrivals,time_seconds,'
-            'dedicated_vcpus,shared_vcpus,stranded_cpus,refused', header)
-        self.assertEqual(sum(len(result.samples) for result in self.results),
-                         len(lines))
