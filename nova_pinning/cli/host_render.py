@@ -76,14 +76,6 @@ class RenderPlan(base_command.FileCommand):
                  'while the host runs (partition: an isolated cpuset '
                  'partition, Linux 6.1), or both from boot on (full: '
                  'isolcpus); tuned is always tickless')
-        parser.add_argument(
-            '--device-type', action='append', default=[],
-            metavar='ALIAS=TYPE',
-            help='type of the devices of a PCI alias: type-PF if they could '
-                 'be split into virtual functions, type-VF if they are such, '
-                 'else type-PCI; unless said, what the plan tells, which '
-                 'knows virtual functions and what has some; may be given '
-                 'several times')
         named = parser.add_mutually_exclusive_group()
         named.add_argument(
             '--host', action='append', default=[], metavar='HOST', type=_name,
@@ -97,11 +89,6 @@ class RenderPlan(base_command.FileCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         chosen = _options(parsed_args)
         planned = host_loader.load_plan(parsed_args.plan)
-        aliases = {pci_device.alias for pci_device in planned.pci_devices}
-        for alias in sorted(chosen.device_types.keys() - aliases):
-            raise errors.InputError(
-                f'no device of the plan has the alias {alias!r}',
-                errors.Location('--device-type'))
         files = render.files(planned, chosen)
         directory.write(parsed_args.output, files.values())
         for path in files:
@@ -114,21 +101,13 @@ def _options(parsed_args: argparse.Namespace) -> options.RenderOptions:
 
     :raises errors.InputError: what is wrong with it
     """
-    where = errors.Location('--device-type')
-    types = common_options.pairs(
-        parsed_args.device_type, where, 'gpu=type-PF')
-    for text in types.values():
-        if text not in options.DEVICE_TYPES:
-            raise errors.InputError(
-                f'{text!r} is not a type of PCI device', where,
-                f'nova knows {", ".join(options.DEVICE_TYPES)}')
     made = options.RenderOptions(
         format=options.RenderFormat(parsed_args.format),
         services=tuple(dict.fromkeys(parsed_args.service)),
         confinement=parsed_args.confine and options.Confinement(
             parsed_args.confine),
         isolation=options.Isolation(parsed_args.isolation),
-        device_types=types, hosts=tuple(dict.fromkeys(parsed_args.host)),
+        hosts=tuple(dict.fromkeys(parsed_args.host)),
         group=parsed_args.group or '')
     if made.format is not options.RenderFormat.FILES:
         if not made.hosts and not made.group:

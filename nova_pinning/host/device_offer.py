@@ -2,9 +2,7 @@
 """What nova makes of the devices of a described host: aliases and pools."""
 
 from collections.abc import Iterator
-from collections.abc import Mapping
 import re
-from types import MappingProxyType
 
 import os_traits
 
@@ -48,23 +46,18 @@ def is_in_placement(description: host_model.HostDescription) -> bool:
 
 def aliases(
     description: host_model.HostDescription,
-    types: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, pci_alias.PciAlias]:
     """[pci] alias of its devices, by name.
 
     With Placement an alias stands once. Those of groups have no ids: without
     Placement nova would heed these, and not the traits.
-
-    :param types: 'type-PF' and so on, by alias, where they are not those of
-        the devices
     """
     made = {}
     for name, own in by_alias(description).items():
         first = own[0]
         ids = dict.fromkeys(devices.device_keys(
-            device.vendor_id, device.product_id, types.get(
-                device.alias) or description.device_type(device))
-            for device in own)
+            device.vendor_id, device.product_id,
+            description.device_type(device)) for device in own)
         counted = next((device.resource_class for device in own
                         if device.resource_class), '')
         if counted:

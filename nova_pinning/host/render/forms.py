@@ -242,7 +242,7 @@ def _openstack_ansible(layout: planned_host.PlannedHost,
         variables['nova_device_spec'] = nova_conf.device_specs(layout)
         variables['nova_pci_alias'] = [
             json.dumps(alias).replace('$', '$$')
-            for alias in nova_conf.aliases(layout, chosen)]
+            for alias in nova_conf.aliases(layout)]
     return variables
 
 

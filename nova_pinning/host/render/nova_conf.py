@@ -162,14 +162,14 @@ def _pci(layout: planned_host.PlannedHost,
         'stay with the host. The address of a physical function stands for '
         'its virtual functions, too. Of what is not managed, libvirt leaves '
         'the driver as it is.')
-    made = aliases(layout, options)
+    made = aliases(layout)
     yield NovaOption(
         'pci', 'alias', tuple(map(json.dumps, made)),
         'What flavors ask for in pci_passthrough:alias. The same lines have '
         'to be in the nova.conf of nova-api. The NUMA policy is left to '
         'flavors (hw:pci_numa_affinity_policy). Devices that can be split '
-        'into virtual functions are type-PF, even if they have none so far: '
-        'say so with --device-type where the plan has no sriov_totalvfs.')
+        'into virtual functions are type-PF, even if they have none so far; '
+        'sriov_totalvfs of the plan tells.')
     if any('vendor_id' not in alias for alias in made):
         yield NovaOption(
             'filter_scheduler', 'pci_in_placement', ('true',),
@@ -190,16 +190,18 @@ def device_specs(
     } for device in layout.devices]
 
 
-def aliases(layout: planned_host.PlannedHost,
-            options: options.RenderOptions) -> Sequence[dict[str, Any]]:
+def aliases(layout: planned_host.PlannedHost) -> Sequence[dict[str, Any]]:
     """[pci] alias: one for each product that goes by a name.
 
     :raises errors.InputError: if nova could not give out all devices of one
     """
-    made = device_offer.aliases(layout.host, {
+    for alias in sorted({device.alias for device in layout.devices}):
         # Nova compares the types of aliases of one name.
-        alias: options.device_types.get(alias) or _type(layout, alias)
-        for alias in sorted({device.alias for device in layout.devices})})
+        fault = device_offer.type_fault(layout.host, alias)
+        if fault:
+            raise errors.InputError(fault, layout.host.where,
+                                    'give them several aliases')
+    made = device_offer.aliases(layout.host)
     return [entry for name in sorted(made)
             for entry in pci_alias.entries(name, made[name])]
 
@@ -227,17 +229,3 @@ def _mdevs(layout: planned_host.PlannedHost) -> Iterator[NovaOption]:
                 group, 'mdev_class',
                 (device_offer.resource_class(mdev_type),),
                 'By which flavors tell the types apart.')
-
-
-def _type(layout: planned_host.PlannedHost, alias: str) -> str:
-    """What nova will take the devices of an alias for.
-
-    :raises errors.InputError: if they are of several types
-    """
-    fault = device_offer.type_fault(layout.host, alias)
-    if fault:
-        raise errors.InputError(
-            fault, layout.host.where,
-            'give them several aliases, or say which with --device-type')
-    return next(layout.host.device_type(device) for device in layout.devices
-                if device.alias == alias)

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is to be rendered."""
 
-from collections.abc import Mapping
 import dataclasses
 import enum
-
-from nova_pinning.admission import devices
 
 
 class RenderFormat(enum.StrEnum):
@@ -33,11 +30,6 @@ class Isolation(enum.StrEnum):
     FULL = 'full'  # out of the scheduler's load balancing as well
 
 
-#: The types of PCI devices that aliases may name; see nova.pci.request.
-#: Physical functions are whole, but could be split into virtual ones.
-DEVICE_TYPES = devices.STANDARD, devices.PHYSICAL, devices.VIRTUAL
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class RenderOptions:
     """What a plan does not say of the files.
@@ -45,7 +37,6 @@ class RenderOptions:
     :param services: systemd units that are told their CPUs by name
     :param confinement: None for tuned, or on hosts without CPUs that are to
         be quiet, of which its profile would make nothing, affinity
-    :param device_types: by PCI alias; what the plan tells for those not named
     :param hosts: names in an Ansible inventory
     :param group: a name in it, if there are no hosts
     """
@@ -54,7 +45,5 @@ class RenderOptions:
     services: tuple[str, ...] = ()
     confinement: Confinement | None = None
     isolation: Isolation = Isolation.NONE
-    device_types: Mapping[str, str] = dataclasses.field(
-        default_factory=dict)
     hosts: tuple[str, ...] = ()
     group: str = ''

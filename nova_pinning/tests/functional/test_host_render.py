@@ -184,9 +184,15 @@ class TestAccepted(_TestCase):
     def test_types(self):
         objects.register_all()
         host = render_samples.planned()
-        for kind in options.DEVICE_TYPES:
-            files = render.files(host, options.RenderOptions(
-                device_types={'gpu': kind}))
+        for changed, kind in (({}, 'type-PCI'),
+                              ({'sriov_totalvfs': 4}, 'type-PF'),
+                              ({'physical_function': '0000:5e:00.0'},
+                               'type-VF')):
+            files = render.files(dataclasses.replace(
+                host, pci_devices=tuple(
+                    dataclasses.replace(device, **changed)
+                    if device.alias == 'gpu' else device
+                    for device in host.pci_devices)))
             with loaded(self.write(files)):
                 [request] = pci_request.get_pci_requests_from_flavor(
                     objects.Flavor(extra_specs={

@@ -5,7 +5,6 @@ import ddt
 
 from nova_pinning.host import hostfile_writer
 from nova_pinning.host import render
-from nova_pinning.host.render import nova_conf
 from nova_pinning.host.render import options
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.host.render import render_samples
@@ -46,15 +45,12 @@ class TestRender(cli_case.TestCase):
     def test_options(self):
         done = self._render(
             '--confine', 'affinity', '--isolation', 'full', '--service', 'own',
-            '--service', 'a@1.service', '--device-type', 'gpu=type-PF')
+            '--service', 'a@1.service')
         self.assertEqual((0, ''), (done.status, done.err))
         self.assertEqual(self._expected(
             confinement=options.Confinement.AFFINITY,
             isolation=options.Isolation.FULL,
-            services=('own.service', 'a@1.service'),
-            device_types={'gpu': 'type-PF'}), self._written())
-        self.assertIn('"device_type": "type-PF"',
-                      self._written()[nova_conf.PATH])
+            services=('own.service', 'a@1.service')), self._written())
 
     @ddt.data(*options.RenderFormat)
     def test_formats(self, form):
@@ -75,10 +71,6 @@ class TestRender(cli_case.TestCase):
     @ddt.data(
         *((['--service', name], f'{name!r} is not a name')
           for name in ('a/b', '', '.', '../x', 'a b', 'x' * 300, '.hidden')),
-        (['--device-type', 'gpu'], 'gpu=type-PF'),
-        (['--device-type', 'gpu=x'], 'type-VF'),
-        (['--device-type', 'no=type-PF'], "alias 'no'"),
-        (['--device-type', '=type-PF'], '--device-type'),
         (['--host', 'a'], '--host'),
         (['--group', 'a'], '--group'),
         (['--host', 'a', '--group', 'b', '--format', 'kolla'], 'not allowed'),

@@ -136,10 +136,6 @@ def any_options(draw, host):
     isolations = list(options.Isolation if quiet else [options.Isolation.NONE])
     if quiet and not _can_have_partition(host):
         isolations.remove(options.Isolation.PARTITION)
-    aliases = sorted({
-        pci_device.alias
-        for pci_device in host.pci_devices
-        if pci_device.alias})
     ways = [way for way in (None, *options.Confinement)
             if quiet or way is not options.Confinement.TUNED]
     return options.RenderOptions(
@@ -147,8 +143,6 @@ def any_options(draw, host):
             [(), ('ceph-osd@1.service', 'nova-compute.service')])),
         confinement=draw(st.sampled_from(ways)),
         isolation=draw(st.sampled_from(isolations)),
-        device_types={alias: draw(st.sampled_from(options.DEVICE_TYPES))
-                      for alias in aliases if draw(st.booleans())},
         **draw(st.sampled_from([{'hosts': ('compute-1', 'compute-2')},
                                 {'group': 'pinned'}])))
 

@@ -67,8 +67,7 @@ class TestDrivers(oslotest.BaseTestCase):
         classed = dict(resource_class='CUSTOM_GPU')
         error = self.assertRaises(
             errors.InputError, files, dataclasses.replace(GPU, **classed),
-            dataclasses.replace(FUNCTION, **classed),
-            device_types={'gpu': 'type-PF'})
+            dataclasses.replace(FUNCTION, alias='part', **classed))
         self.assertIn('0000:5c:00.0 and its virtual function 0000:5c:00.4',
                       str(error))
         # Its device_spec would take in functions that have no alias, too.

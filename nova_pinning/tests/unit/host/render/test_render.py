@@ -209,7 +209,6 @@ class TestFiles(unit_base.TestCase):
         self.assertEqual(2, len([path for path in files if 'sbin' in path]))
 
     def test_device_types(self):
-        """What the plan knows, unless somebody says otherwise."""
         function = host_model.PciDevice(
             '0000:5e:02.0', '10de', '1db7', 1, 'gpu',
             physical_function=render_samples.CARD)
@@ -217,21 +216,17 @@ class TestFiles(unit_base.TestCase):
                                      'card')
         plain = host_model.PciDevice(render_samples.DISK, '144d', 'a80a', 1,
                                      'disk')
-        wanted = options.RenderOptions(
-            device_types={'disk': 'type-PF'})
-        host = render_samples.planned(pci_devices=(function, whole, plain))
-        for given, expected in (
-                (options.RenderOptions(), ['type-PF', 'type-PCI', 'type-VF']),
-                (wanted, ['type-PF', 'type-PF', 'type-VF'])):
-            self.assertEqual(expected, [
+        for disk, wanted in (
+                (plain, 'type-PCI'),
+                (dataclasses.replace(plain, sriov_totalvfs=4), 'type-PF')):
+            host = render_samples.planned(pci_devices=(function, whole, disk))
+            self.assertEqual(['type-PF', wanted, 'type-VF'], [
                 alias['device_type'] for alias in nova_conf.aliases(
-                    planned_host.planned_host_of(host), given)])
+                    planned_host.planned_host_of(host))])
         mixed = render_samples.planned(pci_devices=(
             function, dataclasses.replace(whole, alias='gpu')))
         error = self.assertRaises(errors.InputError, render.files, mixed)
         self.assertIn("'gpu' are type-PF and type-VF", str(error))
-        render.files(mixed, options.RenderOptions(
-            device_types={'gpu': 'type-VF'}))
 
     def test_order_of_nodes(self):
         """It is set where the plan says so, for every way to deploy."""
