@@ -41,8 +41,8 @@ class ReportBench(base_command.FileCommand):
     comparisons of identical cases need to include 1.0 in 95%.
 
     With --baseline each figure is compared with that of earlier runs; the
-    exit status is 1 if one got worse by more than the noise and the
-    tolerance. What differs from one boot to the next takes earlier runs of
+    exit status is 1 if one got worse by more than the noise and 2%. What
+    differs from one boot to the next takes earlier runs of
     several boots to tell from a change. With --claims it is 1 if a claim that
     holds on any machine does not hold here; what is inconclusive is reported,
     and is not a pass.
@@ -70,12 +70,6 @@ class ReportBench(base_command.FileCommand):
         parser.add_argument(
             '--self-test', metavar='FILE', help='results of bench run '
             'self-test on this machine, to widen intervals by')
-        parser.add_argument(
-            '--tolerance', default=run_comparison.TOLERANCE, metavar='PART',
-            type=common_options.accepted(
-                float, lambda part: 0 <= part < 1,
-                'a fraction of one, such as 0.02'),
-            help='change that is none, such as 0.02 (default: %(default)s)')
         parser.add_argument(
             '--claims', action='store_true',
             help='exit with status 1 if a claim does not hold')
@@ -137,8 +131,7 @@ def _parts(parsed_args: argparse.Namespace) -> list[report_part.Part]:
         summary = statistics.summarise(results_file.read(path), stretch)
         old = [run for run in earlier.values()
                if run.experiment.name == summary.experiment.name]
-        comparison = run_comparison.compare(
-            summary, old, parsed_args.tolerance) if old else None
+        comparison = run_comparison.compare(summary, old) if old else None
         parts.append(report_part.Part(path, summary, comparison, calibration))
     for path, run in earlier.items():
         if not any(part.comparison and part.comparison.changes

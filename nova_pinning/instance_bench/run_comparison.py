@@ -84,14 +84,12 @@ class Comparison:
     only_old: tuple[str, ...]
     only_new: tuple[str, ...]
     unlike: tuple[str, ...]
-    tolerance: float
     confidence: float
     differing: tuple[str, ...]
 
 
 def compare(new: statistics.RunSummary,
-            old: Sequence[statistics.RunSummary],
-            tolerance: float = TOLERANCE) -> Comparison:
+            old: Sequence[statistics.RunSummary]) -> Comparison:
     """Find what differs beyond the noise and by more than the tolerance.
 
     :param old: at least one, each of one boot: the last that it was run in
@@ -111,15 +109,15 @@ def compare(new: statistics.RunSummary,
     return Comparison(
         old=old, boots=len({_boot(run) for run in old}),
         changes=tuple(
-            _change(before[name], after[name], alike[name], new, tolerance,
-                    confidence) for name in after if name in alike),
+            _change(before[name], after[name], alike[name], new, confidence)
+            for name in after if name in alike),
         only_old=tuple(_name(row) for name, row in before.items()
                        if name not in after),
         only_new=tuple(_name(row) for name, row in after.items()
                        if name not in before),
         unlike=tuple(_name(row) for name, row in after.items()
                      if name in before and name not in alike),
-        tolerance=tolerance, confidence=confidence,
+        confidence=confidence,
         differing=tuple(dict.fromkeys(itertools.chain.from_iterable(
             sessions.between_runs(run.results.conditions,
                                   new.results.conditions) for run in old))))
@@ -150,7 +148,7 @@ def _name(row: statistics.FigureRow) -> str:
 
 def _change(old: statistics.FigureRow, new: statistics.FigureRow,
             boots: Mapping[str, Sequence[tuple[float, ...]]],
-            summary: statistics.RunSummary, tolerance: float,
+            summary: statistics.RunSummary,
             confidence: float) -> FigureChange:
     """:param boots: the earlier values of each boot, in rounds"""
     every = intervals.Sample(
@@ -170,7 +168,7 @@ def _change(old: statistics.FigureRow, new: statistics.FigureRow,
         verdict = ChangeVerdict.NOISE
     elif not ratio.excludes(1):
         verdict = ChangeVerdict.BOOTS
-    elif abs(ratio.value - 1) <= tolerance:
+    elif abs(ratio.value - 1) <= TOLERANCE:
         verdict = ChangeVerdict.TOLERATED
     elif ratio.value > 1:
         verdict = ChangeVerdict.REGRESSION

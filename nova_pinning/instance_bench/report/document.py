@@ -35,7 +35,7 @@ _CHANGE = {'case': 'new.case.factors', 'tenant': 'new.tenant.name',
            'more_boots': 'more_boots'}
 _SELF_TEST = ('comparisons', 'including_one', 'largest', 'smallest_effect',
               'stretch')
-_COMPARISON = ('boots', 'tolerance', 'confidence', 'only_old', 'only_new',
+_COMPARISON = ('boots', 'confidence', 'only_old', 'only_new',
                'unlike', 'differing')
 
 

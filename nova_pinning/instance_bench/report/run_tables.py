@@ -229,8 +229,8 @@ def _chance(comparison: run_comparison.Comparison) -> str:
             'by, as far as the earlier runs are of several; no more than '
             f'{words.percent(run_comparison.BOOTS)} is assumed. A regression '
             'is a change for the worse of more than '
-            f'{words.percent(comparison.tolerance)} whose interval does not '
-            'reach 0.')
+            f'{words.percent(run_comparison.TOLERANCE)} whose interval does '
+            'not reach 0.')
 
 
 def mishaps(summary: statistics.RunSummary) -> ReportTable | None:
