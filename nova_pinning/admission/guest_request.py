@@ -137,6 +137,7 @@ class GuestRequest:
     :param devices: the PCI devices that it asks for
     :param claims: what nova-compute makes of these where the guest comes
         from another host; () where it claims them as they are
+    :param is_live: whether it comes live
     :param queries: what nova asks Placement, PCPU before VCPU in its place;
         a host that answers any of them will do
     :param extra_specs: of its flavor
@@ -152,6 +153,7 @@ class GuestRequest:
     disk_gib: int = 0
     devices: tuple[_PciRequest, ...] = ()
     claims: tuple[_PciRequest, ...] = ()
+    is_live: bool = False
     queries: tuple[CandidatesQuery, ...] = ()
     extra_specs: Pairs = ()
     image: Pairs | None = ()

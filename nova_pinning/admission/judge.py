@@ -31,7 +31,9 @@ _PCI_FILTER = 'PciPassthroughFilter'
 #: The fit of a guest without NUMA topology.
 FLOATING = model.Fit(())
 
-_CLAIMS_OTHERS = 'on moves nova claims other devices than Placement'
+_CLAIMS_OTHERS = {
+    False: 'on moves nova claims other devices than Placement',
+    True: 'on live moves nova claims cells away from devices that Placement'}
 _NO_RULES = scheduler_rules.SchedulerRules()
 _NO_WISHES = guest_request.GuestWishes()
 # What a guest asks for that has no query: nothing.
@@ -236,8 +238,11 @@ class AdmissionJudge:
 
         See nova.compute.resource_tracker.ResourceTracker._move_claim: it
         claims anew what the flavor asks for, without the policy of flavor or
-        image, and does not mind what Placement chose.
+        image, and does not mind what Placement chose. Only the cells of this
+        count if the guest comes live: it gets what Placement chose, or nothing
+        (nova.compute.manager.ComputeManager._flavor_based_pci_claim).
         """
+        others = _CLAIMS_OTHERS[request.is_live]
         claimed: model.Fit | model.Refusal | None = None
         right: list[providers.Candidate] = []
         wrong: list[providers.Candidate] = []
@@ -257,9 +262,9 @@ class AdmissionJudge:
                 dataclasses.replace(request, claims=()), occupancy)
         if not right:
             return wrong[0], model.Refusal(
-                model.Reason.PCI, detail=f'{_CLAIMS_OTHERS} allocates')
+                model.Reason.PCI, detail=f'{others} allocates')
         doubts = (outcome.Doubt(
-            outcome.DoubtKind.DEVICES, f'{_CLAIMS_OTHERS} may allocate'),)
+            outcome.DoubtKind.DEVICES, f'{others} may allocate'),)
         return right[0]._replace(doubts=(
             *right[0].doubts, *doubts * bool(wrong))), claimed
 
@@ -381,12 +386,16 @@ def _claims_allotted(
 ) -> bool:
     """Whether a guest from another host gets what Placement chose for it."""
     pools, allotted = occupancy.host.pci_pools, chosen(candidate)
+    cell_ids = [cell.host_cell for cell in placed.cells]
+    if request.is_live:
+        return devices.take(
+            pools, occupancy.device_uses, request.devices, cell_ids,
+            occupancy.host.cells, allotted) is not None
     left = collections.Counter([
         allotted[suffix] for asked in request.devices
         for suffix in asked.groups if suffix in allotted])
     for place, count in (devices.taken_places(
-            pools, occupancy.device_uses, request.claims,
-            [cell.host_cell for cell in placed.cells],
+            pools, occupancy.device_uses, request.claims, cell_ids,
             occupancy.host.cells) or {}).items():
         provider = pools[place].provider
         if provider is not None:
@@ -418,7 +427,7 @@ def use_of(
                 continue
             taken = devices.take(
                 occupancy.host.pci_pools, occupancy.device_uses,
-                request.claims or request.devices,
+                not request.is_live and request.claims or request.devices,
                 [cell.host_cell for cell in placed.cells],
                 occupancy.host.cells, chosen(candidate))
         if taken is not None:

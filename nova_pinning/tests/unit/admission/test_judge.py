@@ -128,11 +128,13 @@ class TestMoved(oslotest.BaseTestCase):
 
     @ddt.data(
         # All that there are, or some of them.
-        ('h100', 8, None), ('h100', 4, 'may allocate'),
+        ('h100', 8, None, None), ('h100', 4, *('may allocate',) * 2),
         # A switch is told by Placement's trait only.
-        ('h100-switch-3', 2, 'than Placement allocates'))
+        ('h100-switch-1', 2, 'other devices than Placement allocates', None),
+        ('h100-switch-3', 2, 'other devices than Placement allocates',
+         'away from devices that Placement allocates'))
     @ddt.unpack
-    def test_claim(self, alias, number, refusal):
+    def test_claim(self, alias, number, refusal, live_refusal):
         """It minds the alias, not what Placement chose."""
         asked = test_stranded_devices.request(alias, number)
         asked = dataclasses.replace(asked, devices=tuple(
@@ -144,11 +146,12 @@ class TestMoved(oslotest.BaseTestCase):
             reserved_memory_mib=0))
         admission = judge.AdmissionJudge()
         self.assertIsInstance(admission.room(asked, there), model.Fit)
-        moved = admission.room(dataclasses.replace(asked, claims=tuple(
-            dataclasses.replace(one, groups=()) for one in asked.devices)),
-            there)
-        self.assertIs(bool(refusal), isinstance(moved, model.Refusal), moved)
-        self.assertIn(refusal or '', str(moved))
+        for is_live, why in ((False, refusal), (True, live_refusal)):
+            asked = dataclasses.replace(asked, is_live=is_live, claims=tuple(
+                dataclasses.replace(one, groups=()) for one in asked.devices))
+            moved = admission.room(asked, there)
+            self.assertIs(bool(why), isinstance(moved, model.Refusal), moved)
+            self.assertIn(why or '', str(moved))
 
     def test_policy_of_the_claim(self):
         """Device of another cell of the socket, for a guest built "legacy"."""
@@ -163,6 +166,11 @@ class TestMoved(oslotest.BaseTestCase):
                 for cell in range(2))))
         self.assertTrue(judge._claims_allotted(
             asked, there, model.Fit((model.CellFit(0, ((0, 0),)),)),
+            providers.Candidate(mappings=(('a-0', (1,)),))))
+        # Live it is claimed as it was built.
+        self.assertFalse(judge._claims_allotted(
+            dataclasses.replace(asked, is_live=True), there,
+            model.Fit((model.CellFit(0, ((0, 0),)),)),
             providers.Candidate(mappings=(('a-0', (1,)),))))
 
     def test_candidate_that_gives_too_few(self):
