@@ -11,9 +11,11 @@ it all that it asks for. By hand::
 """
 
 import collections
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
+import copy
 import random
 import sys
 from typing import Any
@@ -44,10 +46,13 @@ from nova_pinning.tests.oracle import device_fleet  # noqa: E402
 from nova_pinning.tests.oracle import device_nova  # noqa: E402
 from nova_pinning.tests.oracle import moved_devices  # noqa: E402
 from nova_pinning.tests.oracle import numbered_cases  # noqa: E402
+from nova_pinning.tests.oracle import second_guests  # noqa: E402
 
 HOSTS, FLAVORS = 24, 10
 #: In how many clouds the commands are asked that ask the judge.
 SURFACES_EVERY = 4
+#: Flavors that are asked for once more guests have come, in the others.
+_SECONDS = 4
 _NEW = '00000000-0000-0000-0000-0000000000ff'
 _YES, _NO, _UNDECIDED = 'yes', 'no', 'undecided'
 _ANSWERS = {outcome.Admitted: _YES, outcome.NotAdmitted: _NO,
@@ -68,16 +73,26 @@ class _Comparison:
             (2, 5, 10) if self.nova.cloud.is_even else (0, 1, 3, 6)))
         if self.chance.random() < 0.3:
             self.nova.reserve()
+        self._import()
+        self.requests: dict[str, guest_request.GuestRequest] = {}
+        #: Placement's candidates, by flavor and host.
+        self.candidates: dict[str, dict[str, list[dict[str, Any]]]] = {}
+        #: By host and flavor: nova's claims that are right.
+        self.right: dict[tuple[str, str], list[
+            tuple[Mapping[str, Any], device_nova.NovaClaim]]] = {}
+
+    def _import(self) -> None:
+        """Our own view of the hosts as they are."""
         self.fleet = self.nova.imported()
         self.there = occupied.of_fleet(self.fleet)
         self.judge = judge.AdmissionJudge(
             occupied.rules_of(self.fleet), deferred_claim.BOUNDS)
         self.explain = explanation.judge_of(
             self.fleet, bounds=deferred_claim.BOUNDS)
-        self.requests: dict[str, guest_request.GuestRequest] = {}
-        #: By host and flavor: nova's claims that are right.
-        self.right: dict[tuple[str, str], list[
-            tuple[Mapping[str, Any], device_nova.NovaClaim]]] = {}
+        #: The hosts as nova-scheduler has counted the last guest on them.
+        self.states: dict[str, Any] = {}
+        #: The same as our own commands have.
+        self.counted: dict[str, host_occupancy.HostOccupancy] = {}
 
     def differ(self, what: str) -> None:
         """Note down what is wrong."""
@@ -89,11 +104,7 @@ class _Comparison:
     def run(self) -> None:
         """Ask everything."""
         self._read_orders()
-        self.nova.store()
-        for name in self.requests:
-            found = self.nova.candidates(name)
-            for host in self.nova.hosts:
-                self._ask(host, name, found.get(host, []))
+        self._ask_for(self.requests)
         self._move()
         if self._number % SURFACES_EVERY == 0:
             self._simulate()
@@ -102,6 +113,45 @@ class _Comparison:
                     self.nova, self.fleet, [*self.requests.values()]):
                 self.differ(f'{surface}: {text}')
             self._count()
+        else:
+            self._follow()
+
+    def _ask_for(self, names: Iterable[str]) -> None:
+        self.nova.store()
+        for name in names:
+            found = self.candidates[name] = self.nova.candidates(name)
+            for host in self.nova.hosts:
+                self._ask(host, name, found.get(host, []))
+
+    def _follow(self) -> None:
+        """After one more guest on each host, others are asked for."""
+        came = {}
+        for host in self.nova.hosts:
+            may = [name for name in self.requests if self.right[host, name]]
+            if not may:
+                continue
+            name = self.chance.choice(may)
+            request, before = self.requests[name], self.there[host]
+            answer = self.judge.answer(request, before)
+            state = second_guests.come(
+                self.nova, host, name, self.candidates[name][host])
+            if state is not None:
+                came[host] = state, request, before, answer
+        self._import()
+        for host, (state, request, before, answer) in came.items():
+            is_true = second_guests.is_true(state, self.nova.hosts[host])
+            self.count(f'second: nova-scheduler counts {_said(is_true)}')
+            if is_true:
+                self.states[host] = state
+            if isinstance(answer, outcome.Admitted):
+                ours = judge.resident(request, before, answer.use)
+                is_same = second_guests.are_alike(
+                    ours, self.there[host].guests[-1])
+                self.count(f'second: our count {_said(is_same)}')
+                if is_same:
+                    self.counted[host] = before.adding(ours)
+        self._ask_for(self.chance.sample(
+            sorted(self.requests), min(len(self.requests), _SECONDS)))
 
     def _read_orders(self) -> None:
         """The flavors, as our commands read them."""
@@ -153,6 +203,14 @@ class _Comparison:
                             f'{right}: {getattr(answer, "refusals", "")}')
         if isinstance(answer, outcome.Admitted):
             self._devices(host, name, answer)
+        if host in self.counted:
+            again = self.judge.answer(request, self.counted[host])
+            self.count(f'second {_ANSWERS[type(again)]}')
+            if type(again) is not type(answer) or (
+                    getattr(again, 'use', None) != getattr(
+                        answer, 'use', None)):
+                self.differ(f'second, {host}, {name}: {again}, and imported '
+                            f'{answer}')
 
     def _devices(self, host: str, name: str,
                  answer: outcome.Admitted) -> None:
@@ -175,20 +233,24 @@ class _Comparison:
         """PinnedTopologyFilter after PciPassthroughFilter."""
         order = self.nova.orders[name]
         nova = self.nova.hosts[host]
-        state = nova.state(candidates)
+        state, surface = nova.state(candidates), 'filter'
+        if host in self.states:
+            surface, state = 'second filter', copy.copy(self.states[host])
+            state.allocation_candidates = [*candidates]
+            state.limits = {}
         kinds = [device_nova.FILTERS[0], filters.PinnedTopologyFilter]
         left = device_nova.filtered(kinds, [state], order.spec)
         said = _YES if left else _NO
-        self.count(f'filter {said}')
+        self.count(f'{surface} {said}')
         if said != (_YES if claims else _NO):
-            self.differ(f'filter, {host}, {name}: {said}, nova claims '
+            self.differ(f'{surface}, {host}, {name}: {said}, nova claims '
                         f'{len(claims)} of {len(candidates)}')
         elif left:
             wrong = [one for one in left[0].allocation_candidates
                      if nova.claimed(order, one, _NEW) is None]
             if wrong:
-                self.differ(f'filter, {host}, {name}: leaves candidates that '
-                            f'fail: {len(wrong)}')
+                self.differ(f'{surface}, {host}, {name}: leaves candidates '
+                            f'that fail: {len(wrong)}')
 
     def _simulate(self) -> None:
         """A scheduler that is simulated chooses a host that is right."""
@@ -221,7 +283,7 @@ class _Comparison:
         for host, nova in self.nova.hosts.items():
             counted = numbering.host(self.there[host])
             said = finder.by_place(counted)
-            free = {device.address: device
+            free = {device.address: (device, pool.get('live_migratable'))
                     for pool in nova.tracker.stats.pools
                     for device in pool['devices']}
             given = {address for name in self.requests
@@ -233,7 +295,7 @@ class _Comparison:
                     continue
                 pool = counted.pools[place]
                 hit = [address for address in given
-                       if _is_of(free[address], pool, counted.occupancy)]
+                       if _is_of(*free[address], pool, counted.occupancy)]
                 if hit:
                     self.differ(f'stranded, {host}: {pool} ({cause}), nova '
                                 f'gives {hit}')
@@ -302,14 +364,18 @@ class _Comparison:
                             f'{right}')
 
 
-def _is_of(device: Any, pool: Any,
+def _said(yes: bool) -> str:
+    return _YES if yes else _NO
+
+
+def _is_of(device: Any, moves_live: str | None, pool: Any,
            there: host_occupancy.HostOccupancy) -> bool:
     """Whether a device of nova's is of one of our pools."""
     keys = dict(pool.keys)
     if (device.vendor_id, device.product_id, device.numa_node,
-            device.dev_type) != (
+            device.dev_type, moves_live) != (
             keys['vendor_id'], keys['product_id'], pool.numa_node,
-            keys['dev_type']):
+            keys['dev_type'], keys.get('live_migratable')):
         return False
     if keys.get('address') not in (
             None, device.parent_addr or device.address):
