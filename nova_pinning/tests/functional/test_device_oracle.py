@@ -43,11 +43,13 @@ class TestDevices(base.BaseTestCase):
         """As Placement and nova's claims, with all commands."""
         done = subprocess.run(
             [sys.executable, '-W', 'ignore', '-m', _SERIES,
-             '--cases', '1'], capture_output=True, text=True)
+             '--cases', '241', '--seed', '49'], capture_output=True, text=True)
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
         for answer in ('nova yes with devices', 'nova no', 'judge yes',
                        'filter yes', 'capacity yes', 'simulate yes',
-                       'move cold with devices yes'):
+                       'move cold with devices yes',
+                       'move live with devices yes', 'second yes',
+                       'second filter yes'):
             self.assertRegex(done.stdout, f'[1-9][0-9,]* {answer}\n')
 
     def test_lacks(self):
@@ -61,5 +63,5 @@ class TestDevices(base.BaseTestCase):
         counts = self._counts(flavor_device_oracle, range(120))
         # Devices that it has beside others, and would not have alone.
         self._counts(flavor_device_oracle, [4967], seed=2)
-        for code in ('P310', 'P311', 'P601', 'none'):
+        for code in ('P310', 'P311', 'P601', 'P602', 'whole', 'none'):
             self.assertGreater(counts[code], 0, counts)

@@ -4,17 +4,24 @@
 A case is a flavor for pinned guests with devices, and the files of one host
 or two, which are empty. Where the check says that no host takes the flavor
 (P601), has so many devices (P310) or has them near so few cells (P311), nova
-has to find none, and the other way about.
+has to find none, and the other way about. What it says of CPUs that stay
+unsold (P602) is what nova and Placement leave of a host that is filled.
 """
 
+import collections
 from collections.abc import Iterator
+import dataclasses
 import random
 import sys
+from typing import Any
+
+from nova.virt import hardware
 
 from nova_pinning.admission import device_lacks
 from nova_pinning.admission import device_room
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import pci_alias
+from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge.offline import flavor_request
 from nova_pinning.bridge.offline import nova_judgement
 from nova_pinning.flavors.checks import flavor_check_run
@@ -22,6 +29,7 @@ from nova_pinning.flavors import flavor_model
 from nova_pinning.host import device_offer
 from nova_pinning.host import host_model
 from nova_pinning.host import host_offer
+from nova_pinning.host import words
 from nova_pinning.tests.oracle import lack_oracle
 from nova_pinning.tests.oracle import numbered_cases
 from nova_pinning.tests.oracle import stranded_oracle
@@ -81,6 +89,40 @@ def _missed(stages: set[str], codes: set[str],
     return ', '.join(sorted(expected ^ codes))
 
 
+def _unsold(flavor: flavor_model.Flavor,
+            host: host_model.HostDescription) -> str:
+    """What is left of a host that is full of guests without devices.
+
+    :returns: as P602 has it; '' if that is not to be told
+    """
+    request = flavor_request.request_for(dataclasses.replace(
+        flavor, extra_specs={
+            key: value for key, value in flavor.extra_specs.items()
+            if key != pci_alias.KEY}), None, {})
+    occupancy = host_occupancy.of_host(host_offer.offered(host))
+    left = collections.Counter({
+        name: has.left(0) for name, has in occupancy.inventories.items()})
+    there = nova_objects.host_topology(occupancy.engine)
+    total, guests = _free(there), 0
+    while min((left[name] - amount for name, amount
+               in request.queries[0].resources.items())) >= 0:
+        placed = hardware.numa_fit_instance_to_host(
+            there, nova_objects.instance_topology(request.topology), {})
+        if placed is None:
+            break
+        there = hardware.numa_usage_from_instance_numa(there, placed)
+        left.subtract(request.queries[0].resources)
+        guests += 1
+    unsold = _free(there)
+    return (f'{words.count(guests, "guest")} on host {host.name}, {unsold} of '
+            f'{total} dedicated CPUs') if unsold > total / 10 else ''
+
+
+def _free(topology: Any) -> int:
+    return sum(len(cell.pcpuset - cell.pinned_cpus)
+               for cell in topology.cells)
+
+
 def differences(seed: int, number: int,
                 counts: numbered_cases.Counts) -> Iterator[str]:
     """What of a flavor differs."""
@@ -90,12 +132,19 @@ def differences(seed: int, number: int,
     aliases = sorted({name for host in hosts
                       for name in device_offer.aliases(host)} | {'none'})
     flavor = _flavor(chance, aliases)
-    codes = {one.code for one in flavor_check_run.check(
-        [flavor], nova_judgement.judging, hosts)
-        if one.code in ('P310', 'P311', 'P601')}
-    stages = {_stage(flavor, host) for host in hosts}
-    counts.update(codes or {'none'})
-    missed = _missed(stages, codes, flavor)
+    found = flavor_check_run.check([flavor], nova_judgement.judging, hosts)
+    codes = {one.code for one in found
+             if one.code in ('P310', 'P311', 'P601')}
+    stages = [_stage(flavor, host) for host in hosts]
+    told = {one.message for one in found if one.code == 'P602'}
+    left = {text for host, stage in zip(hosts, stages) if stage == _FITS
+            and (text := _unsold(flavor, host))}
+    counts.update(codes or {'none'}, P602=len(told), whole=len(
+        [stage for stage in stages if stage == _FITS]) - len(left))
+    if len(told) != len(left) or not all(any(
+            text in one for one in told) for text in left):
+        yield f'P602: {told}, nova {left}, {flavor}'
+    missed = _missed(set(stages), codes, flavor)
     if missed:
         yield f'{missed}: {codes}, nova {stages}, {flavor}'
 
