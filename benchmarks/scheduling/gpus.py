@@ -121,7 +121,8 @@ def sold_and_stranded(
     total = sum(pool.total for host in ledger.hosts for pool in host.pci_pools)
     # Larger guests have as many CPUs to each GPU, and use no more.
     usable = sum(
-        made[0].columns.judge.in_turn(scenario.mix[0][0], occupancy)
+        len(made[0].columns.judge.filled(
+            scenario.mix[0][0], occupancy).guests) - len(occupancy.guests)
         for occupancy in ledger.occupancies if occupancy.host.pci_pools)
     free = int(ledger.free_devices.sum())
     return (total - free) / total, (free - usable) / total

@@ -121,18 +121,20 @@ class AdmissionJudge:
                 if self._counts_guests else None)
         return None if most is None else max(0, most - len(occupancy.guests))
 
-    def in_turn(
+    def filled(
         self, request: guest_request.GuestRequest,
-        occupancy: host_occupancy.HostOccupancy,
-    ) -> int:
-        """How many such guests a host takes for certain, one by one."""
-        count = 0
-        while isinstance(found := self.answer(request, occupancy),
-                         outcome.Admitted):
-            occupancy = occupancy.adding(resident(
-                request, occupancy, found.use))
-            count += 1
-        return count
+        occupancy: host_occupancy.HostOccupancy, is_hopeful: bool = False,
+    ) -> host_occupancy.HostOccupancy:
+        """A host with as many such guests more as it takes, one by one.
+
+        :param is_hopeful: whether it has those that it may take, too
+        """
+        while not isinstance(
+                found := self.answer(request, occupancy), outcome.NotAdmitted
+        ) and (is_hopeful or isinstance(found, outcome.Admitted)):
+            occupancy = occupancy.adding(
+                resident(request, occupancy, found.use))
+        return occupancy
 
     def answer(
         self, request: guest_request.GuestRequest,
@@ -255,8 +257,8 @@ class AdmissionJudge:
                 request, devices=request.claims, claims=()), occupancy)
             if isinstance(claimed, model.Refusal):
                 return candidate, claimed
-            (right if _claims_allotted(request, occupancy, claimed, candidate)
-             else wrong).append(candidate)
+            (wrong if _taken(request, occupancy, claimed, candidate) is None
+             else right).append(candidate)
         if claimed is None:
             return self._place(
                 dataclasses.replace(request, claims=()), occupancy)
@@ -379,28 +381,29 @@ def _lets_pass(
         chosen(candidate)).nova_supports(())
 
 
-def _claims_allotted(
+def _taken(
     request: guest_request.GuestRequest,
     occupancy: host_occupancy.HostOccupancy, placed: model.Fit,
     candidate: providers.Candidate | None,
-) -> bool:
-    """Whether a guest from another host gets what Placement chose for it."""
-    pools, allotted = occupancy.host.pci_pools, chosen(candidate)
+) -> tuple[devices.PciUse, ...] | None:
+    """The devices that a guest gets; None if not what Placement chose."""
+    pools, uses = occupancy.host.pci_pools, occupancy.device_uses
+    cells, allotted = occupancy.host.cells, chosen(candidate)
     cell_ids = [cell.host_cell for cell in placed.cells]
-    if request.is_live:
-        return devices.take(
-            pools, occupancy.device_uses, request.devices, cell_ids,
-            occupancy.host.cells, allotted) is not None
-    left = collections.Counter([
-        allotted[suffix] for asked in request.devices
-        for suffix in asked.groups if suffix in allotted])
-    for place, count in (devices.taken_places(
-            pools, occupancy.device_uses, request.claims, cell_ids,
-            occupancy.host.cells) or {}).items():
-        provider = pools[place].provider
-        if provider is not None:
-            left[provider] -= count
-    return not +left
+    asked = request.devices
+    if request.claims and not request.is_live:
+        left = collections.Counter([
+            allotted[suffix] for one in asked for suffix in one.groups
+            if suffix in allotted])
+        asked = request.claims
+        for place, count in (devices.taken_places(
+                pools, uses, asked, cell_ids, cells) or {}).items():
+            provider = pools[place].provider
+            if provider is not None:
+                left[provider] -= count
+        if +left:
+            return None
+    return devices.take(pools, uses, asked, cell_ids, cells, allotted)
 
 
 def _of_fit(refusal: model.Refusal) -> outcome.AdmissionRefusal:
@@ -422,14 +425,7 @@ def use_of(
     for candidate in ((candidate,) if candidate is not None
                       else candidates(request, occupancy)):
         if request.devices:
-            if request.claims and not _claims_allotted(
-                    request, occupancy, placed, candidate):
-                continue
-            taken = devices.take(
-                occupancy.host.pci_pools, occupancy.device_uses,
-                not request.is_live and request.claims or request.devices,
-                [cell.host_cell for cell in placed.cells],
-                occupancy.host.cells, chosen(candidate))
+            taken = _taken(request, occupancy, placed, candidate)
         if taken is not None:
             break
     return outcome.HostUse(

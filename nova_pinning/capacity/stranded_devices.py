@@ -14,6 +14,7 @@ import itertools
 import math
 from typing import NamedTuple
 
+from nova_pinning.admission import device_lacks
 from nova_pinning.admission import device_room
 from nova_pinning.admission import devices
 from nova_pinning.admission import judge
@@ -22,8 +23,6 @@ from nova_pinning.capacity import count
 from nova_pinning.capacity import like_hosts
 from nova_pinning import model
 
-#: Sets of host cells on which a guest is tried; of more nothing is said.
-MOST_SETS = 300
 _Cause = count.CapacityCause
 _CAUSES = {
     model.Reason.FREE_CPUS: _Cause.CELLS,
@@ -137,7 +136,7 @@ def _causes(
         return dict.fromkeys(places, gate)
     cells = occupancy.engine.cells
     number = len(request.topology.cells) if request.topology else 0
-    if math.comb(len(cells), number) > MOST_SETS:
+    if math.comb(len(cells), number) > device_lacks.MOST_SETS:
         return dict.fromkeys(places)
     found: dict[int, _Cause | None] = dict.fromkeys(places, _Cause.DEVICES)
     told = set[int]()

@@ -214,8 +214,8 @@ class _Planner:
         """How many guests of a size an empty host takes, one by one."""
         request = slot_size.dedicated_slot(
             slots.vcpus, slots.memory_mib).request
-        return self._judge.in_turn(request, host_occupancy.of_host(
-            dataclasses.replace(host, aggregates=())))
+        return len(self._judge.filled(request, host_occupancy.of_host(
+            dataclasses.replace(host, aggregates=()))).guests)
 
     def _kind(self, host: offered_host.OfferedHost, losses: str) -> int:
         """A number that hosts have in common which take the same guests.

@@ -147,25 +147,15 @@ class TargetHosts:
         :param may_stay: unsold CPUs that are too few to go on for
         """
         request = self.of_host(request)
-        filled = self._filled(request, self.empty)
+        filled = self.judge.filled(request, self.empty, is_hopeful=True)
         guests, why = len(filled.guests), self._refusal(request, filled)
         has_cpus = _has_cpus(request, filled)
         for companion in companions:
             if _unsold(filled) <= may_stay:
                 break
-            filled = self._filled(self.of_host(companion), filled)
+            filled = self.judge.filled(
+                self.of_host(companion), filled, is_hopeful=True)
         return HostFill(guests, _unsold(filled), why, has_cpus)
-
-    def _filled(
-        self, request: guest_request.GuestRequest,
-        occupancy: host_occupancy.HostOccupancy,
-    ) -> host_occupancy.HostOccupancy:
-        while not isinstance(
-                answer := self.judge.answer(request, occupancy),
-                outcome.NotAdmitted):
-            occupancy = occupancy.adding(
-                judge.resident(request, occupancy, answer.use))
-        return occupancy
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -420,10 +420,11 @@ class TestGpus(oslotest.BaseTestCase):
         admission = judge.AdmissionJudge()
         occupancy = host_occupancy.of_host(scenario.fleet.hosts[0])
         small, taking = scenario.mix[0][0], fleets.guest(32, 128)
-        self.assertEqual(8, admission.in_turn(small, occupancy))
-        self.assertEqual(6, admission.in_turn(
+        self.assertEqual(8, len(admission.filled(small, occupancy).guests))
+        self.assertEqual(1 + 6, len(admission.filled(
             small, occupancy.adding(judge.placed_on(
-                taking, occupancy, admission.room(taking, occupancy)))))
+                taking, occupancy,
+                admission.room(taking, occupancy)))).guests))
 
     def test_summary(self):
         shares = dict(zip(gpus.CONFIGURATIONS, (0.8, 0.85, 0.9, 0.95)))

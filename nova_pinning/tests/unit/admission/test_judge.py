@@ -164,14 +164,12 @@ class TestMoved(oslotest.BaseTestCase):
             there.host, cells=tuple(
                 builders.host_cell(cell, [cell], socket=0)
                 for cell in range(2))))
-        self.assertTrue(judge._claims_allotted(
-            asked, there, model.Fit((model.CellFit(0, ((0, 0),)),)),
-            providers.Candidate(mappings=(('a-0', (1,)),))))
         # Live it is claimed as it was built.
-        self.assertFalse(judge._claims_allotted(
-            dataclasses.replace(asked, is_live=True), there,
-            model.Fit((model.CellFit(0, ((0, 0),)),)),
-            providers.Candidate(mappings=(('a-0', (1,)),))))
+        for is_live in (False, True):
+            self.assertIs(is_live, judge._taken(
+                dataclasses.replace(asked, is_live=is_live), there,
+                model.Fit((model.CellFit(0, ((0, 0),)),)),
+                providers.Candidate(mappings=(('a-0', (1,)),))) is None)
 
     def test_candidate_that_gives_too_few(self):
         """nova's filters let it pass to a guest without cells (U214)."""
