@@ -144,7 +144,8 @@ def _too_few(
     loose = dataclasses.replace(one, stocks=device_room.stocks(
         device_room.part(one.request, one.request.devices, False), occupancy))
     name = _name([one.alias])
-    if loose.total < one.wanted:
+    # Nova wants a pool even for none.
+    if loose.total < max(1, one.wanted):
         counted = {group for asked in one.request.devices
                    for group in asked.groups}
         return DeviceLack(

@@ -307,14 +307,19 @@ class AdmissionJudge:
             check = devices.check(
                 host.pci_pools, occupancy.device_uses, known.devices,
                 host.cells, chosen(candidate))
-            if len(known.devices) > 1 and not check.nova_supports(()) and (
-                    _PCI_FILTER in (self.rules.enabled_filters or ())):
-                return model.Refusal(model.Reason.PCI, detail=(
-                    f'{_PCI_FILTER}, which minds no NUMA cells, takes for one '
-                    'alias the devices that another needs'))
-        return fit.decide(
+        found = fit.decide(
             occupancy.engine, known.topology, pack=self.rules.packs_cells,
             pci=check, bounds=self.bounds)
+        if (len(known.devices) > 1 and check is not None
+                and _PCI_FILTER in (self.rules.enabled_filters or ())
+                # Where nothing else would take the guest, that tells more.
+                and not (isinstance(found, model.Refusal)
+                         and is_certain_no(found))
+                and not check.nova_supports(())):
+            return model.Refusal(model.Reason.PCI, detail=(
+                f'{_PCI_FILTER}, which minds no NUMA cells, takes for one '
+                'alias the devices that another needs'))
+        return found
 
 
 def is_certain_no(found: model.Fit | model.Refusal) -> bool:

@@ -38,8 +38,8 @@ class Remediation:
     :param properties: other extra specs or image properties
     :param smaller: flavors of the fleet, and the largest size that fits
     :param disabled: hosts on which it would fit if they were enabled
-    :param lacks_room: hosts that lack nothing but room, which moves of guests
-        may make; see :mod:`nova_pinning.rebalance`
+    :param lacks_room: hosts on which it would fit if they were empty, which
+        moves of guests may make; see :mod:`nova_pinning.rebalance`
     """
 
     properties: tuple[flavor_alternatives.FlavorAlternative, ...] = ()
@@ -156,7 +156,10 @@ class _RemediationFinder:
             host for host in self._disabled(verdicts)
             if self.judge.fits(self._enabled(host), self.request))
         return Remediation(properties, smaller, disabled, tuple(
-            verdict.host for verdict in verdicts if verdict.is_eligible))
+            verdict.host for verdict in verdicts if verdict.is_eligible
+            # Moves make no devices, and no CPUs for the guest's class.
+            and self.judge.fits(host_occupancy.of_host(
+                self._occupancy(verdict).host), self.request)))
 
     def _occupancy(
         self, verdict: host_verdicts.HostVerdict,

@@ -93,7 +93,8 @@ def refusals(
     except exception.NovaException as error:
         message = error.format_message().rstrip('.')
     except (ValueError, TypeError, KeyError) as error:
-        message = f'nova cannot read it: {error}'
+        told = f'{key} = {flavor.extra_specs.get(key)}' if key else 'it'
+        message = f'nova cannot read {told}: {error}'
     else:
         return
     where = _where(flavor, image_properties, key or message)

@@ -169,6 +169,15 @@ class TestWithoutPlacement(oslotest.BaseTestCase):
         self.assertEqual(('together', 'alias h100 and alias ib'),
                          found.cause[1:3])
 
+    def test_none_asked_for(self):
+        """For which nova wants a pool all the same."""
+        asked = plain(1)
+        asked = dataclasses.replace(asked, devices=(dataclasses.replace(
+            asked.devices[0], count=0),))
+        self.assertTrue(verdict(asked, host(ONE_EACH[0])).fits)
+        found = verdict(asked, host(devices.PciPool(NIC, 0, 1)))
+        self.assertEqual('no-device', found.cause.name)
+
     def test_cpus_first(self):
         """Where no cell has room, devices are not what is missing."""
         found = verdict(plain(9, vcpus=9), host(*ONE_EACH))

@@ -120,6 +120,12 @@ class TestJudge(oslotest.BaseTestCase):
                 enabled_filters=names)).answer(
                     request, host_occupancy.of_host(host))
             self.assertIsInstance(answer, expected)
+        # It is not to blame where there is nothing to hand out.
+        refused = judge.AdmissionJudge(scheduler_rules.SchedulerRules(
+            enabled_filters=('PciPassthroughFilter',))).fit_on(
+                request, host_occupancy.of_host(
+                    dataclasses.replace(host, pci_pools=())))
+        self.assertIn('2 wanted, 0 within reach', refused.detail)
 
 
 @ddt.ddt

@@ -147,6 +147,15 @@ class TestWanted(unit_base.TestCase):
         self.assertEqual('flavor f: ', str(error)[:10])
         self.assertIn(text, str(error))
 
+    @ddt.data('gpu:x', 'gpu', 'gpu:1:2')
+    def test_aliases_that_cannot_be_read(self, text):
+        error = self.assertRaises(
+            errors.InputError, flavor_request.request_for,
+            _flavor(**{'pci_passthrough:alias': text}), {},
+            {'gpu': pci_alias.PciAlias((_GPU,))})
+        self.assertIn(f'cannot read pci_passthrough:alias = {text}: ',
+                      str(error))
+
     def test_many_alike(self):
         flavor = _flavor(**{'hw:cpu_policy': 'dedicated'})
         with flavor_request.batch():

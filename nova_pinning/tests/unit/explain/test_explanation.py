@@ -269,6 +269,19 @@ class TestMoves(unit_base.TestCase):
         text = ' '.join(explanation_report._remediation(found.remediation))
         self.assertIn('1 host lacks nothing but room', text)
 
+    def test_lacks_more_than_room(self):
+        """Moves make no devices."""
+        keys = devices.device_keys('10de', '2330')
+        full, other = (explain_cases.host(_cell(), name=name, **values)
+                       for name, values in (('full', {'pci_pools': (
+                           devices.PciPool(keys, 0, 1),)}), ('other', {})))
+        holder, = _taken(full, 4, devices=(devices.PciUse(keys, 0, 1),))
+        found = _explain(
+            _fleet(full, other, guests=[holder], pci_aliases={
+                'gpu': pci_alias.PciAlias((keys,))}),
+            explain_cases.flavor(4, **{'pci_passthrough:alias': 'gpu:1'}))
+        self.assertEqual(('full',), found.remediation.lacks_room)
+
     def test_as_wanted(self):
         where = explain_cases.fill(
             host_occupancy.of_host(explain_cases.host(_cell())),
