@@ -55,6 +55,8 @@ class PciDevice:
     :param alias: the name under which flavors ask for it, '' if none does,
         and it serves the host
     :param driver: of the kernel, '' if it has none
+    :param vfio_driver: of the kernel for a guest to get it: 'vfio-pci', or a
+        variant of that; '' if it is not known
     :param names: of its network interfaces or its disks: ('eth0',),
         ('nvme0n1',)
     :param iommu_group: None if it is in none
@@ -97,6 +99,7 @@ class PciDevice:
     alias: str = ''
     kind: hardware.PciKind = hardware.PciKind.OTHER
     driver: str = ''
+    vfio_driver: str = ''
     names: tuple[str, ...] = ()
     physical_function: str = ''
     iommu_group: int | None = None

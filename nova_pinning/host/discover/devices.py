@@ -15,6 +15,7 @@ import re
 from nova_pinning.host.discover import pci_tree
 from nova_pinning.host.discover import text
 from nova_pinning.host.discover import use
+from nova_pinning.host.discover import vfio_drivers
 from nova_pinning.host.discover import virtual_gpus
 from nova_pinning.host import hardware
 from nova_pinning.host import host_model
@@ -55,10 +56,11 @@ class _DeviceService:
 def read(tree: machine_files.Tree) -> tuple[host_model.PciDevice, ...]:
     """The devices by address."""
     services = _DeviceServices(tree)
+    vfio = vfio_drivers.VfioDrivers(tree)
     found = [
         device for address in sorted(tree.names(pci_tree.PCI))
         if pci_tree.ADDRESS.fullmatch(address)
-        for device in _device(tree, address, services)]
+        for device in _device(tree, address, services, vfio)]
     known = {device.address for device in found}
     return tuple(
         device if device.iommu_group is None else dataclasses.replace(
@@ -70,6 +72,7 @@ def _device(
     tree: machine_files.Tree,
     address: str,
     services: '_DeviceServices',
+    vfio: vfio_drivers.VfioDrivers,
 ) -> Iterator[host_model.PciDevice]:
     path = f'{pci_tree.PCI}/{address}'
     number = _hex(tree, f'{path}/class', 6)
@@ -102,6 +105,7 @@ def _device(
         numa_node=tree.count(f'{path}/numa_node'),
         kind=kind,
         driver=driver,
+        vfio_driver=vfio.of(path),
         names=service.names,
         iommu_group=pci_tree.iommu_group(tree, address),
         queues=service.queues,

@@ -128,6 +128,7 @@ def _device(draw, bus, nodes):
         draw(strategies.sampled_from(['', 'nvme', 'a & b'])),
         kind=draw(strategies.sampled_from(hardware.PciKind)),
         driver=draw(strategies.sampled_from(['', 'i40e', 'null'])),
+        vfio_driver=draw(strategies.sampled_from(['', 'null', '0123'])),
         names=draw(strategies.sampled_from([(), ('eth0',), ('1', 'no')])),
         iommu_group=draw(strategies.sampled_from([None, 0, 30])),
         queues=draw(strategies.sampled_from([0, 8])),

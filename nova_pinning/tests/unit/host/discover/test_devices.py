@@ -100,6 +100,33 @@ class TestDevices(DevicesTestCase):
         self.machine.link(f'{path}/driver', '../../bus/pci/drivers/igb')
         self.assertEqual(expected, self.read()[0].interrupts)
 
+    @ddt.data('lib', 'usr/lib')
+    def test_drivers_of_vfio(self, root):
+        def drivers():
+            return [one.vfio_driver for one in self.read()]
+        for bus, (product, kind) in enumerate((
+                ('00002342', '030200'), ('00002330', '030200'),
+                ('00002330', NVME)), 1):
+            self.machine.pci(
+                f'0000:{bus:02x}:00.0', kind,
+                modalias=f'pci:v000010DEd{product}sv000010DEsd0000'
+                         f'16EBbc{kind[:2]}sc{kind[2:4]}i{kind[4:]}')
+        self.machine.pci('0000:3c:00.0', NIC)
+        self.machine.write('proc/sys/kernel/osrelease', '6.12.1-amd64')
+        self.assertEqual(['', '', '', ''], drivers())
+        modules = f'{root}/modules/6.12.1-amd64/modules.alias'
+        self.machine.write(modules, '# Aliases\n'
+                           'alias vfio_pci:v*d*sv*sd*bc*sc*i* vfio_pci\n'
+                           'alias vfio_pci:v*d*sv*sd*bc01sc08i02* any_nvme\n'
+                           'alias vfio_pci:v000010DEd00002342sv*sd*bc*sc*i* '
+                           'nvgrace_gpu_vfio_pci\n'
+                           'alias pci:v000010DEd00002330sv*sd*bc*sc*i* nvidia')
+        self.assertEqual(
+            ['nvgrace_gpu_vfio_pci', 'vfio-pci', 'any_nvme', ''], drivers())
+        # Kernels before 5.16 have no variants.
+        self.machine.write(modules, '# Aliases')
+        self.assertEqual(['vfio-pci'] * 3 + [''], drivers())
+
     @ddt.data((-1, None), (1, 1), (7, 7), ('', None))
     @ddt.unpack
     def test_node(self, number, expected):

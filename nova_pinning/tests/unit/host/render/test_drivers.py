@@ -57,6 +57,22 @@ class TestDrivers(oslotest.BaseTestCase):
                  if not line.startswith('#')])
             self.assertIn('initramfs', found['README.txt'].text)
 
+    def test_variants(self):
+        variant = 'nvgrace_gpu_vfio_pci'
+        found = files(dataclasses.replace(GPU, vfio_driver=variant))
+        rules = found[drivers.RULES_PATH].text
+        for address, driver in (('0', variant), ('1', 'vfio-pci')):
+            self.assertIn(f'KERNEL=="0000:5c:00.{address}", '
+                          f'ATTR{{driver_override}}="{driver}"\n', rules)
+        self.assertNotIn('is not known', rules)
+        self.assertEqual([variant, 'vfio-pci'], [
+            line for line in found[drivers.MODULES_PATH].text.splitlines()
+            if not line.startswith('#')])
+        # It is said of which devices nothing tells.
+        rules = ' '.join(
+            files(GPU)[drivers.RULES_PATH].text.replace('#', '').split())
+        self.assertIn('of it for 0000:5c:00.0 is not known', rules)
+
     def test_parts_of_gpus_keep_their_driver(self):
         found = files(dataclasses.replace(GPU, alias=''), dataclasses.replace(
             FUNCTION, vgpu_type='1155'))
