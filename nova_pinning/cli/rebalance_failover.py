@@ -73,8 +73,7 @@ class Failover(display.Lister):
               fleets.without_collector()):
             report = failover.check_failover(
                 fleet, parsed_args.by,
-                move_rules.MoveRules(
-                    fleet, rebalance_options.of_fleet(operator, fleet)),
+                move_rules.MoveRules(fleet, operator),
                 failover.FailoverSettings(
                     seconds=parsed_args.seconds,
                     has_reserve=not parsed_args.no_reserve,

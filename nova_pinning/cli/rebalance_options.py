@@ -236,14 +236,6 @@ def rule_settings(
         assumes=common_options.assumed(parsed_args))
 
 
-def of_fleet(settings: plan_request.RuleSettings,
-             fleet: snapshot.Fleet) -> plan_request.RuleSettings:
-    """Settings with what the fleet tells of nova-scheduler's options."""
-    return dataclasses.replace(
-        settings, default_zone=fleet.rules.default_zone,
-        isolates=fleet.rules.isolates)
-
-
 def _bandwidth_mib(text: str) -> float:
     where = errors.Location('--bandwidth')
     match = re.fullmatch(

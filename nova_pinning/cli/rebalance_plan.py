@@ -62,9 +62,9 @@ class PlanAnswer(display.ListDisplay):
         fleet = self.load_fleet(parsed_args)
         if parsed_args.request is None:
             rebalance_options.check_names(request, fleet)
-            request = dataclasses.replace(
-                request, rules=rebalance_options.of_fleet(
-                    request.rules, fleet))
+            # The plan may be made anew from a source that does not tell it.
+            request = dataclasses.replace(request, rules=dataclasses.replace(
+                request.rules, isolates=fleet.rules.isolates))
         answer, self.status = rebalance_output.planned(
             parsed_args, _with_sizes(parsed_args, request, fleet), fleet)
         return answer

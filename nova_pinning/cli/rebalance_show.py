@@ -80,7 +80,6 @@ class ShowPlan(display.Lister):
 
         given = rebalance_options.rule_settings(parsed_args)
         fleet = fleets.load(parsed_args, warn=False)
-        given = rebalance_options.of_fleet(given, fleet)
         sizes: Sequence[slot_size.SlotSize] = ()
         rules, excluded, dirty_limit_mib = given, frozenset[str](), None
         if plan.request is None:

@@ -60,8 +60,8 @@ class MoveRules(migration.MigrationRules):
             settings.release, 'release') if settings.release else None
         super().__init__(
             fleet, dataclasses.replace(
-                rules, default_zone=settings.default_zone,
-                isolates=settings.isolates or rules.isolates),
+                rules, isolates=settings.isolates or rules.isolates,
+                default_zone=settings.default_zone or rules.default_zone),
             settings.crosses_zones, settings.assumes,
             usual.release if usual else None)
         self.settings = settings

@@ -55,9 +55,10 @@ class RuleSettings:
     :param most_age_days: guests that nova built earlier stay
     :param crosses_zones: whether guests that were asked for in no
         availability zone may leave that of their host, as nova lets them
-    :param default_zone: of hosts that no aggregate puts in a zone
-        (default_availability_zone)
-    :param isolates: [scheduler] enable_isolated_aggregate_filtering
+    :param default_zone: of hosts that no aggregate puts in a zone, where it
+        is another than the fleet's; '' for the fleet's
+    :param isolates: [scheduler] enable_isolated_aggregate_filtering, where
+        the fleet does not tell it
     :param assumes: kinds of things that are not known and are taken to be as
         a move needs them; others refuse it
     """
@@ -70,7 +71,7 @@ class RuleSettings:
     least_age_days: terms.Duration | None = None
     most_age_days: terms.Duration | None = None
     crosses_zones: bool = False
-    default_zone: terms.Line = 'nova'
+    default_zone: terms.Line = ''
     isolates: bool = False
     assumes: frozenset[outcome.DoubtKind] = frozenset()
 

@@ -120,7 +120,6 @@ def request_of(
             fixed_tags=frozenset(values.get('tags') or ()),
             least_age_days=least, most_age_days=most,
             crosses_zones=settings.cross_zones,
-            default_zone=settings.default_zone,
             isolates=settings.isolated_aggregates),
         seconds=values.get('seconds') or 60)
 

@@ -38,11 +38,6 @@ OPTIONS = (
         help='The nova, such as 2026.1, of hosts of which what is read does '
              'not tell it. Set it to have guests stay that its known bugs '
              'keep from being moved.'),
-    cfg.StrOpt(
-        'default_zone', default='nova', metavar='ZONE',
-        help='Availability zone of hosts that no aggregate puts in one. Set '
-             "it to nova's default_availability_zone where that is "
-             'changed.'),
     cfg.BoolOpt(
         'isolated_aggregates', default=False,
         help='Have aggregates with trait:NAME=required take only guests that '

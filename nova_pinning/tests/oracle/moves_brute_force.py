@@ -396,8 +396,8 @@ class _Rules:
         self._assumes = assumes
         scheduler = occupied.rules_of(fleet)
         self.scheduler = dataclasses.replace(
-            scheduler, default_zone=request.rules.default_zone,
-            isolates=request.rules.isolates or scheduler.isolates)
+            scheduler, isolates=request.rules.isolates or scheduler.isolates,
+            default_zone=request.rules.default_zone or scheduler.default_zone)
         self.judge = _Judge(self.scheduler, assumes=assumes)
         self.groups: Mapping[str, offered_host.ServerGroup] = {
             group.id: group for group in fleet.server_groups}

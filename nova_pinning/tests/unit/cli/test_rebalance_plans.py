@@ -177,7 +177,7 @@ class TestDefragment(_PlanCase):
                 is_restarted=True, fixed_tags=frozenset(('a', 'b c')),
                 assumes=frozenset({outcome.DoubtKind.TRAITS}),
                 least_age_days=90 / 1440, most_age_days=4000,
-                crosses_zones=True, default_zone='z', isolates=True),
+                crosses_zones=True, isolates=True),
             cost=plan_request.CostSettings(
                 bandwidth_mib=10e9 / 8 / 2 ** 20, shared_storage=False,
                 post_copy=True, auto_converge=True)), plan.request)

@@ -10,6 +10,7 @@ from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import offered_host
 from nova_pinning.admission import pci_alias
 from nova_pinning.admission import resident_guest
+from nova_pinning.admission import scheduler_rules
 from nova_pinning import errors
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import snapshot
@@ -48,13 +49,14 @@ class TestCase(base.BaseTestCase):
 
     def rules(self, moved, target=None, source=None, others=(), specs=None,
               aggregates=(), groups=(), settings=None, taken_at='',
-              more_hosts=(), dirty_limit_mib=None):
+              more_hosts=(), dirty_limit_mib=None, default_zone='nova'):
         self.guest = moved
         self.target = host('h1', **target or {})
         fleet = snapshot.Fleet(
             hosts=(host('h0', **source or {}), self.target, *more_hosts),
             guests=(moved, *others), aggregates=tuple(aggregates),
             server_groups=tuple(groups), taken_at=taken_at,
+            rules=scheduler_rules.SchedulerRules(default_zone=default_zone),
             pci_aliases=ALIASES,
             flavors=(flavor_model.Flavor(
                 name='f', vcpus=4, memory_mib=1024,
@@ -295,6 +297,13 @@ class HostTestCase(TestCase):
         rules = self.rules(guest())
         self.assertIn('within its host', rules.host_refusal(
             self.guest, host('h0')))
+
+    def test_default_zone_of_the_fleet(self):
+        values = {'target': {'aggregates': ('a',)}, 'default_zone': 'west',
+                  'aggregates': (offered_host.Aggregate('a', 'east'),)}
+        self.refused('not in availability zone west',
+                     guest(availability_zone=''), **values)
+        self.moves(LIVE, guest(availability_zone='west'), **values)
 
     @ddt.data(
         ({'host_class': hostclass.HostClass.SHARED}, 'is a shared host'),

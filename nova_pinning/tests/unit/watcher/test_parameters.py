@@ -76,12 +76,12 @@ class TestParameters(oslotest.BaseTestCase):
                     allows_cold=False, moves_devices=False, release='2026.1',
                     is_restarted=True, fixed_tags=frozenset({'db', 'mq'}),
                     least_age_days=7, most_age_days=60, crosses_zones=True,
-                    default_zone='z', isolates=True)),
+                    isolates=True)),
             self.request_of({
                 'moves': '3%', 'memory': '2TiB', 'live_only': True,
                 'fixed': ['x', 'y'], 'tags': ['db', 'mq'], 'min_age': '7d',
                 'max_age': '60d', 'exclude': ['c', 'd'], 'seconds': 5},
-                release='2026.1', default_zone='z', restarted=True,
+                release='2026.1', restarted=True,
                 isolated_aggregates=True, cross_zones=True))
 
     def test_what_is_left_out(self):
