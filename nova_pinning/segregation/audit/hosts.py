@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """S3xx: what marks a host."""
 
-
 from nova_pinning.checks import check_rule
 from nova_pinning.placement import placement_traits
 from nova_pinning.segregation.audit import audited
@@ -10,18 +9,20 @@ from nova_pinning.segregation import segregation_model
 
 
 @check_rule.rule(
-    'S301', check_rule.Severity.ERROR, 'host with the traits of both classes',
-    why='dedicated flavors and shared ones that require their trait can both '
-        'land there, and HostClassFilter refuses the host to everybody',
-    advice='leave it the trait that it was meant to have; one that comes back '
+    'S301', check_rule.Severity.ERROR, 'host that is marked as both classes',
+    why='guests of both classes get there, or none: flavors find it by either '
+        'trait, and HostClassFilter refuses it to everybody',
+    advice='have all that marks it say the same; a trait that comes back '
            'stands in provider.yaml on the host: write that anew '
            '(nova-pinning host show -f provider-config)')
 def both_classes(view: audited.AuditedCloud) -> check_rule.Violations:
     for host in view.hosts:
-        if len(placement_traits.classes_of(host.traits or ())) > 1:
+        marks = [mark for mark in segregation_model.marks(host)
+                 if mark.host_class]
+        if len({mark.host_class for mark in marks}) > 1:
             yield audited.violation(
-                host, f'provider of node {host.node} has '
-                f'{placement_traits.DEDICATED} and {placement_traits.SHARED}',
+                host, ', '.join(f'{mark.source} {mark.name}: {mark.host_class}'
+                                for mark in marks),
                 (commands.set_class(host, view.likely_class(host)),))
 
 
@@ -49,24 +50,6 @@ def no_provider(view: audited.AuditedCloud) -> check_rule.Violations:
             yield audited.violation(
                 host, f'Placement has no provider {host.provider} for node '
                 f'{host.node}')
-
-
-@check_rule.rule(
-    'S304', check_rule.Severity.ERROR, 'host that is marked as both classes',
-    why='each layer takes the host for something else, so guests of both '
-        'classes get there, or none',
-    advice='have all that marks it say the same')
-def marks_disagree(view: audited.AuditedCloud) -> check_rule.Violations:
-    for host in view.hosts:
-        marks = tuple(segregation_model.marks(host))
-        named = {mark.host_class for mark in marks} - {None}
-        sources = {mark.source for mark in marks if mark.host_class}
-        if len(named) > 1 and sources != {segregation_model.MarkSource.TRAIT}:
-            told = ', '.join(f'{mark.source} {mark.name}: {mark.host_class}'
-                             for mark in marks if mark.host_class)
-            yield audited.violation(
-                host, told,
-                (commands.set_class(host, view.likely_class(host)),))
 
 
 @check_rule.rule(

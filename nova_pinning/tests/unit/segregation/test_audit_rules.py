@@ -129,12 +129,12 @@ class TestFindings(unit_base.TestCase):
         ('S302', view(audit_cloud.host('a'))),
         ('', view(shared(), aggregates=[audit_cloud.aggregate('x', 's')])),
         ('S303', view(dataclasses.replace(shared(), traits=None))),
-        ('S304', view(shared(), aggregates=[
+        ('S301', view(shared(), aggregates=[
             audit_cloud.aggregate('x', 's', pinning_class='dedicated')])),
-        ('S304', view(audit_cloud.host('a'), aggregates=[
+        ('S301', view(audit_cloud.host('a'), aggregates=[
             audit_cloud.aggregate('x', 'a', pinning_class='dedicated'),
             audit_cloud.aggregate('y', 'a', pinning_class='shared')])),
-        ('S301 S304', view(of_both(), aggregates=[
+        ('S301', view(of_both(), aggregates=[
             audit_cloud.aggregate('x', 'a', pinning_class='dedicated')])),
         ('', view(shared('s', L3[0]))),
         ('S305', view(shared('s', *L3))),
@@ -280,7 +280,7 @@ class TestFindings(unit_base.TestCase):
                 audit_cloud.aggregate('x', 'd', pinning_class='shared'),
                 audit_cloud.isolating('y', DEDICATED)])
         self.assertEqual(
-            [('S304', ('openstack pinning host set --class shared d',)),
+            [('S301', ('openstack pinning host set --class shared d',)),
              ('S501', ())], [(finding.code, finding.remediation)
                              for finding in findings(marked)])
 
