@@ -40,18 +40,18 @@ CAUSES: Mapping[count.CapacityCause, str] = {
     count.CapacityCause.DEVICES: 'too few devices near CPUs',
     count.CapacityCause.ORDER: "nova's order of cells",
 }
-#: What keeps free CPUs from being sold, for a sentence.
+#: What keeps free CPUs, or devices, from being sold, for a sentence.
 STRANDED: Mapping[count.CapacityCause, str] = {
     **CAUSES,
     count.CapacityCause.CELL_SIZE: 'each flavor is larger than any cell',
-    count.CapacityCause.CELLS: 'too few are left in a NUMA cell',
-    count.CapacityCause.CORES: 'their cores are not whole',
+    count.CapacityCause.CELLS: 'too few CPUs are left in a NUMA cell',
+    count.CapacityCause.CORES: 'cores are not whole',
     count.CapacityCause.STRAY_PINS:
         'a guest is pinned to other than dedicated CPUs',
     count.CapacityCause.MEMORY: 'too little memory is left for them',
     count.CapacityCause.PAGES: 'too few pages are left for them',
     count.CapacityCause.DEVICES:
-        'fewer are left together than one guest wants',
+        'fewer devices are left together than one guest wants',
 }
 
 

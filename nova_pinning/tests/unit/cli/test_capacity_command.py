@@ -192,6 +192,13 @@ class TestShowCapacity(cli_case.TestCase):
             {sample.labels['class'] for sample in samples if sample.name
              == 'nova_pinning_capacity_stranded_memory_bytes'})
 
+    @ddt.data(('cells', 'CPUs'), ('devices', 'devices'))
+    @ddt.unpack
+    def test_what_too_few_are_left_of(self, cause, what):
+        """The free ones that it is said of may be CPUs or devices."""
+        self.assertIn(f' {what} are left', capacity_command._of_free(
+            {count.CapacityCause(cause): 8}, 9))
+
     def test_flavors_without_a_name(self):
         """None of them is lost."""
         done = self._run('-f', 'prometheus', *[
