@@ -185,8 +185,8 @@ class BlockBuilder:
             return self._number_of([on_host], uses)
         if len(topology.cells) == 1:
             return self._number_of(
-                [[*on_host, *self._taken_in(cell, topology,
-                                            topology.demands[0])]
+                [[*on_host, *self._taken_devices(request, cell),
+                  *self._taken_in(cell, topology, topology.demands[0])]
                  for cell in self._cells], uses)
         return self._place_cells(topology, on_host, uses)
 
@@ -349,24 +349,52 @@ class BlockBuilder:
 
     def _taken_devices(
         self, request: guest_request.GuestRequest,
+        cell: model.HostCell | None = None,
     ) -> Iterator[tuple[_Resource, float]]:
-        """The PCI devices that a guest takes.
-
-        A virtual function that is given back may free its physical one and
-        others, which is not for a row: then devices are not counted.
-        """
+        """The PCI devices that a guest takes of a host, or near a cell."""
         host = self._occupancy.host
-        if any(group.kind.request.devices for group in self._groups) or any(
-                gap.kind is outcome.DoubtKind.DEVICES for gap in host.gaps):
+        if any(gap.kind is outcome.DoubtKind.DEVICES for gap in host.gaps):
             return
         for asked in request.devices:
-            resource = 'devices', asked.specs
+            if cell is None:
+                near = {pool.numa_node for pool in host.pci_pools}
+            elif asked.policy in ('preferred', 'socket'):
+                continue
+            else:
+                near = {cell.id, None}
+            resource = 'devices', asked.specs, cell and cell.id
             if resource not in self._free:
-                self._free[resource] = self._most[resource] = sum(
-                    pool.total for pool in devices.free(
-                        host.pci_pools, self._occupancy.device_uses)
-                    if asked.may_have(pool))
+                self._count_devices(resource, [
+                    place for place, pool in enumerate(host.pci_pools)
+                    if pool.numa_node in near and asked.may_have(pool)])
             yield resource, asked.count
+
+    def _count_devices(self, resource: _Resource,
+                       places: Sequence[int]) -> None:
+        """Find out what is free of some pools, and what guests give back.
+
+        A virtual function that is given back may free its physical one, and
+        that its virtual ones: of each guest all count that would not be free
+        if it was the only one.
+        """
+        pools = self._occupancy.host.pci_pools
+        left = devices.left(pools, self._occupancy.device_uses)
+        self._free[resource] = self._most[resource] = sum(
+            left.get(place, 0) for place in places)
+        # Of pools that are alike but for what is not known, these come first.
+        own = [pools[place] for place in places]
+        ordered = [*own, *[pool for place, pool in enumerate(pools)
+                           if place not in places]]
+        total = sum(pool.total for pool in own)
+        for variable, group in zip(self.block.leaving, self._groups):
+            amount = 0
+            for guest in group.guests:
+                left = devices.left(ordered, guest.devices)
+                amount = max(amount, total - sum(
+                    left.get(place, 0) for place in range(len(own))))
+            if amount:
+                self._gone.setdefault(resource, []).append((variable, amount))
+                self._most[resource] += len(group.guests) * amount
 
     def _taken_by(
         self, group: counted_fleet.GuestGroup,

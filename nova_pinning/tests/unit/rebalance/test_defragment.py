@@ -10,6 +10,7 @@ import hypothesis
 from hypothesis import strategies
 
 from benchmarks import bytedance
+from nova_pinning.admission import devices
 from nova_pinning.admission import resident_guest
 from nova_pinning import errors
 from nova_pinning.fleet import generate
@@ -131,6 +132,31 @@ class TestSmall(_Case):
         plan = plan_of(fleet)
         expected = small_fleets.BruteForce(fleet, self._value).best(3)
         self.assertEqual(expected, (plan.gains[0].after, len(plan.moves)))
+
+    @ddt.data(((8,), 4, 2), ((8, 8), 2, 2))
+    @ddt.unpack
+    def test_devices(self, cells, hosts, expected):
+        """Half of each node's are taken, and a slot is all of a node's."""
+        keys = devices.device_keys('10de', '2330')
+        fleet = small_fleets.fleet_of(
+            [small_fleets.fleet_host(number, *cells, pci_pools=tuple(
+                devices.PciPool(keys, cell, 2) for cell in range(len(cells))))
+             for number in range(hosts)],
+            [(number, [cell], 1) for number in range(hosts)
+             for cell in range(len(cells))])
+        fleet = dataclasses.replace(fleet, guests=tuple(
+            dataclasses.replace(guest, devices=(devices.PciUse(
+                keys, guest.fit.cells[0].host_cell, 1),))
+            for guest in fleet.guests))
+        asked = slot_size.dedicated_slot(2, 2)
+        asked = dataclasses.replace(asked, request=dataclasses.replace(
+            asked.request, devices=(devices.PciRequest('gpu', (keys,), 2),)))
+        plan = plan_of(fleet, asked, settings=PROGRAMS)
+        self.assertEqual(
+            (0, expected, expected),
+            (plan.gains[0].before, plan.gains[0].after, len(plan.moves)))
+        self.assertTrue(plan.is_optimal)
+        self.assert_carried_out(fleet, plan)
 
     @staticmethod
     def _value(occupancies):
