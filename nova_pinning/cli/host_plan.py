@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import functools
+import re
 import sys
 from typing import Any
 
@@ -237,6 +238,11 @@ def _named_devices(texts: list[str], option: str,
             raise errors.InputError(
                 f'{text!r} does not name devices', errors.Location(option),
                 f'write it like {example}')
+        # As catalogues have it: flavors part aliases by ',' and ':'.
+        if not re.fullmatch('[^\\s:,]{1,64}', name):
+            raise errors.InputError(
+                f'no flavor can name {name!r}', errors.Location(option),
+                'write at most 64 characters, none of them blank, "," or ":"')
         yield name, what
 
 

@@ -52,6 +52,10 @@ def overridden(fleet: snapshot.Fleet, conf: cfg.ConfigOpts) -> snapshot.Fleet:
     :raises errors.InputError: if nova refuses [pci] alias
     """
     told = rules(conf)
+    # Which aliases nova takes hangs on that.
+    conf.set_default('pci_in_placement', (
+        told if _is_set(conf, 'pci_in_placement', 'filter_scheduler')
+        else fleet.rules).pci_in_placement, group='filter_scheduler')
     changed = {
         field: getattr(told, field)
         for field, (name, group) in _OPTIONS.items()
@@ -79,8 +83,9 @@ def pci_aliases(
             # What nova remembers of another nova.conf is passed by.
             by_alias = pci_request.get_alias_from_config.__wrapped__()
     except exception.PciInvalidAlias as error:
-        raise errors.InputError(
-            f'[pci] alias: {error}', errors.Location('nova.conf')) from error
+        found = conf.get_location('alias', 'pci')
+        raise errors.InputError(f'[pci] alias: {error}', errors.Location(
+            found.detail if found else 'nova.conf')) from error
     return {
         name: pci_alias.PciAlias(tuple(
             tuple(sorted(spec.items())) for spec in specs), policy)

@@ -27,6 +27,7 @@ from nova_pinning.admission import pci_alias
 from nova_pinning.admission import providers
 from nova_pinning.admission import scheduler_rules
 from nova_pinning.bridge.importer import fleet_import
+from nova_pinning.bridge.importer import fleet_import_settings
 from nova_pinning.bridge.importer import nova_database
 from nova_pinning import cpuset
 from nova_pinning import errors
@@ -661,6 +662,22 @@ class CloudTestCase(TestCase):
         self.nova.write_conf('[pci]\nalias = {"name": 7}\n')
         error = self.assertRaises(errors.InputError, self.import_)
         self.assertIn('nova.conf: [pci] alias: ', str(error))
+
+    def test_alias_of_a_nova_conf_that_says_no_more(self):
+        """Nova takes one by class if the cloud has devices in Placement."""
+        self.nova.write_conf(
+            '[pci]\nalias = {"name": "gpu", "resource_class": "GPU"}\n')
+        conf = nova_database.load_conf(
+            ['--config-file', str(self.nova.conf)])
+        told = fleet_import_settings.overridden(
+            snapshot.Fleet(hosts=(), rules=scheduler_rules.SchedulerRules(
+                pci_in_placement=True)), conf)
+        self.assertTrue(told.rules.pci_in_placement)
+        self.assertIn('gpu', told.pci_aliases)
+        error = self.assertRaises(
+            errors.InputError, fleet_import_settings.overridden,
+            snapshot.Fleet(hosts=()), conf)
+        self.assertIn(f'{self.nova.conf}: [pci] alias: ', str(error))
 
     def test_no_api_database(self):
         self.nova.conf.write_text('[DEFAULT]\n')

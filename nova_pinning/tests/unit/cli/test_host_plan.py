@@ -6,6 +6,8 @@ from unittest import mock
 
 import ddt
 
+from nova_pinning.cli import host_plan
+from nova_pinning import errors
 from nova_pinning.host import host_loader
 from nova_pinning.host import plan_model
 from nova_pinning.simulation import cache_forecast
@@ -164,6 +166,12 @@ nodes: [{{id: 0, socket: 0, cpus: 0-{cpus - 1}, memory: 64GiB}}]
             'of CPUs and\n'
             '  memory are those of the options; PCI aliases stay\n'
             + first.err, again.err)
+
+    @ddt.data('a:1=nvme', 'a,b=nvme', 'a b=nvme')
+    def test_alias_that_no_flavor_can_name(self, text):
+        error = self.assertRaises(errors.InputError, list, (
+            host_plan._named_devices([text], '--pci-alias', 'gpu=10de:20b5')))
+        self.assertIn('no flavor can name', str(error))
 
     @ddt.data(('--for', '8:'), ('--for', '500'), ('--host-cpus', '0'),
               ('--host-cpus', '80'), ('--page-size', '3MiB'),
