@@ -186,7 +186,7 @@ class Refusal:
     """Why a guest does not go on a host.
 
     :param reason: the reason that decides; where cells give several, the one
-        that most of them give
+        that most of those with CPUs give
     :param guest_cell: the guest cell that finds no host cell, if it is one
     :param shortages: what each host cell lacks for that guest cell
     :param detail: figures that do not belong to one host cell
@@ -228,9 +228,12 @@ class Refusal:
         """
         reason = shortages[0].reason
         if len(shortages) > 1:
+            # Cells without CPUs never take any guest.
             votes = collections.Counter(
-                shortage.reason for shortage in shortages)
-            reason = votes.most_common(1)[0][0]
+                shortage.reason for shortage in shortages
+                if shortage.have or shortage.reason not in (
+                    Reason.CELL_TOO_SMALL, Reason.SHARED_CPUS))
+            reason = votes.most_common(1)[0][0] if votes else reason
         return cls(reason, guest_cell, shortages)
 
 

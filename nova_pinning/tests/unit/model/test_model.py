@@ -222,6 +222,21 @@ class TestRefusal(oslotest.BaseTestCase):
                 model.Shortage(number, reason)
                 for number, reason in enumerate(reasons))).reason)
 
+    def test_cells_without_cpus_do_not_decide(self):
+        """Such as memory of GPUs, of which a host has more than of others."""
+        full = model.Shortage(0, Reason.PAGES, 8, 4)
+        for bare, small in (
+                (Reason.CELL_TOO_SMALL, 4), (Reason.SHARED_CPUS, 4)):
+            none = [model.Shortage(number, bare, 8) for number in (1, 2)]
+            self.assertEqual(Reason.PAGES, model.Refusal.of_cell(
+                0, (*none, full)).reason)
+            self.assertEqual(bare, model.Refusal.of_cell(
+                0, (*none, full, *[
+                    model.Shortage(number, bare, 8, small)
+                    for number in (3, 4)])).reason)
+            self.assertEqual(bare, model.Refusal.of_cell(
+                0, tuple(none)).reason)
+
 
 class TestExports(oslotest.BaseTestCase):
 
