@@ -192,6 +192,8 @@ def _shape(description: host_model.HostDescription) -> Hashable:
     return (dataclasses.replace(host_offer.offered(description), name=''),
             description.nova.packs_cells, description.system.version,
             description.cpu_model.maxphysaddr_bits,
+            frozenset((device.alias, device.bars_kib)
+                      for device in description.pci_devices if device.alias),
             cache_capacity.of_host(description), tuple(
                 sorted(device_offer.aliases(description).items())))
 

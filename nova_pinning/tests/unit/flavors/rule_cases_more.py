@@ -65,6 +65,14 @@ def _with_gpus(product):
         for device in plain.pci_devices))
 
 
+def _with_bars():
+    """GPUs that nobody knows, with large BARs."""
+    plain = _with_gpus('ffff')
+    return dataclasses.replace(plain, pci_devices=tuple(
+        dataclasses.replace(device, bars_kib=(256 * GIB * 1024,))
+        for device in plain.pci_devices))
+
+
 def _of_bits(bits):
     """The same with CPUs that have so many bits of addresses."""
     plain = _with_gpus('2330')
@@ -163,6 +171,9 @@ CASES = {
          dedicated(_GPUS, memory_mib=512 * GIB, severity='note',
                    hosts=(_with_gpus('ffff'),), also=('P601',)),
          dedicated(_GPUS, memory_mib=2048 * GIB),
+         # Alike but for what is known of their BARs.
+         dedicated(_GPUS, memory_mib=512 * GIB, also=('P601',),
+                   hosts=(_with_gpus('ffff'), _with_bars())),
          dedicated(_GPUS, memory_mib=512 * GIB, also=('P601',),
                    hosts=(_of_bits(46), _of_bits(39), _of_bits(0)),
                    image={'hw_maxphysaddr_mode': 'passthrough'})],
