@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import copy
+import dataclasses
 import functools
 from typing import Self
 
@@ -101,9 +102,16 @@ class MigrationRules:
 
     def request(
         self, guest: resident_guest.ResidentGuest,
+        target: offered_host.OfferedHost | None = None,
     ) -> guest_request.GuestRequest:
-        """What it would ask another host for."""
-        return self._reader.request(guest)
+        """What it would ask another host for.
+
+        :param target: to which it is moved; None if it is evacuated
+        """
+        request = self._reader.request(guest)
+        if target and request.claims and not self.cold_reason(guest, target):
+            return dataclasses.replace(request, is_live=True)
+        return request
 
     def source(
         self, guest: resident_guest.ResidentGuest,

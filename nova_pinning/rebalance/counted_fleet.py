@@ -134,7 +134,7 @@ class CountedFleet:
                 may = self.allows(kind, host, is_hopeful) if (
                     way is first) else not (
                     rules.placing_refusal(guest, host)
-                    or self._room_refusal(kind, host, is_hopeful))
+                    or self._room_refusal(rules, guest, host))
                 if not may:
                     continue
                 yield shape
@@ -147,17 +147,19 @@ class CountedFleet:
                  kind: guest_kinds.GuestKind,
                  host: offered_host.OfferedHost) -> str:
         return (rules.placing_refusal(kind.guest, host)
-                or self._room_refusal(kind, host, rules is not self.rules))
+                or self._room_refusal(rules, kind.guest, host))
 
-    def _room_refusal(self, kind: guest_kinds.GuestKind,
-                      host: offered_host.OfferedHost,
-                      is_hopeful: bool) -> str:
+    def _room_refusal(self, rules: migration.MigrationRules,
+                      guest: resident_guest.ResidentGuest,
+                      host: offered_host.OfferedHost) -> str:
+        is_hopeful = rules is not self.rules
         if is_hopeful:
             # Guests of other hosts may leave what they share.
             host = dataclasses.replace(host, children=tuple(
                 dataclasses.replace(child, held=()) if child.is_shared
                 else child for child in host.children))
-        found = self._judge.room(kind.request, host_occupancy.of_host(host))
+        found = self._judge.room(
+            rules.request(guest, host), host_occupancy.of_host(host))
         is_refused = (judge.is_certain_no(found) if is_hopeful
                       else isinstance(found, model.Refusal))
         return str(found) if is_refused else ''

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import copy
 import dataclasses
 
-from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
@@ -78,28 +77,14 @@ class MoveReplay:
         occupancy: host_occupancy.HostOccupancy,
     ) -> model.Fit | model.Refusal:
         """What a guest gets of a host, whatever rules say of going there."""
-        place = self._judge.room(self._request(guest, occupancy), occupancy)
+        place = self._judge.room(
+            self._rules.request(guest, occupancy.host), occupancy)
         if (isinstance(place, model.Fit) and _changes_pages(guest, place)
-                and self._is_live(guest, occupancy)):
+                and not self._rules.cold_reason(guest, occupancy.host)):
             return model.Refusal(model.Reason.NOVA_WRONG, detail=(
                 'it takes pages of another size than the guest has, which '
                 'does not move live'))
         return place
-
-    def _request(
-        self, guest: resident_guest.ResidentGuest,
-        occupancy: host_occupancy.HostOccupancy,
-    ) -> guest_request.GuestRequest:
-        """What a guest asks a host for, by how nova would move it there."""
-        request = self._rules.request(guest)
-        return (dataclasses.replace(request, is_live=True)
-                if request.claims and self._is_live(guest, occupancy)
-                else request)
-
-    def _is_live(self, guest: resident_guest.ResidentGuest,
-                 occupancy: host_occupancy.HostOccupancy) -> bool:
-        return self._rules.kind(
-            guest, occupancy.host) is plan_model.MigrationKind.LIVE
 
     def move(self, guest: resident_guest.ResidentGuest, target: str,
              target_fit: model.Fit) -> resident_guest.ResidentGuest:
@@ -139,7 +124,7 @@ class MoveReplay:
               target_fit: model.Fit) -> resident_guest.ResidentGuest:
         """The guest with what it uses of a host that it has come to."""
         there = judge.placed_on(
-            self._request(guest, occupancy), occupancy, target_fit)
+            self._rules.request(guest, occupancy.host), occupancy, target_fit)
         return dataclasses.replace(
             guest, host=there.host, fit=there.fit, devices=there.devices,
             resources=there.resources, allocations=there.allocations)

@@ -11,8 +11,10 @@ from oslo_config import cfg
 from benchmarks import bytedance
 from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
+from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import pci_alias
+from nova_pinning.admission import scheduler_rules
 from nova_pinning.bridge import claim
 from nova_pinning.bridge import nova_objects
 from nova_pinning.bridge.offline import fleet_claim
@@ -23,6 +25,8 @@ from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
 from nova_pinning import model
+from nova_pinning.placement import inventory
+from nova_pinning.rebalance import counted_fleet
 from nova_pinning.rebalance import defragment
 from nova_pinning.rebalance import drain
 from nova_pinning.rebalance import move_rules
@@ -138,6 +142,7 @@ class TestClaims(unit_base.TestCase):
             move_rules.MoveLimits(moves=10), settings=_SETTINGS))
 
 
+@ddt.ddt
 class TestDevices(unit_base.TestCase):
 
     def test_taken_on_the_target(self):
@@ -164,6 +169,37 @@ class TestDevices(unit_base.TestCase):
         after = replay.fleet_after(fleet, done.moves)
         self.assertEqual(done.occupancies['host1'].guests[-1], next(
             guest for guest in after.guests if guest.uuid == 'guest0'))
+
+    @ddt.data(('', ''), ('stopped', 'than Placement allocates'))
+    @ddt.unpack
+    def test_that_placement_chose(self, vm_state, refusal):
+        """Those it gets that moves live; a cold move claims the first."""
+        kind = devices.device_keys('144d', 'a808', live_migratable='true')
+        hosts = [small_fleets.fleet_host(
+            number, 4, pci_pools=tuple(
+                devices.PciPool(kind, 0, 1, provider) for provider in (1, 2)),
+            children=tuple(
+                offered_host.OfferedProvider(0, ((
+                    'CUSTOM_PCI_144D_A808',
+                    inventory.Inventory(1, reserved=reserved)),))
+                for reserved in (1, 0))) for number in range(2)]
+        fleet = small_fleets.fleet_of(
+            hosts, [(0, [0], 2)], flavors=(flavor_model.Flavor(
+                name='f', vcpus=2, memory_mib=2, extra_specs={
+                    'hw:cpu_policy': 'dedicated',
+                    'pci_passthrough:alias': 'nvme:1'}),),
+            pci_aliases={'nvme': pci_alias.PciAlias((kind,))},
+            rules=scheduler_rules.SchedulerRules(pci_in_placement=True))
+        guest = dataclasses.replace(
+            fleet.guests[0], flavor='f', asks_live_devices=True,
+            devices=(devices.PciUse(kind, 0, 1),), vm_state=vm_state)
+        fleet = dataclasses.replace(fleet, guests=(guest,))
+        rules = move_rules.MoveRules(fleet)
+        done = replay.MoveReplay(fleet, rules, occupied.of_fleet(fleet))
+        self.assertIn(refusal or 'Fit(', str(done.verdict(guest, 'host1')))
+        counted = counted_fleet.CountedFleet(fleet, rules)
+        self.assertIs(not refusal, counted.allows(
+            counted.kind(guest), fleet.hosts[1]))
 
     def test_refused_by_what_its_flavor_asks_for(self):
         traits = [None, frozenset(), frozenset({'HW_X', 'CUSTOM_BAD'}),
