@@ -205,21 +205,20 @@ class _Comparison:
             self._devices(host, name, answer)
         if host in self.counted:
             again = self.judge.answer(request, self.counted[host])
-            self.count(f'second {_ANSWERS[type(again)]}')
-            if type(again) is not type(answer) or (
-                    getattr(again, 'use', None) != getattr(
-                        answer, 'use', None)):
+            said = _ANSWERS[type(again)]
+            self.count(f'second {said}')
+            # Of devices that guests have nova does not tell all.
+            if said not in (right, _UNDECIDED) or (
+                    _given(again) != _given(answer)):
                 self.differ(f'second, {host}, {name}: {again}, and imported '
-                            f'{answer}')
+                            f'{answer}, nova says {right}')
 
     def _devices(self, host: str, name: str,
                  answer: outcome.Admitted) -> None:
         """Whether nova gives such devices with any of its candidates."""
         devices = {device.address: device
                    for device in self.nova.hosts[host].tracker.pci_devs}
-        mine = collections.Counter[Any]()
-        for use in answer.use.pci_devices:
-            mine[use.kind, use.numa_node] += use.count
+        _fit, mine = _given(answer)
         given = [collections.Counter(
             (f'{devices[one].vendor_id}:{devices[one].product_id}',
              devices[one].numa_node) for one in claim.addresses)
@@ -362,6 +361,16 @@ class _Comparison:
                 self.differ(f'capacity, {host.host.name}, {request.name}: '
                             f'{counted.fits} to {counted.most}, nova places '
                             f'{right}')
+
+
+def _given(answer: outcome.Outcome) -> tuple[Any, collections.Counter[Any]]:
+    """Where the guest lies, and its devices by kind and node."""
+    found = collections.Counter[Any]()
+    if isinstance(answer, outcome.NotAdmitted):
+        return None, found
+    for use in answer.use.pci_devices:
+        found[use.kind, use.numa_node] += use.count
+    return answer.use.fit, found
 
 
 def _said(yes: bool) -> str:
