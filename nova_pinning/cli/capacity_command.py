@@ -248,7 +248,7 @@ def _sizes(sizes: Sequence[capacity.FlavorCapacity],
         column('', 'vCPUs', kind.COUNT, 'request.vcpus'),
         column('', 'memory', kind.MEMORY, 'request.memory_mib'),
         column('', 'fits', kind.COUNT, _fits),
-        column('', '', of=lambda size: _bar(size, console), rank=1),
+        column('', '', of=_bar, rank=1),
         column('', 'at most' if has_most else None, kind.COUNT,
                lambda size: '?' if size.most is None else size.most),
         column('', 'host totals', kind.COUNT, 'totals'),
@@ -257,14 +257,14 @@ def _sizes(sizes: Sequence[capacity.FlavorCapacity],
         column('', 'missing because', of=_because)), sizes, console)
 
 
-def _bar(size: capacity.FlavorCapacity, console: rich.console.Console) -> str:
+def _bar(size: capacity.FlavorCapacity) -> str:
     """What fits of what host totals promise."""
     if not size.totals:
         return ''
     filled = size.fits * _BAR_CELLS // size.totals
     if size.fits and not filled:
         filled = 1
-    return printing.bar(filled, _BAR_CELLS - filled, console)
+    return '█' * filled + '░' * (_BAR_CELLS - filled)
 
 
 def _because(size: capacity.FlavorCapacity) -> str:

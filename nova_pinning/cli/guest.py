@@ -36,6 +36,7 @@ from nova_pinning import model
 from nova_pinning.presentation import drawing
 from nova_pinning.presentation import fit_text
 from nova_pinning.presentation import guest_drawing
+from nova_pinning.presentation import printing
 from nova_pinning.presentation import terminal_drawing
 
 if typing.TYPE_CHECKING:
@@ -225,8 +226,7 @@ class _Shown:
                 continue
             if label:
                 console.print(f'{label}')
-            for name, value in _query_lines(query):
-                console.print(f'  {name:<10} {value}', soft_wrap=True)
+            printing.pairs(_query_lines(query), console)
 
     def _print_xml(self, console: rich.console.Console) -> None:
         # As it is, for those who pipe it on.
@@ -309,11 +309,18 @@ def _query_lines(
         query: placement_queries.SchedulerQuery) -> Iterator[tuple[str, str]]:
     for group in query.asked.groups:
         name = f'group {group.suffix}' if group.suffix else 'resources'
-        yield name, _amounts(dict(group.resources))
-    if query.required:
-        yield 'required', ', '.join(query.required)
-    if query.forbidden:
-        yield 'forbidden', ', '.join(query.forbidden)
+        yield name, ', '.join([_amounts(dict(group.resources)), *(
+            f'{word} {trait}' for word, traits in (
+                ('with', group.required), ('without', group.forbidden))
+            for trait in sorted(traits) if group.suffix)])
+    own = [group for group in query.asked.groups if not group.suffix]
+    for word, traits in (
+            ('required', query.asked.root_required.union(
+                *[group.required for group in own])),
+            ('forbidden', query.asked.root_forbidden.union(
+                *[group.forbidden for group in own]))):
+        if traits:
+            yield word, ', '.join(sorted(traits))
 
 
 def _amounts(resources: Mapping[str, int]) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program nova-pinning."""
 
+import codecs
 from collections.abc import Sequence
 import contextlib
 import importlib.metadata
@@ -21,6 +22,11 @@ try:
     from nova_pinning.cli import completion
 except ModuleNotFoundError as missing:
     extras.end(missing)
+
+
+_PLAINLY = 'nova-pinning-plainly'
+#: Of the signs that are printed here. None is longer, so that tables stay.
+_PLAIN = str.maketrans('█░├└×±µ–’', '#.|`x~u-\'')
 
 
 class _Commands(commandmanager.CommandManager):
@@ -76,18 +82,27 @@ class NovaPinning(app.App):
             self.run(['--help'])
 
 
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    """What an encoding lacks, by characters that are alike, or escapes."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start:error.end].translate(_PLAIN)
+    return (text.encode(error.encoding, 'backslashreplace').decode(
+        error.encoding), error.end)
+
+
 def _prepare_output() -> None:
     """Have output that can be printed to, whatever the text is.
 
-    There is none where it was closed, and what its encoding lacks is shown as
-    an escape.
+    There is none where it was closed.
     """
+    codecs.register_error(_PLAINLY, _plainly)
     for name in ('stdout', 'stderr'):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, 'w'))
         elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors='backslashreplace')
+            stream.reconfigure(errors=_PLAINLY)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -82,15 +82,6 @@ def pairs(items: Iterable[tuple[str, str]],
             line(rich.text.Text(piece), console)
 
 
-def bar(filled: int, left: int, console: rich.console.Console) -> str:
-    """A bar of so many characters, of those that the output can show."""
-    try:
-        '█░'.encode(console.encoding)
-    except (LookupError, UnicodeEncodeError):
-        return '#' * filled + '.' * left
-    return '█' * filled + '░' * left
-
-
 def line(text: rich.text.Text, console: rich.console.Console) -> None:
     """Print a line, without what would do something to a terminal."""
     # Names are those of files that others wrote.

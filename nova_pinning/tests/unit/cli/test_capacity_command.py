@@ -5,7 +5,6 @@
 
 import csv
 import dataclasses
-import io
 import itertools
 import json
 import pathlib
@@ -16,18 +15,14 @@ import fixtures
 from prometheus_client import parser
 
 from benchmarks import bytedance
-from nova_pinning.capacity import capacity
 from nova_pinning.capacity import count
-from nova_pinning.cli import base_command
 from nova_pinning.cli import capacity_command
 from nova_pinning.fleet import document
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.presentation import capacity_report
-from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.capacity import test_bounds
-from nova_pinning.tests.unit.capacity import test_count
 from nova_pinning.tests.unit.cli import cli_case
 from nova_pinning.tests.unit.fleet import bytedance_data
 
@@ -257,15 +252,6 @@ class TestShowCapacity(cli_case.TestCase):
         done = self._run()
         self.assertNotIn('█', done.out)
         self.assertIn('fits: ', done.out)
-
-    def test_ascii(self):
-        out = io.TextIOWrapper(io.BytesIO(), 'ascii')
-        document.write(self.path, self.fleet)
-        found = capacity.measure(self.fleet, [test_count.wanted(
-            builders.guest((2, 1024)))])
-        capacity_command.show(found, base_command.console(out))
-        out.flush()
-        self.assertIn('##', out.buffer.getvalue().decode('ascii'))
 
     def test_flavors_that_nova_refuses(self):
         bad = dataclasses.replace(

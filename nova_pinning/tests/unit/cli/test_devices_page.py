@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page on devices, as somebody reads it who has no such server."""
 
+import io
 import itertools
 import os
 import pathlib
 import re
 import shlex
 import shutil
+import sys
+from unittest import mock
 
+from nova_pinning.cli import shell
 from nova_pinning.tests import road_page
 from nova_pinning.tests.unit.cli import cli_case
 
@@ -51,3 +55,19 @@ class TestDevicesPage(cli_case.TestCase):
         self.assertIn('P309', said['flavor check'])
         self.assertIn('below no switch', ' '.join(
             said['guest show'].split()))
+        # The traits of a group are none of the host's own provider.
+        self.assertIn('CUSTOM_H100 1, with CUSTOM_H100_SWITCH_2', ' '.join(
+            said['guest show'].split()))
+
+    def test_signs_that_the_encoding_lacks(self):
+        """What is drawn is drawn with others, as wide."""
+        out = io.TextIOWrapper(io.BytesIO(), 'ascii')
+        with mock.patch.object(sys, 'stdout', out):
+            self.assertEqual(0, shell.main(['host', 'show', 'gpu-1.yaml']))
+            self.assertEqual(0, shell.main([
+                'guest', 'show', '--flavor', 'vcpus=1 ram=1GiB',
+                '--host-file', 'gpu-1.yaml']))
+        text = out.buffer.getvalue()
+        self.assertIn(b'  | GPU: ', text)
+        self.assertIn(b'  ` NIC: ', text)
+        self.assertNotIn(rb'\u', text)
