@@ -50,8 +50,9 @@ def dedicated_slot(
     page_size_kib = None
     if pinned:
         page_sizes = collections.Counter(
-            guest.topology.cells[0].page_size_kib for guest in pinned
-            if guest.topology is not None)
+            guest.fit and guest.fit.page_size_kib
+            or guest.topology.cells[0].page_size_kib
+            for guest in pinned if guest.topology is not None)
         page_size_kib = min(page_sizes, key=lambda size: (
             -page_sizes[size], size or 0))
     if memory_mib is None:

@@ -4,6 +4,7 @@
 import ddt
 
 from nova_pinning import errors
+from nova_pinning import model
 from nova_pinning.rebalance import slot_size
 from nova_pinning.tests.unit import builders
 from nova_pinning.tests.unit.rebalance import small_fleets
@@ -35,16 +36,17 @@ class TestDedicatedSlot(unit_base.TestCase):
         self.assertEqual((80, 80), self._memory(
             slot_size.dedicated_slot(4, guests=fleet.guests)))
 
-    def test_pages(self):
+    @ddt.data(1048576, model.PAGES_LARGE)
+    def test_pages(self, asked):
         """Those that most guests have, and whole ones."""
-        pages = builders.model.PagePool(1048576, 64)
+        pages = model.PagePool(4, 0), model.PagePool(1048576, 64)
         host = small_fleets.fleet_host(0)
         cell = builders.host_cell(0, range(8), memory_mib=65536,
-                                  pages=(pages,))
+                                  pages=pages)
         occupancy = small_fleets.host_occupancy.of_host(
             small_fleets.dataclasses.replace(host, cells=(cell,)))
         guest = small_fleets.put(occupancy, 'guest', builders.guest(
-            (4, 6144, 1048576)))
+            (4, 6144, asked)))
         size = slot_size.dedicated_slot(1, guests=[guest])
         self.assertEqual((2048, 2048), self._memory(size))
         self.assertEqual(1048576,
