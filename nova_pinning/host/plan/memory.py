@@ -157,20 +157,19 @@ def _host_memory(
     by_node = dict.fromkeys([node.id for node in description.nodes], 0)
     # The kernel takes that of nodes without CPUs when there is no other.
     nodes = [node for node in description.nodes if node.cores]
-    near_mib = sum(node.memory_mib for node in nodes)
-    if near_mib < kept_mib:
-        nodes, near_mib = list(description.nodes), total_mib
-    total_mib = near_mib
+    if sum(node.memory_mib for node in nodes) < kept_mib:
+        nodes = list(description.nodes)
+    there_mib = sum(node.memory_mib for node in nodes)
     left_mib = kept_mib
     for node in nodes:
-        by_memory = kept_mib * node.memory_mib / max(1, total_mib) / 2
+        by_memory = kept_mib * node.memory_mib / max(1, there_mib) / 2
         by_cpus = (kept_mib * cpus.get(node.id, 0)
                    / max(1, sum(cpus.values())) / 2)
         by_node[node.id] = min(node.memory_mib, round(by_memory + by_cpus))
         left_mib -= by_node[node.id]
     # What rounding has left, or a node that is too small for its part: all
     # others share it by what they have, so that none loses everything.
-    missing_mib, room_mib = left_mib, total_mib - kept_mib + left_mib
+    missing_mib, room_mib = left_mib, there_mib - kept_mib + left_mib
     for node in nodes:
         room = node.memory_mib - by_node[node.id]
         part_mib = math.ceil(missing_mib * room / max(1, room_mib))
