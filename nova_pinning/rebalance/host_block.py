@@ -388,8 +388,9 @@ class BlockBuilder:
         total = sum(pool.total for pool in own)
         for variable, group in zip(self.block.leaving, self._groups):
             amount = 0
-            for guest in group.guests:
-                left = devices.left(ordered, guest.devices)
+            # Guests of a group may have devices of the same pools.
+            for used in {guest.devices for guest in group.guests}:
+                left = devices.left(ordered, used)
                 amount = max(amount, total - sum(
                     left.get(place, 0) for place in range(len(own))))
             if amount:
