@@ -19,8 +19,6 @@ from nova_pinning.host import machine_files
 from nova_pinning.instance_bench import bench_model
 from nova_pinning import units
 
-#: The group that those of all containers are below.
-PARENT = '/nova-pinning-bench'
 #: Of the CPU bandwidth of instances that float, in microseconds.
 PERIOD_US = 100_000
 _USUAL_SHARES = 1024
@@ -74,17 +72,16 @@ def resources(tenant: bench_model.Tenant, cpus: cpuset.CpuSet,
     return limits
 
 
-def sweep(tree: machine_files.Tree, prefix: str) -> None:
-    """Remove groups whose names begin so, and then PARENT if it is empty.
+def sweep(tree: machine_files.Tree, name: str) -> None:
+    """Remove a top-level group, and those below it.
 
     What cannot be removed stays.
     """
     for mount, _kind, _options in _mounts(tree):
-        top = f'{tree.root}{mount}{PARENT}'
-        for group, _names, _files in os.walk(top, topdown=False):
-            if group == top or group.startswith(f'{top}/{prefix}'):
-                with contextlib.suppress(OSError):
-                    os.rmdir(group)
+        for group, _names, _files in os.walk(
+                f'{tree.root}{mount}/{name}', topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(group)
 
 
 def _mounts(tree: machine_files.Tree) -> Iterator[tuple[str, str, list[str]]]:

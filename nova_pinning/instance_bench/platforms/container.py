@@ -57,7 +57,10 @@ class ContainerInstance(local.LocalInstance):
             arguments=('/bin/sh', '-c', process.KEEPER), variables=variables,
             binds=make_root(root) | {INSIDE: str(directory),
                                      PROGRAMS: str(built)},
-            writable=(INSIDE,), cgroup=f'{cgroups.PARENT}/{identity}',
+            # Below one of its run: nobody else removes that one, maybe just
+            # when runc has made it and is about to set it up.
+            writable=(INSIDE,),
+            cgroup=f'/{directory.parent.name}/{directory.name}',
             resources=cgroups.resources(
                 request.tenant, cpus,
                 cgroups.version(machine_files.Tree()))), indent=2))

@@ -50,8 +50,8 @@ def _left(space):
     :param space: the name of its directory; others may run at the time
     """
     return {path for pattern in (
-        f'var/tmp/{space}*', f'sys/fs/cgroup/nova-pinning-bench/{space}*',
-        f'sys/fs/cgroup/*/nova-pinning-bench/{space}*')
+        f'var/tmp/{space}*', f'sys/fs/cgroup/{space}*',
+        f'sys/fs/cgroup/*/{space}*')
         for path in pathlib.Path('/').glob(pattern)}
 
 

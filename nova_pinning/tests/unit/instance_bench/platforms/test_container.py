@@ -106,16 +106,14 @@ class HierarchiesTestCase(unit_base.TestCase):
 
     def test_sweep(self):
         self.mounted(V1)
-        top = self.root / 'sys/fs/cgroup/cpuset/nova-pinning-bench'
-        for name in ('run-a-0/below', 'run-a-1'):
+        top = self.root / 'sys/fs/cgroup/cpuset'
+        for name in ('run-a/0/below', 'run-a/1', 'run-b/0'):
             (top / name).mkdir(parents=True)
-        other = self.root / 'sys/fs/cgroup/memory/nova-pinning-bench/run-b-0'
-        other.mkdir(parents=True)
 
         cgroups.sweep(self.tree, 'run-a')
 
-        self.assertFalse(top.exists())
-        self.assertTrue(other.exists())
+        self.assertEqual({top / 'run-b'}, set(top.iterdir()))
+        self.assertTrue((top / 'run-b/0').exists())
 
 
 class RootTestCase(unit_base.TestCase):
@@ -216,7 +214,7 @@ class PlatformTestCase(unit_base.TestCase):
         bundle = only._directory
         found = json.loads((bundle / 'config.json').read_text())
         identity = f'{bundle.parent.name}-{bundle.name}'
-        self.assertEqual(f'/nova-pinning-bench/{identity}',
+        self.assertEqual(f'/{bundle.parent.name}/{bundle.name}',
                          found['linux']['cgroupsPath'])
         self.assertEqual(
             cgroups.resources(tenant(weight=50), cpus('1-2'), 2), {
