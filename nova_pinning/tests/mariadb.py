@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A MariaDB of its own for a test: on loopback, in a temporary directory."""
+"""A MariaDB of its own for a test: all of it in a temporary directory."""
 
 import contextlib
 import dataclasses
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -49,10 +48,8 @@ class MariaDB(fixtures.Fixture):
     def _setUp(self) -> None:
         self.directory = pathlib.Path(self.useFixture(
             fixtures.TempDir()).path)
+        self._socket = self.directory / 'socket'
         data = self.directory / 'data'
-        with socket.socket() as free:
-            free.bind(('127.0.0.1', 0))
-            self.port = free.getsockname()[1]
         subprocess.run(
             ['mariadb-install-db', '--no-defaults', '--user=root',
              '--auth-root-authentication-method=normal', f'--datadir={data}',
@@ -67,8 +64,9 @@ class MariaDB(fixtures.Fixture):
         data, log = self.directory / 'data', self._log
         self.process = subprocess.Popen(
             ['mariadbd', '--no-defaults', '--user=root', f'--datadir={data}',
-             '--bind-address=127.0.0.1', f'--port={self.port}',
-             '--socket=mariadb.sock', f'--pid-file={data}/mariadb.pid',
+             # A port might be somebody else's before it has it.
+             '--skip-networking', f'--socket={self._socket}',
+             f'--pid-file={data}/mariadb.pid',
              '--skip-name-resolve', '--innodb-flush-log-at-trx-commit=0',
              '--skip-log-bin', '--innodb-doublewrite=0',
              '--innodb-log-file-size=64M', '--innodb-buffer-pool-size=128M',
@@ -102,7 +100,7 @@ class MariaDB(fixtures.Fixture):
     def execute(self, *statements: str) -> list[tuple]:
         """Run statements as root; returns the rows of the last."""
         connection = pymysql.connect(
-            host='127.0.0.1', port=self.port, user='root')
+            unix_socket=str(self._socket), user='root')
         with contextlib.closing(connection), connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
@@ -123,8 +121,8 @@ class MariaDB(fixtures.Fixture):
 
     def create_user(self, name: str, privileges: str) -> None:
         self.execute(
-            f"CREATE USER '{name}'@'127.0.0.1' IDENTIFIED BY '{_PASSWORD}'",
-            f"GRANT {privileges} ON *.* TO '{name}'@'127.0.0.1'")
+            f"CREATE USER '{name}'@'localhost' IDENTIFIED BY '{_PASSWORD}'",
+            f"GRANT {privileges} ON *.* TO '{name}'@'localhost'")
 
     def give_to_reader(self, nova: novadatabase.NovaDatabase) -> None:
         """Make a user who may only read, and have nova.conf name it."""
@@ -150,8 +148,8 @@ class MariaDB(fixtures.Fixture):
         :param user: root if none is given
         """
         who = f'{user}:{_PASSWORD}' if user else 'root'
-        return (f'mysql+pymysql://{who}@127.0.0.1:{self.port}/{database}'
-                '?charset=utf8mb3')
+        return (f'mysql+pymysql://{who}@localhost/{database}'
+                f'?unix_socket={self._socket}&charset=utf8mb3')
 
 
 class _Closing(fixtures.Fixture):

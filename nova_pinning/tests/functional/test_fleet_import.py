@@ -91,7 +91,7 @@ class MariaDBTestCase(base.BaseTestCase):
 
     def check_cannot_write(self):
         """Not even where the user of nova.conf may."""
-        self.server.execute("GRANT ALL ON *.* TO 'reader'@'127.0.0.1'")
+        self.server.execute("GRANT ALL ON *.* TO 'reader'@'localhost'")
         with nova_database.opened(self.conf()) as database:
             cell, = database.cells
             error = self.assertRaises(
