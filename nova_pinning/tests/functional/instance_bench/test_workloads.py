@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every workload that ships, run for a moment, and its real output read."""
 
+import contextlib
 import os
 import pathlib
+import random
+import re
 import signal
 import socket
 import subprocess
@@ -39,6 +42,8 @@ _SHORT = {
 }
 # Figures that may well be nothing.
 _MAY_BE_ZERO = {'retransmits', 'failures', 'samples', 'switches'}
+#: How long handovers and locks are to take.
+_DURATION = re.compile(r'(/mutex \w+ )(\d+)')
 # Names of processes that show that a workload is under way.
 _UNDER_WAY = {
     'web': 'nginx', 'redis': 'redis-server', 'handover': 'mutex',
@@ -83,8 +88,15 @@ class TestWorkloads(base.BaseTestCase):
 
     def run_line(self, line):
         """Run a command to its end; returns what it printed."""
-        process = self.start(line)
+        return self.printed(line, self.start(line))
+
+    def printed(self, line, process):
+        """What the process of a command has printed when it ends."""
         stdout, stderr = process.communicate(timeout=_COMMAND_SECONDS)
+        if 'give it a longer duration' in stderr:
+            # What a busy machine may say, and does what it is told.
+            return self.run_line(_DURATION.sub(
+                lambda found: f'{found[1]}{10 * int(found[2])}', line))
         self.assertEqual(0, process.returncode, f'{line}\n{stdout}\n{stderr}')
         return stdout
 
@@ -110,9 +122,11 @@ class TestWorkloads(base.BaseTestCase):
         return workload, merged
 
     def free_port(self):
-        with socket.socket() as free:
-            free.bind(('127.0.0.1', 0))
-            return free.getsockname()[1]
+        """Below those of which the kernel may give one to a client now."""
+        while True:
+            with contextlib.suppress(OSError), socket.socket() as free:
+                free.bind(('127.0.0.1', random.randrange(10_000, 20_000)))
+                return free.getsockname()[1]
 
     def with_peer(self, name, **parameters):
         """The command of a workload whose peer runs."""
@@ -160,15 +174,10 @@ class TestWorkloads(base.BaseTestCase):
     def test_several_at_a_time(self, name):
         """Two instances share a peer; here also the network."""
         workload, line = self.with_peer(name, duration=1)
-        processes = []
-        for number in range(2):
-            work = self.make(f'work-{number}')
-            processes.append(self.start(
-                line.replace(self.values.work, work)))
-        for process in processes:
-            stdout, stderr = process.communicate(timeout=_COMMAND_SECONDS)
-            self.assertEqual(0, process.returncode, stderr)
-            figures.read(workload, stdout, 1)
+        lines = [line.replace(self.values.work, self.make(f'work-{number}'))
+                 for number in range(2)]
+        for line, process in [(line, self.start(line)) for line in lines]:
+            figures.read(workload, self.printed(line, process), 1)
 
     @ddt.data(*sorted(_UNDER_WAY))
     def test_killed(self, name):
