@@ -19,6 +19,7 @@ from benchmarks.scheduling import fleets
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
 from nova_pinning.fleet import shapes
+from nova_pinning.model import weighers
 from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import column_scheduler
 from nova_pinning.simulation import fast
@@ -92,7 +93,7 @@ CONFIGURATIONS = {
     named.name: named for named in (
         *map(scheduler_configuration.NAMED.__getitem__, COMPARED), _OURS,
         dataclasses.replace(_OURS, name='pinning-without-L3', multipliers={
-            **_OURS.multipliers, scheduler_configuration.CACHE_LOCALITY: 0.0}))
+            **_OURS.multipliers, weighers.CACHE_LOCALITY: 0.0}))
 }
 
 

@@ -19,6 +19,7 @@ from benchmarks.scheduling import bound
 from benchmarks.scheduling import fleets
 from benchmarks.scheduling import gpus
 from benchmarks.scheduling import waiting
+from nova_pinning.model import weighers
 from nova_pinning.simulation import scheduler_configuration
 from nova_pinning.simulation import simulation_run
 from nova_pinning.simulation import statistic
@@ -47,7 +48,7 @@ CONFIGURATIONS: Mapping[
                 multipliers={
                     name: scheduler_configuration.NAMED[OURS].multipliers[name]
                     for name in ('PCIWeigher',
-                                 *scheduler_configuration.OWN_WEIGHERS)}),
+                                 *weighers.OWN_WEIGHERS)}),
             scheduler_configuration.NAMED[OURS],
             waiting.CONFIGURATIONS[waiting.OURS])}
 

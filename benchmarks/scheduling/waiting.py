@@ -30,6 +30,7 @@ from nova_pinning import fit
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import shapes
 from nova_pinning.fleet import snapshot
+from nova_pinning.model import weighers
 from nova_pinning.scheduler import mix
 from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import fast
@@ -66,7 +67,7 @@ CONFIGURATIONS = {
     named.name: named for named in (
         scheduler_configuration.SchedulerConfiguration(
             name=FIRST_FIT, multipliers=dict.fromkeys(
-                scheduler_configuration.NOVA_MULTIPLIERS, 0.0)),
+                weighers.NOVA_MULTIPLIERS, 0.0)),
         *(scheduler_configuration.NAMED[name] for name in (
             'nova-default', 'nova-packing', 'best-fit', 'pinning')),
         *(dataclasses.replace(

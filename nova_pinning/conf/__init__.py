@@ -10,6 +10,7 @@ from typing import Any
 from oslo_config import cfg
 
 from nova_pinning.conf import pinning
+from nova_pinning import errors
 
 CONF = cfg.CONF
 
@@ -22,5 +23,17 @@ def values(names: Iterable[str]) -> list[Any]:
 
 
 def check() -> None:
-    """See :func:`nova_pinning.conf.pinning.check`."""
+    """See :func:`nova_pinning.conf.pinning.check`.
+
+    What the options need has to be installed here, where nova-scheduler runs.
+
+    :raises oslo_config.cfg.ConfigFileValueError: naming the option
+    """
     pinning.check(CONF)
+    if CONF.pinning.metrics_directory:
+        from nova_pinning import extras
+        try:
+            extras.need('it', 'prometheus_client')
+        except errors.InputError as error:
+            raise cfg.ConfigFileValueError(
+                f'[pinning] metrics_directory is set: {error}') from error

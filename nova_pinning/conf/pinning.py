@@ -8,7 +8,6 @@ from typing import Any
 from oslo_config import cfg
 from oslo_config import types
 
-from nova_pinning import errors
 from nova_pinning.model import hostclass
 
 pinning_group = cfg.OptGroup(
@@ -304,13 +303,6 @@ def check(conf: cfg.ConfigOpts) -> None:
         raise cfg.ConfigFileValueError(
             f'[pinning] traits_max_age_seconds = {max_age}: must be 0 or at '
             f'least twice traits_refresh_seconds, which is {refresh}')
-    if conf.pinning.metrics_directory:
-        from nova_pinning import extras
-        try:
-            extras.need('it', 'prometheus_client')
-        except errors.InputError as error:
-            raise cfg.ConfigFileValueError(
-                f'[pinning] metrics_directory is set: {error}') from error
 
 
 def list_opts() -> dict[cfg.OptGroup, list[cfg.Opt]]:

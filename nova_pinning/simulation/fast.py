@@ -24,6 +24,7 @@ from nova_pinning.admission import providers
 from nova_pinning import fit
 from nova_pinning.fit import score
 from nova_pinning import model
+from nova_pinning.model import weighers
 from nova_pinning.scheduler import mix
 from nova_pinning.simulation import admission_columns
 from nova_pinning.simulation import cell_state
@@ -136,15 +137,16 @@ class FastScheduler(column_scheduler.ColumnScheduler[_FastKind]):
             dtype=float)
         self._weighers = [
             (name, numpy.array([
-                scheduler_configuration.multiplier_on(
-                    host, aggregates, name, multiplier)
+                weighers.multiplier_on(name, multiplier, [
+                    aggregates[one].metadata for one in host.aggregates
+                    if one in aggregates])
                 for host in self.ledger.hosts]))
             for name, multiplier in configuration.weighers]
         self._needs_losses = any(
-            name == scheduler_configuration.FRAGMENTATION
+            name == weighers.FRAGMENTATION
             for name, _multiplier in self._weighers)
         self._needs_l3 = looks_at_l3 or any(
-            name == scheduler_configuration.CACHE_LOCALITY
+            name == weighers.CACHE_LOCALITY
             for name, _multiplier in self._weighers)
 
     def recall(self, asked: Iterable[tuple[str, model.Guest]]) -> None:
@@ -462,14 +464,14 @@ _RAW: Mapping[str, Callable[[FastScheduler, _FastKind, Indices],
     'NumInstancesWeigher': FastScheduler._guests,
     'PCIWeigher': FastScheduler._pci,
     'RAMWeigher': FastScheduler._ram,
-    scheduler_configuration.FRAGMENTATION: FastScheduler._fragmentation,
-    scheduler_configuration.CACHE_LOCALITY: FastScheduler._cache_locality,
+    weighers.FRAGMENTATION: FastScheduler._fragmentation,
+    weighers.CACHE_LOCALITY: FastScheduler._cache_locality,
     scheduler_configuration.BEST_FIT: FastScheduler._best_fit,
 }
 
 
 #: As nova_pinning.scheduler.weights has them.
-_LEAST_RANGES = {scheduler_configuration.FRAGMENTATION: score.COST_RANGE}
+_LEAST_RANGES = {weighers.FRAGMENTATION: score.COST_RANGE}
 
 
 def _normalized(raw: Floats, least: float | None,

@@ -6,43 +6,20 @@ import dataclasses
 import types
 from typing import Any
 
-from nova_pinning.admission import offered_host
+from nova_pinning.model import weighers
 from nova_pinning.simulation import rebalance_policy
 
-#: The weighers that tell hosts apart in a simulation, by class name, with the
-#: multipliers that they have by default. Nova's other weighers weigh all
-#: hosts of a simulation alike, which adds nothing.
-NOVA_MULTIPLIERS: Mapping[str, float] = types.MappingProxyType({
-    'CPUWeigher': 1.0,
-    'DiskWeigher': 1.0,
-    'NumInstancesWeigher': 0.0,
-    'PCIWeigher': 1.0,
-    'RAMWeigher': 1.0,
-})
-FRAGMENTATION = 'FragmentationWeigher'
-CACHE_LOCALITY = 'CacheLocalityWeigher'
 #: Of simulations only: the host whose cells are left with the fewest CPUs.
 BEST_FIT = 'BestFitWeigher'
-OWN_WEIGHERS = (FRAGMENTATION, CACHE_LOCALITY)
 
 #: In the order in which their weights are added up: nova's by the names of
 #: their classes (nova itself takes the order of its directory, which differs
-#: from machine to machine), then the others.
-ORDER = (*NOVA_MULTIPLIERS, *OWN_WEIGHERS, BEST_FIT)
+#: from machine to machine), then the others. Nova's other weighers weigh all
+#: hosts of a simulation alike, which adds nothing.
+ORDER = (*weighers.NOVA_MULTIPLIERS, *weighers.OWN_WEIGHERS,
+         BEST_FIT)
 
-#: The option, and key of aggregates' metadata, of each weigher.
-MULTIPLIER_OPTIONS: Mapping[str, str] = types.MappingProxyType({
-    'CPUWeigher': 'cpu_weight_multiplier',
-    'DiskWeigher': 'disk_weight_multiplier',
-    'NumInstancesWeigher': 'num_instances_weight_multiplier',
-    'PCIWeigher': 'pci_weight_multiplier',
-    'RAMWeigher': 'ram_weight_multiplier',
-    FRAGMENTATION: 'fragmentation_weight_multiplier',
-    CACHE_LOCALITY: 'cache_locality_weight_multiplier',
-})
-
-_NO_AGGREGATE = offered_host.Aggregate('')
-_NO_NOVA = {name: 0.0 for name in NOVA_MULTIPLIERS}
+_NO_NOVA = {name: 0.0 for name in weighers.NOVA_MULTIPLIERS}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +60,8 @@ class SchedulerConfiguration:
     @property
     def weighers(self) -> tuple[tuple[str, float], ...]:
         """The weighers with their multipliers, in order."""
-        all_of_them = {**NOVA_MULTIPLIERS, **self.multipliers}
+        all_of_them = {**weighers.NOVA_MULTIPLIERS,
+                       **self.multipliers}
         return tuple((name, float(all_of_them[name])) for name in ORDER
                      if name in all_of_them)
 
@@ -100,26 +78,7 @@ NAMED: Mapping[str, SchedulerConfiguration] = types.MappingProxyType({
         # As doc/source/admin/scheduling-study.rst says to set it up.
         SchedulerConfiguration(
             name='pinning', packs_cells=True,
-            multipliers={**_NO_NOVA, 'PCIWeigher': 20.0, FRAGMENTATION: 8.0,
-                         CACHE_LOCALITY: 4.0}),
+            multipliers={**_NO_NOVA, 'PCIWeigher': 20.0,
+                         weighers.FRAGMENTATION: 8.0,
+                         weighers.CACHE_LOCALITY: 4.0}),
     )})
-
-
-def multiplier_on(
-    host: offered_host.OfferedHost,
-    aggregates: Mapping[str, offered_host.Aggregate],
-    weigher: str, configured: float,
-) -> float:
-    """The multiplier of a weigher on a host.
-
-    Aggregates outweigh the configuration: the least of what they say.
-    """
-    key = MULTIPLIER_OPTIONS.get(weigher, '')
-    try:
-        return min([
-            float(aggregates[name].metadata[key]) for name in host.aggregates
-            if key in aggregates.get(name, _NO_AGGREGATE).metadata],
-            default=configured)
-    except ValueError:
-        # Nova logs it and goes by its configuration.
-        return configured

@@ -40,9 +40,9 @@ class SchedulerOptions:
     :param packs_cells: [compute] packing_host_numa_cells_allocation_strategy
     :param enabled_filters: [filter_scheduler] enabled_filters
     :param observes: whether [pinning] mode keeps ours from acting
-    :param multipliers: of ours, and of those of nova's weighers that tell
-        hosts apart by what is free, by option; of none where
-        FragmentationWeigher does not run
+    :param multipliers: of the weighers that run, by class name (see
+        :mod:`nova_pinning.model.weighers`); {} where FragmentationWeigher has
+        no say
     """
 
     packs_cells: bool | None = None

@@ -7,17 +7,14 @@ from nova_pinning.checks import check_rule
 from nova_pinning import errors
 from nova_pinning.model import filter_order
 from nova_pinning.model import hostclass
+from nova_pinning.model import weighers
 from nova_pinning.segregation.audit import audited
 from nova_pinning.segregation import segregation_model
 
-#: Of weighers that prefer the hosts with the most that is free, or with a
+#: Weighers that prefer the hosts with the most that is free, or with a
 #: multiplier below 0 those with the least.
-_SPREADING = ('ram_weight_multiplier', 'cpu_weight_multiplier',
-              'disk_weight_multiplier')
-_PCI = 'pci_weight_multiplier'
-_OURS = ('fragmentation_weight_multiplier', 'cache_locality_weight_multiplier')
-_WEIGHERS = {'nova_pinning.scheduler.weights.all_weighers',
-             'nova_pinning.scheduler.weights.FragmentationWeigher'}
+_SPREADING = 'RAMWeigher', 'CPUWeigher', 'DiskWeigher'
+_PCI = 'PCIWeigher'
 
 
 def read(arguments: Sequence[str]) -> audited.SchedulerOptions:
@@ -25,40 +22,18 @@ def read(arguments: Sequence[str]) -> audited.SchedulerOptions:
 
     :param arguments: --config-file and --config-dir with their values, as
         nova-scheduler is given them
-    :raises errors.InputError: if they cannot be read
+    :raises errors.InputError: if they cannot be read, or nova-scheduler would
+        not start with them
     """
     # Only here, for it takes a while to load.
-    from oslo_config import cfg
-
-    from nova_pinning.conf import pinning
-    conf = cfg.ConfigOpts()
-    conf.register_opts([cfg.BoolOpt(
-        'packing_host_numa_cells_allocation_strategy', default=False)],
-        group='compute')
-    conf.register_opts([
-        cfg.ListOpt('enabled_filters', default=[]),
-        cfg.ListOpt('weight_classes', default=[]),
-        *(cfg.FloatOpt(name, default=1.0) for name in (*_SPREADING, _PCI))],
-        group='filter_scheduler')
-    pinning.register_opts(conf)
-    try:
-        # The environment is not that of nova-scheduler.
-        conf(list(arguments), project='nova', prog='nova-scheduler',
-             default_config_files=[], default_config_dirs=[], use_env=False)
-        scheduler = conf.filter_scheduler
-        ours = {name: conf.pinning[name] for name in _OURS}
-        weighs = (ours[_OURS[0]] > 0
-                  and not _WEIGHERS.isdisjoint(scheduler.weight_classes))
-        return audited.SchedulerOptions(
-            conf.compute.packing_host_numa_cells_allocation_strategy,
-            tuple(scheduler.enabled_filters),
-            conf.pinning.mode == 'observe',
-            {**{name: scheduler[name] for name in (*_SPREADING, _PCI)},
-             **ours} if weighs else {})
-    except (cfg.Error, OSError, ValueError) as error:
-        raise errors.InputError(
-            ' '.join(str(error).split()).rstrip('.'),
-            errors.Location(' '.join(arguments))) from error
+    from nova_pinning.conf import nova_scheduler
+    found = nova_scheduler.read(
+        arguments, errors.Location(' '.join(arguments)))
+    weighs = found.multipliers.get(weighers.FRAGMENTATION, 0.0) > 0
+    return audited.SchedulerOptions(
+        found.packs_cells, found.enabled_filters or (),
+        found.pinning.mode == 'observe',
+        found.multipliers if weighs else {})
 
 
 @check_rule.rule(
@@ -93,7 +68,7 @@ def nova_weighs(view: audited.AuditedCloud) -> check_rule.Violations:
     for name in options.multipliers:
         if name in _SPREADING:
             yield from _on_dedicated(
-                f'{name} is above 0',
+                f'{weighers.MULTIPLIER_OPTIONS[name]} is above 0',
                 [host.name
                  for host in view.hosts_of(hostclass.HostClass.DEDICATED)
                  if _multiplier(view, host, name) > 0])
@@ -104,37 +79,41 @@ def nova_weighs(view: audited.AuditedCloud) -> check_rule.Violations:
     'hosts with PCI devices that FragmentationWeigher gives to all guests',
     why='guests without devices fill them, and flavors that ask for devices '
         'find none with CPUs beside them',
-    advice=f'set {_PCI} to 20.0 in [filter_scheduler] of each nova-scheduler, '
-           'or in the metadata of an aggregate of the dedicated hosts')
+    advice='set pci_weight_multiplier to 20.0 in [filter_scheduler] of each '
+           'nova-scheduler, or in the metadata of an aggregate of the '
+           'dedicated hosts')
 def pci_is_outweighed(view: audited.AuditedCloud) -> check_rule.Violations:
     options = view.settings.scheduler
     if (options.multipliers and not options.observes
             and any(flavor.extra_specs.get('pci_passthrough:alias')
                     for flavor in view.flavors)):
         yield from _on_dedicated(
-            f'{_PCI} is below what the weighers of this project have '
-            'together', [
+            f'{weighers.MULTIPLIER_OPTIONS[_PCI]} is below what the weighers '
+            'of this project have together'
+            if _PCI in options.multipliers else
+            f'{_PCI} does not run, and those of this project do', [
                 host.name
                 for host in view.hosts_of(hostclass.HostClass.DEDICATED)
                 if _multiplier(view, host, _PCI) < sum(
-                    _multiplier(view, host, name) for name in _OURS)])
+                    _multiplier(view, host, name)
+                    for name in weighers.OWN_WEIGHERS)],
+            '' if _PCI in options.multipliers else
+            'add nova.scheduler.weights.pci.PCIWeigher to weight_classes of '
+            'each nova-scheduler, and set pci_weight_multiplier to 20.0')
 
 
-def _on_dedicated(message: str, names: Sequence[str]) -> check_rule.Violations:
+def _on_dedicated(message: str, names: Sequence[str],
+                  advice: str = '') -> check_rule.Violations:
     if names:
         yield check_rule.Violation(
             subject='service nova-scheduler', kind='service',
             name='nova-scheduler', message=f'{message} on {len(names)} '
-            f'dedicated hosts, {min(names)} for one')
+            f'dedicated hosts, {min(names)} for one', advice=advice)
 
 
 def _multiplier(view: audited.AuditedCloud,
                 host: segregation_model.MarkedHost, name: str) -> float:
-    """As nova.scheduler.utils.get_weight_multiplier has it."""
-    multiplier = view.settings.scheduler.multipliers[name]
-    try:
-        return min([float(aggregate.metadata[name])
-                    for aggregate in host.aggregates
-                    if name in aggregate.metadata], default=multiplier)
-    except ValueError:
-        return multiplier
+    """Of a weigher on a host, 0 of one that does not run."""
+    configured = view.settings.scheduler.multipliers.get(name)
+    return 0.0 if configured is None else weighers.multiplier_on(
+        name, configured, [one.metadata for one in host.aggregates])

@@ -40,6 +40,7 @@ from nova_pinning.fit import score
 from nova_pinning import model
 from nova_pinning.model import hostclass
 from nova_pinning.model import nova_release
+from nova_pinning.model import weighers
 from nova_pinning.placement import placement_traits
 from nova_pinning.scheduler import fitting
 from nova_pinning.scheduler import mix
@@ -135,7 +136,7 @@ class NovaReplay(column_scheduler.ColumnScheduler[Any]):
             nova_weights.all_weighers(),
             key=lambda weigher: (weigher.__module__, weigher.__name__))
         names = [f'{_OWN_WEIGHERS}.{name}'
-                 for name in scheduler_configuration.OWN_WEIGHERS
+                 for name in weighers.OWN_WEIGHERS
                  if name in multipliers]
         if multipliers.get(scheduler_configuration.BEST_FIT):
             names.append(f'{__name__}.{BestFitWeigher.__name__}')
@@ -300,10 +301,10 @@ def _options(
         # Aggregates tell all about hosts.
         ('pinning', 'traits_refresh_seconds'): 0}
     for name, multiplier in configuration.weighers:
-        if name in scheduler_configuration.NOVA_MULTIPLIERS:
+        if name in weighers.NOVA_MULTIPLIERS:
             options[
                 'filter_scheduler',
-                scheduler_configuration.MULTIPLIER_OPTIONS[name]] = multiplier
+                weighers.MULTIPLIER_OPTIONS[name]] = multiplier
     for name, value in settings.values(configuration).items():
         options['pinning', name] = value
     return options

@@ -238,17 +238,18 @@ class TestFindings(unit_base.TestCase):
                                  observes=True))),
         ('S801', view(scheduler=runs('PinnedTopologyFilter', 'A'))),
         ('S802', view(dedicated(), scheduler=audited.SchedulerOptions(
-            multipliers={'ram_weight_multiplier': 0.5}))),
+            multipliers={'RAMWeigher': 0.5}))),
         *((code, view(dedicated(), flavors=(audit_cloud.flavor('n', {
             **audit_cloud.DEDICATED_SPECS, **devices}),),
             scheduler=audited.SchedulerOptions(multipliers={
-                'pci_weight_multiplier': pci,
-                'fragmentation_weight_multiplier': 8.0,
-                'cache_locality_weight_multiplier': 4.0})))
+                **pci, 'FragmentationWeigher': 8.0,
+                'CacheLocalityWeigher': 4.0})))
           for code, pci, devices in (
-              ('S803', 11.0, {'pci_passthrough:alias': 'nvme:1'}),
-              ('', 12.0, {'pci_passthrough:alias': 'nvme:1'}),
-              ('', 1.0, {}))),
+              ('S803', {'PCIWeigher': 11.0},
+               {'pci_passthrough:alias': 'nvme:1'}),
+              ('', {'PCIWeigher': 12.0}, {'pci_passthrough:alias': 'nvme:1'}),
+              ('S803', {}, {'pci_passthrough:alias': 'nvme:1'}),
+              ('', {'PCIWeigher': 1.0}, {}))),
     )
     @ddt.unpack
     def test_codes(self, expected, seen):
@@ -438,18 +439,22 @@ class TestSchedulerOptions(unit_base.TestCase):
                 'weight_classes = nova.scheduler.weights.all_weighers,\n'
                 '  nova_pinning.scheduler.weights.all_weighers\n')
         self.assertEqual({
-            'ram_weight_multiplier': -1.0, 'cpu_weight_multiplier': 0.0,
-            'disk_weight_multiplier': 1.0, 'pci_weight_multiplier': 1.0,
-            'fragmentation_weight_multiplier': 8.0,
-            'cache_locality_weight_multiplier': 4.0,
+            'RAMWeigher': -1.0, 'CPUWeigher': 0.0, 'DiskWeigher': 1.0,
+            'NumInstancesWeigher': 0.0, 'PCIWeigher': 1.0,
+            'FragmentationWeigher': 8.0, 'CacheLocalityWeigher': 4.0,
         }, self.read(ours).multipliers)
+        # Those that do not run prefer no host.
+        self.assertEqual({'FragmentationWeigher': 8.0}, self.read(
+            ours, '[filter_scheduler]\nweight_classes = '
+            'nova_pinning.scheduler.weights.FragmentationWeigher\n'
+        ).multipliers)
         self.assertEqual({}, self.read(
             ours, '[pinning]\nfragmentation_weight_multiplier = 0\n'
         ).multipliers)
 
     def test_nova_weighs(self):
         options = dataclasses.replace(runs(), multipliers={
-            'ram_weight_multiplier': 1.0, 'cpu_weight_multiplier': 0.0})
+            'RAMWeigher': 1.0, 'CPUWeigher': 0.0})
 
         def found(options, **metadata):
             own = dataclasses.replace(
@@ -477,6 +482,9 @@ class TestSchedulerOptions(unit_base.TestCase):
         option = 'packing_host_numa_cells_allocation_strategy'
         for texts, words in (((f'[compute]\n{option} = x\n',), option),
                              (('[pinning]\nmode = x\n',), 'mode'),
+                             (('[filter_scheduler]\n'
+                               'pci_weight_multiplier = -1\n',),
+                              'pci_weight_multiplier'),
                              (('[compute\n',), '0.conf')):
             self.assertIn(words, str(self.assertRaises(
                 errors.InputError, self.read, *texts)))

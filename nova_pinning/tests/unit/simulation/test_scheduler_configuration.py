@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import pathlib
+import sys
+from unittest import mock
 
 import ddt
 import fixtures
@@ -55,6 +57,11 @@ class TestConfigurationFile(testtools.TestCase):
         self.assertTrue(read.prefer_exclusive_l3)
         (size, share), = mix.configured_mix(read.fragmentation_mix)
         self.assertEqual((8, 16, 1.0), (size.vcpus, size.memory_mib, share))
+
+    def test_what_is_installed_elsewhere(self):
+        """Where nova-scheduler runs there is what its options need."""
+        with mock.patch.dict(sys.modules, prometheus_client=None):
+            self.read('[pinning]\nmetrics_directory = /x\n')
 
     def test_own_weighers_have_to_be_loaded(self):
         found = self.read(
