@@ -10,6 +10,7 @@ from collections.abc import Collection
 from collections.abc import Hashable
 from collections.abc import Iterator
 from collections.abc import Sequence
+import dataclasses
 import itertools
 import math
 from typing import NamedTuple
@@ -140,10 +141,15 @@ def _causes(
         return dict.fromkeys(places)
     found: dict[int, _Cause | None] = dict.fromkeys(places, _Cause.DEVICES)
     told = set[int]()
+    # Whether nova gives one of them, were there no others.
+    alone = [(place, devices.check(
+        [host.pools[place]], (),
+        [dataclasses.replace(asked, count=1, groups=())], cells))
+        for asked, own in zip(request.devices, usable) for place in own]
     for chosen in itertools.combinations(cells, number):
-        near = {place for asked, own in zip(request.devices, usable)
-                for place in own if found[place] is not None
-                and _may_reach(asked, host.pools[place], chosen, cells)}
+        ids = tuple([cell.id for cell in chosen])
+        near = {place for place, check in alone
+                if found[place] is not None and check.supports(ids)}
         if not near:
             continue
         verdicts = counter.admission.verdicts(
@@ -155,21 +161,6 @@ def _causes(
                 near - told, _cause(counter, verdicts)))
             told |= near
     return found
-
-
-def _may_reach(asked: devices.PciRequest, pool: devices.PciPool,
-               chosen: Sequence[model.CellView],
-               cells: Sequence[model.CellView]) -> bool:
-    """Whether nova may give devices of a pool to a guest on these cells."""
-    node = pool.numa_node
-    if not chosen or asked.policy == 'preferred' or node in [
-            cell.id for cell in chosen]:
-        return True
-    if asked.policy == 'socket':
-        sockets = {getattr(cell, 'socket', None) for cell in chosen}
-        return any(cell.id == node and getattr(cell, 'socket', None) in sockets
-                   for cell in cells)
-    return node is None and asked.policy != 'required'
 
 
 def _cause(counter: count.Counter, verdicts: judge.LayerVerdicts) -> _Cause:
