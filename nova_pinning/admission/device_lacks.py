@@ -23,6 +23,7 @@ from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
+from nova_pinning.fit import counting
 from nova_pinning import model
 
 #: Sets of host cells that are looked at; of more nothing is said.
@@ -91,6 +92,14 @@ def by_alias(
         own = device_room.part(request, [
             asked for asked in request.devices if asked.alias == alias])
         yield AliasDevices(alias, own, device_room.stocks(own, occupancy))
+
+
+def most(request: guest_request.GuestRequest,
+         occupancy: host_occupancy.HostOccupancy) -> int:
+    """No more guests have free devices, wherever these are."""
+    return min([one.free // one.wanted
+                for one in by_alias(request, occupancy) if one.wanted],
+               default=counting.UNLIMITED)
 
 
 def find(

@@ -11,8 +11,10 @@ the same for guests of one NUMA cell without devices, and for most others; see
 from collections.abc import Hashable
 from collections.abc import Mapping
 import enum
+import operator
 from typing import NamedTuple
 
+from nova_pinning.admission import device_lacks
 from nova_pinning.admission import gaps
 from nova_pinning.admission import guest_request
 from nova_pinning.admission import judge
@@ -50,6 +52,7 @@ class CapacityCause(enum.StrEnum):
     CACHES = 'caches'
     RESOURCES = 'resources'
     DEVICES = 'devices'
+    AFFINITY = 'affinity'
     ORDER = 'order'
 
 
@@ -209,7 +212,7 @@ class Counter:
         if self.request.topology is None:
             return self._count(host)
         if self.gate(host).is_of_root:
-            fits, _scarce = self._offered(host, counting.UNLIMITED)
+            fits, _scarce = self._offered(host)
             most = fits
         else:
             fits, _scarce = self._in_turn(host, _MOST_IN_TURN)
@@ -232,20 +235,14 @@ class Counter:
             return HostCount(0, 0, totals, {cause: totals})
         limits = self.limits(host)
         left, missing = totals, dict[CapacityCause, int]()
-        for count, cause in ((limits.cpus, self._cells_cause(host)),
-                             (self._without_stray(host),
-                              CapacityCause.STRAY_PINS),
-                             (limits.cores, CapacityCause.CORES),
-                             (limits.memory, self.memory_cause),
-                             (self.gate(host).most, CapacityCause.FILTERS)):
-            if count < left:
-                missing[cause] = left - count
-                left = count
+        for limit in ((limits.cpus, self._cells_cause(host)),
+                      (self._without_stray(host), CapacityCause.STRAY_PINS),
+                      (limits.cores, CapacityCause.CORES),
+                      (limits.memory, self.memory_cause),
+                      (self.gate(host).most, CapacityCause.FILTERS)):
+            left = _limited(left, missing, *limit)
         if left:
-            count, cause = self._offered(host, left)
-            if count < left:
-                missing[cause] = missing.get(cause, 0) + left - count
-                left = count
+            left = _limited(left, missing, *self._offered(host))
         if not left or (self._is_simple and self.gate(host).is_of_root
                         and not search.has_page_choice(
                             host.cells, self.request.topology)):
@@ -253,10 +250,11 @@ class Counter:
         fits, found, cause = self._packed(host, left)
         most = fits if found is None else found
         if self.request.devices and most < left:
-            missing[CapacityCause.DEVICES] = left - most
-            left = most
-        if fits < left:
-            missing[cause] = missing.get(cause, 0) + left - fits
+            left = _limited(left, missing, max(most, device_lacks.most(
+                self.request, host.occupancy)), CapacityCause.DEVICES)
+            left = _limited(left, missing, most, CapacityCause.AFFINITY
+                            if cause is CapacityCause.ORDER else cause)
+        _limited(left, missing, fits, cause)
         return HostCount(fits, found, totals, missing)
 
     def _cells_cause(self, host: like_hosts.CountedHost) -> CapacityCause:
@@ -376,24 +374,18 @@ class Counter:
                 for query in queries),
             counting.UNLIMITED if allowed is None else allowed)
 
-    def _offered(self, host: like_hosts.CountedHost,
-                 count: int) -> tuple[int, CapacityCause]:
+    def _offered(
+        self, host: like_hosts.CountedHost,
+    ) -> tuple[int, CapacityCause]:
         """How many guests Placement has resources for, and which it lacks.
 
         A host is offered if any of nova's queries finds it. What several
         providers have is not told here.
-
-        :param count: how many guests at most the caller asks about
         """
-        best = None
         gate = self.gate(host)
-        for query in gate.queries if gate.is_of_root else ():
-            offer = self._offered_to(query, host)
-            if offer[0] >= count:
-                return offer
-            if best is None or offer[0] > best[0]:
-                best = offer
-        return best or (counting.UNLIMITED, CapacityCause.PLACEMENT)
+        return max([self._offered_to(query, host) for query in gate.queries
+                    if gate.is_of_root], key=operator.itemgetter(0),
+                   default=(counting.UNLIMITED, CapacityCause.PLACEMENT))
 
     def _offered_to(self, query: guest_request.CandidatesQuery,
                     host: like_hosts.CountedHost) -> tuple[int, CapacityCause]:
@@ -498,3 +490,11 @@ _BY_FILTER = {'ComputeFilter': CapacityCause.DISABLED,
               'availability-zone': CapacityCause.AGGREGATES,
               'isolated-aggregate': CapacityCause.AGGREGATES,
               'tenant-aggregate': CapacityCause.AGGREGATES}
+
+
+def _limited(left: int, missing: dict[CapacityCause, int], count: int,
+             cause: CapacityCause) -> int:
+    """The guests left of which so many fit; others are put down as missing."""
+    if count < left:
+        missing[cause] = missing.get(cause, 0) + left - count
+    return min(count, left)

@@ -139,7 +139,7 @@ def _causes(
     number = len(request.topology.cells) if request.topology else 0
     if math.comb(len(cells), number) > device_lacks.MOST_SETS:
         return dict.fromkeys(places)
-    found: dict[int, _Cause | None] = dict.fromkeys(places, _Cause.DEVICES)
+    found: dict[int, _Cause | None] = dict.fromkeys(places, _Cause.AFFINITY)
     told = set[int]()
     # Whether nova gives one of them, were there no others.
     alone = [(place, devices.check(

@@ -37,7 +37,8 @@ CAUSES: Mapping[count.CapacityCause, str] = {
     count.CapacityCause.PLACEMENT: 'fewer CPUs in Placement',
     count.CapacityCause.CACHES: 'too few cache ways',
     count.CapacityCause.RESOURCES: 'other resources',
-    count.CapacityCause.DEVICES: 'too few devices near CPUs',
+    count.CapacityCause.DEVICES: 'too few devices',
+    count.CapacityCause.AFFINITY: 'devices far from CPUs',
     count.CapacityCause.ORDER: "nova's order of cells",
 }
 #: What keeps free CPUs, or devices, from being sold, for a sentence.
@@ -52,6 +53,7 @@ STRANDED: Mapping[count.CapacityCause, str] = {
     count.CapacityCause.PAGES: 'too few pages are left for them',
     count.CapacityCause.DEVICES:
         'fewer devices are left together than one guest wants',
+    count.CapacityCause.AFFINITY: 'no CPUs for guests are near them',
 }
 
 

@@ -138,8 +138,8 @@ def _hosts(draw, max_cpus=12, max_cells=4):
             ) if pages else ()))
     pools = draw(strategies.lists(strategies.builds(
         devices.PciPool, strategies.just(_NIC),
-        strategies.sampled_from([0, 1, 2, None]), strategies.integers(1, 3)),
-        max_size=3))
+        strategies.sampled_from([0, 1, 2, None]), strategies.integers(1, 3),
+        strategies.none()), max_size=3))
     return fleet_host(
         *cells, pci_pools=tuple(pools),
         host_class=draw(strategies.sampled_from(
@@ -455,6 +455,16 @@ class TestCauses(testtools.TestCase):
             wanted(builders.guest((2, 100)), [request]))
         self.assertEqual((3, 3), found[:2])
         self.assertEqual({Cause.DEVICES: 6}, found.missing)
+
+    def test_devices_far_from_cpus(self):
+        """Those that are free, but not where CPUs are, are not too few."""
+        request = devices.PciRequest('nic', (_NIC,), 2, 'required')
+        found = count_one(
+            self._host(pci_pools=(devices.PciPool(_NIC, 1, 3),
+                                  devices.PciPool(_NIC, 2, 9))),
+            wanted(builders.guest((2, 100)), [request]))
+        self.assertEqual((1, 1), found[:2])
+        self.assertEqual({Cause.DEVICES: 3, Cause.AFFINITY: 5}, found.missing)
 
     def test_order(self):
         """Nova packs the fullest cells, of which there should be more."""

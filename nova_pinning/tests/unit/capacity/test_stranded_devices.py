@@ -16,6 +16,7 @@ from nova_pinning.fleet import snapshot
 from nova_pinning.host import device_offer
 from nova_pinning.host import host_offer
 from nova_pinning.model import hostclass
+from nova_pinning.placement import inventory
 from nova_pinning.presentation import capacity_report
 from nova_pinning.presentation.fleet_page import page_data
 from nova_pinning.tests.unit import builders
@@ -101,6 +102,12 @@ class TestStranded(testtools.TestCase):
         self.assertEqual({'cells'}, {cause for one in found
                                      for cause in one[4]})
 
+    def test_no_cell_near(self):
+        """Those of a node that has no CPUs are many enough."""
+        self.assertEqual(
+            [{}, {}, {'affinity': 2}, {'affinity': 2}],
+            [one[4] for one in told(request('h100', 1), cells=CELLS[:1])])
+
     def test_half_a_group(self):
         taken = request('h100-switch-1', 1)
         found = told(request('h100-switch-1', 2), there=[taken])
@@ -136,7 +143,27 @@ class TestStranded(testtools.TestCase):
         """Placement has more of the class, but not with the trait."""
         size, = measured(request('h100-switch-1', 2)).sizes()
         self.assertEqual((1, 1), (size.fits, size.most))
-        self.assertIn('devices', size.missing)
+        self.assertEqual({'devices': 7}, size.missing)
+
+    def test_all_in_use(self):
+        """No free device is far from CPUs where no device is free."""
+        size, = measured(request('h100', 1, vcpus=1), there=[
+            request('h100', 4, vcpus=2) for _guest in range(2)]).sizes()
+        self.assertEqual((0, {'devices': 12}), (size.fits, size.missing))
+
+    def test_other_resources(self):
+        """What other providers have too little of are no devices."""
+        asked = request('h100', 1)
+        asked = dataclasses.replace(asked, queries=tuple([
+            dataclasses.replace(query, groups=(
+                *query.groups, guest_request.RequestGroup(
+                    '', (('VGPU', 1),)))) for query in asked.queries]))
+        for vgpus, missing in ((3, {'resources': 5}), (0, {'resources': 8})):
+            children = (*host_offer.offered(DESCRIBED).children, (
+                offered_host.OfferedProvider(inventories=((
+                    'VGPU', inventory.Inventory(vgpus)),), parent=0)))
+            size, = measured(asked, children=children).sizes()
+            self.assertEqual((vgpus, missing), (size.fits, size.missing))
 
     def test_metrics(self):
         text = capacity_report.as_metrics(measured(
