@@ -38,6 +38,21 @@ def by_alias(
     return found
 
 
+def given(
+    description: host_model.HostDescription,
+) -> list[host_model.PciDevice]:
+    """The devices that nova gives to guests.
+
+    The address of a physical function in [pci] device_spec is for its virtual
+    ones, too, whether they have an alias or not; see
+    nova.pci.devspec.WhitelistPciAddress.match.
+    """
+    addresses = {device.address for device in description.pci_devices
+                 if device.alias}
+    return [device for device in description.pci_devices
+            if device.alias or device.physical_function in addresses]
+
+
 def is_in_placement(description: host_model.HostDescription) -> bool:
     """Whether Placement counts its devices ([pci] report_in_placement)."""
     return any(device.alias and device.resource_class
@@ -141,14 +156,14 @@ def offered(
 
     :returns: the pools, and the providers by which Placement counts them
     """
-    given = [device for device in description.pci_devices if device.alias]
+    sold = given(description)
     places = provider_places(description)
     # Physical functions that may be taken, as may their virtual ones.
-    apart = places.keys() | {device.address for device in given}.intersection(
-        device.physical_function for device in given)
+    apart = places.keys() | {device.address for device in sold}.intersection(
+        device.physical_function for device in sold)
     counts: dict[tuple[devices.Pairs, int | None, int | None], int] = {}
     of_provider: dict[str, list[host_model.PciDevice]] = {}
-    for device in given:
+    for device in sold:
         address = device.physical_function or device.address
         key = devices.device_keys(
             device.vendor_id, device.product_id,

@@ -44,7 +44,7 @@ def options(
             for entry in pci_alias.entries(name, known[name])],
         ('pci', 'device_spec'): [
             json.dumps({'address': _address(device.address)})
-            for device in description.pci_devices if device.alias],
+            for device in device_offer.given(description)],
         ('pci', 'report_in_placement'): in_placement,
         ('filter_scheduler', 'pci_in_placement'): in_placement,
         (None, 'instances_path'): '/var/lib/nova/instances',

@@ -93,3 +93,21 @@ class TestOffered(oslotest.BaseTestCase):
                 if gap.kind == 'devices']
         self.assertEqual(bool(text), bool(told))
         self.assertIn(text, ''.join(told))
+
+    def test_functions_of_a_device_that_guests_get(self):
+        """Its device_spec is for them, too (see nova.pci.devspec)."""
+        def function(bus, **more):
+            return host_model.PciDevice(
+                f'0000:{bus}:00.1', '15b3', '101e', 0,
+                physical_function=f'0000:{bus}:00.0', **more)
+
+        def pools(**more):
+            return [(pool.kind, pool.total) for pool in host_offer.offered(
+                dataclasses.replace(grouped(), pci_devices=(
+                    host_model.PciDevice(
+                        '0000:40:00.0', '15b3', '1021', 0, **more),
+                    function(40), function(41, alias='part')))).pci_pools]
+
+        self.assertEqual([('15b3:101e', 1)], pools())
+        self.assertEqual([('15b3:1021', 1), ('15b3:101e', 1),
+                          ('15b3:101e', 1)], pools(alias='whole'))
