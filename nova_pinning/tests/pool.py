@@ -18,6 +18,7 @@ import os
 import pathlib
 import re
 import sys
+import tempfile
 import unittest
 
 import subunit
@@ -143,9 +144,15 @@ def main():
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     names = options.load_list and set(
         options.load_list.read_text().splitlines())
-    tests = load(options.test_path, options.regexes, names)
-    run(groups(tests, configuration['DEFAULT']['group_regex']),
-        options.concurrency or os.cpu_count() or 1, stream)
+    with tempfile.TemporaryDirectory(
+            prefix='tests-', ignore_cleanup_errors=True) as scratch:
+        # The processes do not end as others do, or are killed, and leave what
+        # is made once for several tests. Like /tmp it is for all users.
+        os.chmod(scratch, 0o1777)
+        os.environ['TMPDIR'] = tempfile.tempdir = scratch
+        tests = load(options.test_path, options.regexes, names)
+        run(groups(tests, configuration['DEFAULT']['group_regex']),
+            options.concurrency or os.cpu_count() or 1, stream)
 
 
 if __name__ == '__main__':

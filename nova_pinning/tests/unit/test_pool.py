@@ -4,6 +4,8 @@
 import io
 import os
 import pathlib
+import subprocess
+import sys
 import textwrap
 import unittest
 from unittest import mock
@@ -126,6 +128,34 @@ class PoolTest(base.BaseTestCase):
                 (['^x', 'one'], None, [one]), ([], {two}, [two])):
             self.assertEqual(wanted, [
                 test.id() for test in pool.load(package, regexes, names)])
+
+    def test_temporary_files_do_not_stay(self):
+        package = self.write_tests(test_some='''
+            import atexit
+            import os
+            import shutil
+            import tempfile
+            import unittest
+
+            directory = tempfile.gettempdir()
+
+            class Some(unittest.TestCase):
+                def test_one(self):
+                    path = tempfile.mkdtemp(dir=directory)
+                    atexit.register(shutil.rmtree, path)
+
+                def test_two(self):
+                    tempfile.mkdtemp()
+                    os._exit(0)
+            ''')
+        temporary = self.useFixture(fixtures.TempDir()).path
+        done = subprocess.run(
+            [sys.executable, '-m', 'nova_pinning.tests.pool', package],
+            env={**os.environ, 'TMPDIR': temporary,
+                 'PYTHONPATH': os.pathsep.join(sys.path)},
+            capture_output=True)
+        self.assertIn(b'test_two', done.stdout)
+        self.assertEqual([], os.listdir(temporary))
 
     def test_a_module_that_cannot_be_loaded(self):
         package = self.write_tests(test_wrong='import no_such_module')
