@@ -47,8 +47,9 @@ class TestCensus(functional_base.TestCase):
         metal.save()
 
     def wait(self):
+        """Until it has said what it has counted."""
         end = time.monotonic() + _PATIENCE_S
-        while self.census.counts is None and time.monotonic() < end:
+        while not self.records and time.monotonic() < end:
             time.sleep(0.05)
 
     def said(self):

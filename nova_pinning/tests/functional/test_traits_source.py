@@ -32,8 +32,9 @@ DEDICATED, SHARED = placement_traits.DEDICATED, placement_traits.SHARED
 #: Nothing here takes as long; only a test that fails waits for it.
 _PATIENCE_S = 60
 
-#: More than nova itself needs for select_destinations on a busy machine.
-_NOVA_S = 5
+#: More than nova itself needs for select_destinations on a machine that is
+#: busy or stalls, and less than a query may take, which is 30 s.
+_NOVA_S = 20
 
 
 class Door(fixtures.Fixture):
@@ -377,19 +378,23 @@ conf([], project='nova', default_config_files=[])
 conf.register_opts(loading.get_auth_plugin_conf_options('admin_token'),
                    group='placement')
 for name, value in (('auth_type', 'admin_token'), ('token', 'admin'),
-                    ('endpoint', sys.argv[1]), ('timeout', 2)):
+                    ('endpoint', sys.argv[1]), ('timeout', 3600)):
     conf.set_override(name, value, 'placement')
 traits_reader.FIRST_WAIT_SECONDS = 0.2
+traits_reader._STOP_SECONDS = 0
 start = time.monotonic()
 first = traits_reader.view().stale
 waited = time.monotonic() - start
+# One that does not wait for its answer as long.
+traits_reader.use(None)
+conf.set_override('timeout', 1, 'placement')
 while 'imed out' not in traits_reader.view().stale:
     time.sleep(0.05)
 # Some releases import it whether they run on it or not.
 eventlet = sys.modules.get('eventlet')
 print(json.dumps([
     eventlet is not None and eventlet.patcher.is_monkey_patched('thread'),
-    first, waited, time.monotonic() - start]))
+    first, waited]))
 traits_reader.use(None)
 """
 
@@ -421,14 +426,10 @@ class TestThreads(oslotest.BaseTestCase):
                  'OS_NOVA_DISABLE_EVENTLET_PATCHING': str(int(not eventlet))},
             capture_output=True, text=True, timeout=_PATIENCE_S)
         self.assertEqual(0, done.returncode, done.stderr)
-        patched, first, waited, noticed = json.loads(
-            done.stdout.splitlines()[-1])
+        patched, first, waited = json.loads(done.stdout.splitlines()[-1])
         self.assertEqual(eventlet, patched)
         self.assertEqual(
             'not read since nova-scheduler was started; [pinning] '
             'traits_max_age_seconds is 3600', first)
-        # The first request waits for 0.2 s, the query for two seconds.
+        # The first request waits for 0.2 s, the query for an hour.
         self.assertGreater(waited, 0.19)
-        self.assertLess(waited, 1.8)
-        self.assertGreater(noticed, 1.8)
-        self.assertLess(noticed, _PATIENCE_S / 2)
