@@ -124,6 +124,27 @@ def _counted(occupancy: host_occupancy.HostOccupancy, provider: int | None,
             in occupancy.providers[provider].inventories if name in names]
 
 
+def told_apart(
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy,
+) -> tuple[guest_request.GuestRequest, tuple[devices.PciPool, ...]]:
+    """A guest, and the free devices that it may have, for nova alone.
+
+    Each pool has a tag, and the guest asks for those tags that Placement
+    would choose devices of.
+    """
+    wanted, total = [], dict[int, int]()
+    pools = [pool._replace(keys=(*pool.keys, ('place', str(place))))
+             for place, pool in enumerate(occupancy.host.pci_pools)]
+    for asked, free_at in _free([request], occupancy):
+        total |= free_at
+        wanted.append(dataclasses.replace(asked, groups=(), specs=tuple(
+            [pools[place].keys for place in free_at])))
+    return dataclasses.replace(request, devices=tuple(wanted)), tuple([
+        pools[place]._replace(total=free)
+        for place, free in sorted(total.items()) if free > 0])
+
+
 def group_traits(
     pool: devices.PciPool,
     providers: Sequence[offered_host.OfferedProvider],

@@ -439,27 +439,25 @@ class Counter:
         self, host: like_hosts.CountedHost, limit: int,
     ) -> tuple[int, int | None, CapacityCause]:
         request, engine = self.request, host.occupancy.engine
-        guest, is_of_root = request.topology, self.gate(host).is_of_root
-        if guest is None or not is_of_root:
-            fits, cause = self._in_turn(host, limit)
-            # The first guest is tried on all providers.
-            most = fits if is_of_root or not fits else min(
-                limit, provider_limits.most(
-                    self.gate(host).queries, host.occupancy))
-            return fits, most, cause
-        is_reached = search.is_reached(request, guest, engine)
-        if is_reached and search.any_order_will_do(
+        guest, gate = request.topology, self.gate(host)
+        is_reached = guest is not None and gate.is_of_root and (
+            search.is_reached(request, guest, engine))
+        if is_reached and guest is not None and search.any_order_will_do(
                 host.cells, guest, host.pools,
                 self.admission.rules.packs_cells):
             return limit, limit, CapacityCause.ORDER
         fits, cause = self._in_turn(host, limit)
-        if is_reached or fits == limit:
+        # Nova's order is of no account to the first guest, which is tried on
+        # all providers, nor to one without cells.
+        if not fits or guest is None and gate.is_of_root:
+            return fits, fits, cause
+        if not gate.is_of_root:
+            limit = min(limit, provider_limits.most(
+                gate.queries, host.occupancy))
+        if guest is None or is_reached or fits == limit:
             return fits, limit, cause
-        if not fits:
-            # Nova's order is of no account to the first guest.
-            return 0, 0, cause
         return fits, search.most(
-            request, engine, host.pools, limit, self._budget), cause
+            request, host.occupancy, fits, limit, self._budget), cause
 
     def _in_turn(self, host: like_hosts.CountedHost,
                  limit: int) -> tuple[int, CapacityCause]:

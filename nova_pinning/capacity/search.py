@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-
-
 """How many guests of one kind fit on a host at most.
 
 This is for guests of which one cell depends on another: those of several
@@ -11,8 +9,10 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import itertools
 
+from nova_pinning.admission import device_room
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import host_occupancy
 from nova_pinning import fit
 from nova_pinning.fit import cell_check
 from nova_pinning.fit import counting
@@ -88,20 +88,23 @@ def any_order_will_do(
 
 
 def most(
-    request: guest_request.GuestRequest, host: model.Host, pools: _Pools,
-    limit: int, budget: SearchBudget,
+    request: guest_request.GuestRequest,
+    occupancy: host_occupancy.HostOccupancy, fits: int, limit: int,
+    budget: SearchBudget,
 ) -> int | None:
-    """How many guests with NUMA cells fit on a host at most.
+    """How many more guests with NUMA cells fit on a host at most.
 
-    :param host: of ``model.HostCell``, with the guests that it has
-    :param pools: of the host's devices, with what is free of each
+    :param fits: that nova places
     :param limit: a number of guests that cannot be exceeded
     :param budget: for several hosts
     :returns: None if that was too much to find out
     """
     guest = request.topology
     assert guest is not None
-    return _Search(request, guest, limit, budget).most(host, pools)
+    told, pools = device_room.told_apart(request, occupancy)
+    found = _Search(told, guest, limit, budget).most(occupancy.engine, pools)
+    # Placement may choose devices better than nova does without it.
+    return found if found is None else max(fits, found)
 
 
 def _take(request: guest_request.GuestRequest, guest: model.Guest,

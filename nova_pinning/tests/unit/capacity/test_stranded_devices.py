@@ -151,6 +151,13 @@ class TestStranded(testtools.TestCase):
             request('h100', 4, vcpus=2) for _guest in range(2)]).sizes()
         self.assertEqual((0, {'devices': 12}), (size.fits, size.missing))
 
+    def test_far_from_cpus(self):
+        """What Placement has of a class is no more than cells can have."""
+        size, = measured(request('h100', 1, vcpus=1), cells=(
+            CELLS[0], builders.host_cell(1, range(8, 10)))).sizes()
+        self.assertEqual((6, 6, {'devices': 2, 'affinity': 2}),
+                         (size.fits, size.most, size.missing))
+
     def test_other_resources(self):
         """What other providers have too little of are no devices."""
         asked = request('h100', 1)
