@@ -14,6 +14,7 @@ import os_traits
 
 from nova_pinning.admission import devices
 from nova_pinning.admission import guest_request
+from nova_pinning.admission import written_forms
 from nova_pinning.document import codec
 
 #: The extra spec that asks for devices: 'a:1,b:2'.
@@ -27,7 +28,7 @@ class PciAlias(NamedTuple):
     :param specs: as nova.pci.request.get_alias_from_config has them
     """
 
-    specs: tuple[devices.PciSpec, ...]
+    specs: tuple[written_forms.AliasSpec, ...]
     policy: Annotated[str, codec.Limit(enum=[
         'legacy', 'preferred', 'required', 'socket'])] = 'legacy'
 

@@ -65,6 +65,10 @@ DeviceKeys: TypeAlias = Annotated[
     tuple[tuple[str, str], ...],
     codec.Form(Mapping[terms.Word, terms.Line], dict, _sorted_pairs),
     codec.Shared('device_keys')]
+#: Of a PCI alias.
+AliasSpec: TypeAlias = Annotated[
+    tuple[tuple[str, str], ...],
+    codec.Form(Mapping[terms.Word, terms.Line], dict, _sorted_pairs)]
 DeviceSpec: TypeAlias = Annotated[
     tuple[tuple[str, str | None], ...],
     codec.Form(Mapping[terms.Word, terms.Line | None], dict, _sorted_pairs)]

@@ -34,6 +34,9 @@ _NAMES = {'hosts': 'name', 'guests': 'uuid', 'flavors': 'name',
 _MADE_BY = ('a fleet snapshot is made by nova-pinning fleet import, or fleet '
             'generate')
 
+_PROVIDERS = ('a host itself is provider 0, the first of its children 1, and '
+              'parents come first')
+
 _Path = source.Path
 
 
@@ -118,7 +121,21 @@ def _faults(
                 yield (f'{name} appears here a second time',
                        (section, number, key),
                        f'the first is {section}[{first[name]}]')
+    children = {host.name: len(host.children) for host in fleet.hosts}
+    for number, host in enumerate(fleet.hosts):
+        for place, child in enumerate(host.children):
+            if child.parent is not None and child.parent > place:
+                yield ('is no provider before it', (
+                    'hosts', number, 'children', place, 'parent'), _PROVIDERS)
+        if any(pool.provider is not None and pool.provider > children[
+                host.name] for pool in host.pci_pools):
+            yield ('has a pool of a provider that the host does not have',
+                   ('hosts', number, 'pci_pools'), _PROVIDERS)
     for number, guest in enumerate(fleet.guests):
+        if any(index > children.get(guest.host, index)
+               for index, _amounts in guest.allocations):
+            yield ('has some of a provider that its host does not have',
+                   ('guests', number, 'allocations'), _PROVIDERS)
         if guest.topology is None or guest.fit is None:
             if (guest.topology is None) is not (guest.fit is None):
                 yield ('of topology and fit one is missing',

@@ -3,6 +3,8 @@
 
 """Fleets for tests: any that can be written down, and small tidy ones."""
 
+import dataclasses
+
 from hypothesis import strategies
 
 from nova_pinning.admission import devices
@@ -152,6 +154,25 @@ def _guests(draw):
         tags=draw(_tuples(_WORDS)))
 
 
+def _with_own_providers(fleet):
+    """The fleet with no provider of anything that is not there."""
+    last = {host.name: len(host.children) for host in fleet.hosts}
+    return dataclasses.replace(
+        fleet, hosts=tuple(dataclasses.replace(
+            host, children=tuple(
+                child if child.parent is None else dataclasses.replace(
+                    child, parent=min(child.parent, place))
+                for place, child in enumerate(host.children)),
+            pci_pools=tuple(
+                pool if pool.provider is None else pool._replace(
+                    provider=min(pool.provider, last[host.name]))
+                for pool in host.pci_pools)) for host in fleet.hosts),
+        guests=tuple(dataclasses.replace(guest, allocations=tuple(
+            (min(index, last.get(guest.host, index)), amounts)
+            for index, amounts in guest.allocations))
+            for guest in fleet.guests))
+
+
 #: Whatever a snapshot can tell, most of which makes no sense.
 ANY_FLEET = strategies.builds(
     snapshot.Fleet,
@@ -175,7 +196,7 @@ ANY_FLEET = strategies.builds(
         unique_by=lambda group: group.id),
     pci_aliases=strategies.dictionaries(_WORDS, strategies.builds(
         pci_alias.PciAlias, _tuples(_KINDS | strategies.dictionaries(
-            _WORDS, strategies.none() | _WORDS, max_size=2).map(
+            _WORDS, _WORDS, max_size=2).map(
                 lambda spec: tuple(sorted(spec.items())))),
         _POLICIES), max_size=2),
     packs_cells=strategies.booleans(), rules=strategies.builds(
@@ -186,7 +207,7 @@ ANY_FLEET = strategies.builds(
     enabled_filters=_tuples(_WORDS),
     taken_at=strategies.sampled_from(
         ['', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5+00:00']),
-    source=strategies.just('') | _WORDS)
+    source=strategies.just('') | _WORDS).map(_with_own_providers)
 
 
 def tidy(shape='two-socket-96-pci', **options):

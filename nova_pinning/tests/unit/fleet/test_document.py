@@ -23,6 +23,7 @@ from nova_pinning import model
 from nova_pinning.tests.unit.fleet import fleet_samples
 from nova_pinning.tests.unit import unit_base
 
+_NULL = object()
 _SCHEMA = typed_document.schema(snapshot.Fleet, document.VERSION)
 
 
@@ -227,6 +228,8 @@ class TestErrors(base.BaseTestCase):
         (('aggregates', 1, 'name'), 'dedicated', 'appears here a second time'),
         (('flavors', 1, 'name'), 'dedicated-4', 'appears here a second time'),
         (('pci_aliases', 'gpu', 'policy'), 'requird', 'mean required?'),
+        (('pci_aliases', 'gpu', 'specs', 0, 'product_id'), _NULL,
+         'pci_aliases.gpu.specs[0].product_id: has no value'),
         (('pci_aliases', 'gpu', 'spec'), 1, 'did you mean specs?'),
         (('taken_at',), 'yesterday', 'is not a time in UTC'),
         (('version',), 3, 'this release reads version 2'),
@@ -243,8 +246,34 @@ class TestErrors(base.BaseTestCase):
         if value is None:
             del at[path[-1]]
         else:
-            at[path[-1]] = value
+            at[path[-1]] = None if value is _NULL else value
         self.assertIn(message, self._error())
+
+    @ddt.data(
+        (('hosts', 0, 'children', 1, 'parent'), 2, 'is no provider before it'),
+        (('hosts', 0, 'children', 0, 'parent'), 9, 'is no provider before it'),
+        (('hosts', 0, 'pci_pools'), len, 'pci_pools: has a pool of a'),
+        (('guests', 0, 'allocations'), [[3, {'VGPU': 1}]],
+         'allocations: has some of a provider'),
+    )
+    @ddt.unpack
+    def test_providers(self, path, value, message):
+        host = self.value['hosts'][0]
+        host['children'] = [{'parent': 0}, {'parent': 1}]
+        self.value['guests'][0]['host'] = host['name']
+        document.loads(json.dumps(self.value))
+        if value is len:
+            pools = self.value['pci_pools']
+            value = len(pools)
+            pools.append([{'keys': 0, 'numa_node': 0, 'total': 1,
+                           'provider': 3}])
+        at = self.value
+        for part in path[:-1]:
+            at = at[part]
+        at[path[-1]] = value
+        error = self._error()
+        self.assertIn(message, error)
+        self.assertIn('parents come first', error)
 
     def test_no_snapshot(self):
         for text in ('[]', '7', 'version: 1\nname: host1\n', '{"PM_1": {}}',
