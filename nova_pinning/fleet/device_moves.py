@@ -53,6 +53,10 @@ def live_refusals(
     names = pci_alias.names(extra_specs)
     if not guest.devices and not names:
         return
+    if not names and guest.asks_live_devices is None:
+        yield _unknown('has PCI devices that its flavor is not known to ask '
+                       'for; those of ports may not move live')
+        return
     for use in guest.devices:
         if flag.parse(dict(use.keys).get(_LIVE_KEY, '')) is not True:
             yield (f'has PCI devices {use.kind} that are not marked '
@@ -63,9 +67,6 @@ def live_refusals(
             yield ('has PCI devices, and was not built to have those that '
                    'are live_migratable')
         return
-    if not names:
-        yield _unknown('has PCI devices that its flavor is not known to ask '
-                       'for; those of ports may not move live')
     for name in names:
         alias = aliases.get(name)
         if alias is None:

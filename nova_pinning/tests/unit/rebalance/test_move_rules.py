@@ -150,7 +150,10 @@ class GuestTestCase(TestCase):
         ('old', None, 'true', 'alias old, which does not ask for'),
         ('gpu:1,old', None, 'true', 'alias old, which does not ask for'),
         ('other', None, 'true', 'alias other, which is not known'),
-        (None, None, 'true', 'its flavor is not known to ask for'))
+        (None, None, 'true', 'its flavor is not known to ask for'),
+        # Neutron, and not a tag, says whether one of a port moves.
+        (None, None, None, 'its flavor is not known to ask for'),
+        (None, False, None, 'that are not marked live_migratable'))
     @ddt.unpack
     def test_devices_that_move_live(self, alias, asks, marked, refusal):
         moved = guest(asks_live_devices=asks, devices=(devices.PciUse(
@@ -247,7 +250,8 @@ class GuestTestCase(TestCase):
     def test_paused_with_devices(self):
         self.stays('cannot move live: has PCI devices 8086:154c that are not '
                    'marked live_migratable; nor cold: is paused',
-                   guest(vm_state='paused', devices=DEVICES))
+                   guest(vm_state='paused', devices=DEVICES),
+                   specs={'pci_passthrough:alias': 'gpu:1'})
 
     @ddt.data(('2026-01-21T12:00:00Z', 'is 10.0 days old, and 20 are'),
               ('2025-01-01T12:00:00Z', 'days old, and 90 are allowed'),
