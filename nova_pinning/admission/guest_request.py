@@ -137,7 +137,8 @@ class GuestRequest:
     :param devices: the PCI devices that it asks for
     :param claims: what nova-compute makes of these where the guest comes
         from another host; () where it claims them as they are
-    :param is_live: whether it comes live
+    :param is_live: whether it comes live; told where that makes a difference:
+        of guests with claims, and of those whose pages may be of any size
     :param queries: what nova asks Placement, PCPU before VCPU in its place;
         a host that answers any of them will do
     :param extra_specs: of its flavor

@@ -218,8 +218,7 @@ def _is_sticky(attempt: ClaimAttempt) -> bool:
     get one of several page sizes.
     """
     guest = attempt.guest
-    return (len(guest.cells) == 1
-            and (guest.cells[0].page_size_kib or 0) < 0
+    return (len(guest.cells) == 1 and has_open_pages(guest)
             and _cells.set_check(attempt.host, guest, attempt.pci) is None)
 
 

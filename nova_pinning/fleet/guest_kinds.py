@@ -144,19 +144,23 @@ class HostState:
     """A host with guests, and what comes of one more of each kind.
 
     :param members: how many of each server group it has that excludes hosts
+    :param moves: by which guests come live where they can; None where they
+        are evacuated
     :ivar free: what Placement has left of memory, of CPUs, and of disk
     """
 
-    __slots__ = ('occupancy', 'members', 'free', '_judge', '_rooms')
+    __slots__ = ('occupancy', 'members', 'free', '_judge', '_moves', '_rooms')
 
     def __init__(
         self, occupancy: host_occupancy.HostOccupancy,
         admission: judge.AdmissionJudge,
         members: Mapping[str, int] | None = None,
+        moves: migration.MigrationRules | None = None,
     ) -> None:
         self.occupancy = occupancy
         self.members = members or {}
         self._judge = admission
+        self._moves = moves
         self._rooms: dict[int, model.Fit | model.Refusal] = {}
         has, used = occupancy.inventories, occupancy.resources_used
         self.free = tuple([
@@ -168,8 +172,12 @@ class HostState:
         found = self._rooms.get(kind.number)
         if found is None:
             found = self._rooms[kind.number] = self._judge.room(
-                kind.request, self.occupancy)
+                self._request(kind), self.occupancy)
         return found
+
+    def _request(self, kind: GuestKind) -> guest_request.GuestRequest:
+        return kind.request if self._moves is None else (
+            self._moves.request(kind.guest, self.occupancy.host))
 
     def takes(self, kind: GuestKind) -> bool:
         """Whether there is room for one more, and its server group lets it.
@@ -192,7 +200,7 @@ class HostState:
         """As ``HostOccupancy.shared_with``."""
         return HostState(
             self.occupancy.shared_with(index, amounts, sign), self._judge,
-            self.members)
+            self.members, self._moves)
 
     def with_guest(self, kind: GuestKind) -> 'HostState':
         """The host with one more guest, for which there is room."""
@@ -204,4 +212,5 @@ class HostState:
                        kind.group: members.get(kind.group, 0) + 1}
         return HostState(
             self.occupancy.adding(judge.placed_on(
-                kind.request, self.occupancy, place)), self._judge, members)
+                self._request(kind), self.occupancy, place)), self._judge,
+            members, self._moves)

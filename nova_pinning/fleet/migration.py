@@ -24,6 +24,7 @@ from nova_pinning.admission import offered_host
 from nova_pinning.admission import outcome
 from nova_pinning.admission import resident_guest
 from nova_pinning.admission import scheduler_rules
+from nova_pinning import fit
 from nova_pinning.fleet import cpu_models
 from nova_pinning.fleet import device_moves
 from nova_pinning.fleet import moved_guest
@@ -109,9 +110,12 @@ class MigrationRules:
         :param target: to which it is moved; None if it is evacuated
         """
         request = self._reader.request(guest)
-        if target and request.claims and not self.cold_reason(guest, target):
-            return dataclasses.replace(request, is_live=True)
-        return request
+        is_live = target and (
+            request.claims
+            or request.topology and fit.has_open_pages(request.topology)
+        ) and not self.cold_reason(guest, target)
+        return dataclasses.replace(request, is_live=True) if (
+            is_live) else request
 
     def source(
         self, guest: resident_guest.ResidentGuest,

@@ -77,10 +77,10 @@ class MoveReplay:
         occupancy: host_occupancy.HostOccupancy,
     ) -> model.Fit | model.Refusal:
         """What a guest gets of a host, whatever rules say of going there."""
-        place = self._judge.room(
-            self._rules.request(guest, occupancy.host), occupancy)
-        if (isinstance(place, model.Fit) and _changes_pages(guest, place)
-                and not self._rules.cold_reason(guest, occupancy.host)):
+        request = self._rules.request(guest, occupancy.host)
+        place = self._judge.room(request, occupancy)
+        if (isinstance(place, model.Fit) and request.is_live
+                and _changes_pages(guest, place)):
             return model.Refusal(model.Reason.NOVA_WRONG, detail=(
                 'it takes pages of another size than the guest has, which '
                 'does not move live'))
@@ -147,7 +147,7 @@ def _changes_pages(guest: resident_guest.ResidentGuest,
                    place: model.Fit) -> bool:
     """See nova.compute.claims.MoveClaim._test_live_migration_page_size."""
     return (guest.topology is not None and guest.fit is not None
-            and (guest.topology.cells[0].page_size_kib or 0) < 0
+            and fit.has_open_pages(guest.topology)
             and place.page_size_kib != guest.fit.page_size_kib)
 
 

@@ -72,7 +72,8 @@ class HostStates:
         judge = counted.rules.admission(fit.ClaimBounds(ask_nova=ask_nova))
         for name in names:
             self._of(guest_kinds.HostState(
-                counted.occupancies[name], judge))[0].hosts.append(name)
+                counted.occupancies[name], judge,
+                moves=counted.rules))[0].hosts.append(name)
 
     @property
     def states(self) -> Sequence[TakingHosts]:

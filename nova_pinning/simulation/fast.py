@@ -82,8 +82,8 @@ class _FastKind:
         self.demands = device_stock.demands(request.devices)
         self.is_pinned = (request.topology is not None
                           and request.topology.is_pinned)
-        self.picks_pages = request.topology is not None and any(
-            (cell.page_size_kib or 0) < 0 for cell in request.topology.cells)
+        self.picks_pages = (request.topology is not None
+                            and fit.has_open_pages(request.topology))
         self.seen = numpy.full(count, -1, dtype=numpy.int64)
         self.tier = numpy.zeros(count, dtype=numpy.int8)
         self.decisions: list[fit.Decision | None] = [None] * count

@@ -21,6 +21,7 @@ from nova_pinning.bridge.offline import fleet_claim
 from nova_pinning.fit import threads
 from nova_pinning.flavors import flavor_model
 from nova_pinning.fleet import generate
+from nova_pinning.fleet import guest_kinds
 from nova_pinning.fleet import moved_guest
 from nova_pinning.fleet import occupied
 from nova_pinning.fleet import snapshot
@@ -198,8 +199,14 @@ class TestDevices(unit_base.TestCase):
         done = replay.MoveReplay(fleet, rules, occupied.of_fleet(fleet))
         self.assertIn(refusal or 'Fit(', str(done.verdict(guest, 'host1')))
         counted = counted_fleet.CountedFleet(fleet, rules)
-        self.assertIs(not refusal, counted.allows(
-            counted.kind(guest), fleet.hosts[1]))
+        kind = counted.kind(guest)
+        self.assertIs(not refusal, counted.allows(kind, fleet.hosts[1]))
+        state = guest_kinds.HostState(
+            counted.occupancies['host1'], rules.admission(), moves=rules)
+        self.assertIs(not refusal, state.takes(kind))
+        if not refusal:
+            self.assertEqual(2, state.with_guest(
+                kind).occupancy.guests[0].allocations[0][0])
 
     def test_refused_by_what_its_flavor_asks_for(self):
         traits = [None, frozenset(), frozenset({'HW_X', 'CUSTOM_BAD'}),
