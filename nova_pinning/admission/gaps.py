@@ -6,6 +6,7 @@ For a guest that floats that is all there is to know. For others it tells how
 many fit at most.
 """
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -100,17 +101,17 @@ def device_limit(
     It has them where hosts report them ([pci] report_in_placement), under
     names of nova's unless [pci] device_spec gives others.
     """
+    wanted = collections.Counter[frozenset[str]]()
+    for asked in request.devices:
+        wanted[frozenset(pci_alias.resource_class(dict(spec))
+                         for spec in asked.specs)] += asked.count
     limits = []
-    for wanted in request.devices:
-        names = [pci_alias.resource_class(dict(spec))
-                 for spec in wanted.specs]
-        offers = [(name, index, has) for name in names for index, has
-                  in occupancy.host.offers.get(name, ())]
-        if offers and wanted.count:
-            free = sum(max(0, int(has.capacity)
-                           - occupancy.used[index].get(name, 0))
-                       for name, index, has in offers)
-            limits.append(free // wanted.count)
+    for names, count in wanted.items():
+        free = [has.free(occupancy.used[index].get(name, 0))
+                for name in names for index, has
+                in occupancy.host.offers.get(name, ())]
+        if free and count:
+            limits.append(sum(free) // count)
     return min(limits, default=None)
 
 

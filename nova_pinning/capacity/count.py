@@ -335,7 +335,7 @@ class Counter:
             limit = host.free_cpus // self._pinned
         if self._floating:
             free, _total = host.offers.get(inventory.VCPU, (0, 0))
-            limit = min(limit, max(0, free) // self._floating)
+            limit = min(limit, free // self._floating)
         return limit
 
     def gate(self, host: like_hosts.CountedHost) -> SiteGate:

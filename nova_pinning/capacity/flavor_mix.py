@@ -245,7 +245,7 @@ def _host(counted_host: like_hosts.CountedHost, takes: tuple[bool, ...],
             for name in _RESOURCES] + [most_guests]
     if not is_pinned:
         cpus, memory_mib = (
-            max(0, left[_RESOURCES.index(name)])
+            left[_RESOURCES.index(name)]
             for name in (inventory.VCPU, inventory.MEMORY_MB))
         memory_kib = memory_mib * units.KIB_PER_MIB
         return _MixedHost([fit.Room(cpus, ((0, memory_kib),))],

@@ -80,8 +80,7 @@ class Numbering:
             self._kinds.setdefault(kind, len(self._kinds)),
             self._sites.setdefault(site, len(self._sites)),
             sum(map(_free_cpus, cells)),
-            {name: (int(has.capacity) - occupancy.resources_used.get(name, 0),
-                    has)
+            {name: (has.free(occupancy.resources_used.get(name, 0)), has)
              for name, has in occupancy.inventories.items()},
             inventory.PCPU in occupancy.inventories,
             any([cell.view.has_stray_pins for cell in cells]))

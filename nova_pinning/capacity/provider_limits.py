@@ -34,8 +34,8 @@ def _most_of_query(query: guest_request.CandidatesQuery,
                            for asked, amount in group.resources
                            if asked == name])
         pieces = sum(
-            max(0, int(has.capacity) - occupancy.used[index].get(name, 0))
-            // piece for index, has in occupancy.host.offers.get(name, ()))
+            has.free(occupancy.used[index].get(name, 0)) // piece
+            for index, has in occupancy.host.offers.get(name, ()))
         limit = min(limit, pieces * piece // need)
     # Some groups are met by few of those that have a class.
     for group, number in collections.Counter([
@@ -44,8 +44,8 @@ def _most_of_query(query: guest_request.CandidatesQuery,
             and all(providers.is_told(occupancy.host, name)
                     for name, _amount in group.asked)]).items():
         limit = min(limit, sum(
-            min(max(0, int(inventories[name].capacity) - used.get(name, 0))
-                // amount if name in inventories else 0
+            min(inventories[name].free(used.get(name, 0)) // amount
+                if name in inventories else 0
                 for name, amount in group.asked)
             for provider, used in zip(occupancy.providers, occupancy.used)
             if provider.traits is None or group.required <= provider.traits

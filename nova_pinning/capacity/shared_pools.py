@@ -47,7 +47,7 @@ def draws(
             if amount and len(host.offers[name]) == 1:
                 yield SharedDraw(
                     provider.uuid, name, amount,
-                    int(has.capacity) - occupancy.used[index].get(name, 0))
+                    has.free(occupancy.used[index].get(name, 0)))
 
 
 def capped(guests: Mapping[tuple[SharedDraw, ...], int],

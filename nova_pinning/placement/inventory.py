@@ -52,9 +52,13 @@ class Inventory:
         """The most that one guest can have."""
         return self.total if self.max_unit is None else self.max_unit
 
+    def free(self, used: int) -> int:
+        """What further guests together can have, 0 for nothing."""
+        return max(0, int(self.capacity) - used)
+
     def left(self, used: int) -> int:
         """The most that one more guest can have, 0 for nothing."""
-        return max(0, min(int(self.capacity) - used, self.most))
+        return min(self.free(used), self.most)
 
     def gives(self, amount: int, used: int) -> bool:
         """Whether one more guest can have so much.

@@ -139,6 +139,12 @@ class BoundsTestCase(base.BaseTestCase):
             held={'CUSTOM_PCI_10DE_20B5': 1}), request)
         self.assertEqual((3, {count.CapacityCause.DEVICES: 1}),
                          (found.fits, found.missing))
+        # Two aliases may be of one class.
+        found = counted(dataclasses.replace(
+            host, inventories=inventories), dataclasses.replace(
+                request, devices=request.devices * 2))
+        self.assertEqual((2, {count.CapacityCause.DEVICES: 2}),
+                         (found.fits, found.missing))
 
     def test_of_a_fleet(self):
         """One host that is not known makes the sum a bound."""
