@@ -26,6 +26,7 @@ from nova_pinning.scheduler import traits_reader
 from nova_pinning.tests.functional import functional_base
 from nova_pinning.tests.functional import operated_cloud
 from nova_pinning.tests.functional import thread_kinds
+from nova_pinning.tests import ports
 
 DEDICATED, SHARED = placement_traits.DEDICATED, placement_traits.SHARED
 
@@ -57,7 +58,7 @@ class Door(fixtures.Fixture):
         self.asked = []
 
     def _setUp(self):
-        self._serve(0)
+        self._serve(ports.free())
         self.addCleanup(self.stop)
         self.addCleanup(self.is_open.set)
         self._stage.flags(

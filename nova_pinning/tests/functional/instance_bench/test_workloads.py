@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every workload that ships, run for a moment, and its real output read."""
 
-import contextlib
 import os
 import pathlib
-import random
 import re
 import signal
-import socket
 import subprocess
 import time
 
@@ -22,6 +19,7 @@ from nova_pinning.instance_bench.workloads import figures
 from nova_pinning.instance_bench.workloads import programs
 from nova_pinning.instance_bench.workloads import workload_catalogue
 from nova_pinning.tests import forms
+from nova_pinning.tests import ports
 
 _COMMAND_SECONDS = 60
 # What makes each of them short, by name, beside a duration of a second.
@@ -116,17 +114,10 @@ class TestWorkloads(base.BaseTestCase):
         merged = command.merge(
             workload, {**short, **_SHORT.get(name, {}), **parameters})
         if 'port' in merged:
-            merged['port'] = self.free_port()
+            merged['port'] = ports.free()
         for line in workload.prepare:
             self.run_line(command.fill(line, merged, self.values))
         return workload, merged
-
-    def free_port(self):
-        """Below those of which the kernel may give one to a client now."""
-        while True:
-            with contextlib.suppress(OSError), socket.socket() as free:
-                free.bind(('127.0.0.1', random.randrange(10_000, 20_000)))
-                return free.getsockname()[1]
 
     def with_peer(self, name, **parameters):
         """The command of a workload whose peer runs."""
@@ -214,7 +205,7 @@ class TestWorkloads(base.BaseTestCase):
     def test_redis_has_no_password(self):
         """So it has no commands that would be the worse for it."""
         workload, _merged = self.prepared('redis')
-        port = self.free_port()
+        port = ports.free()
         _head, server = workload.command.split('sh -c', 1)
         process = self.start(
             f'cd {self.values.work}; export ADDRESS=127.0.0.1 PORT={port}; '

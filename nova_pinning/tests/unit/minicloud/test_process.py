@@ -11,6 +11,7 @@ from unittest import mock
 
 from minicloud import errors
 from minicloud import process
+from nova_pinning.tests import ports
 from nova_pinning.tests.unit.minicloud import minicloud_case
 
 
@@ -88,19 +89,19 @@ class TestProcess(minicloud_case.DirectoryTestCase):
     def test_first_thread_ends_before_the_others(self):
         # The kernel may end the threads of a process in any order, and the
         # last one closes its ports.
+        port = ports.free()
         made = self.start(
             'import ctypes, os, socket, threading\n'
-            'server = socket.create_server(("127.0.0.1", 0))\n'
+            f'server = socket.create_server(("127.0.0.1", {port}))\n'
             'def stay():\n'
             '    stat = f"/proc/{os.getpid()}/stat"\n'
             '    while ") Z " not in open(stat).read(): pass\n'
-            '    print(server.getsockname()[1])\n'
+            '    print("ready")\n'
             '    threading.Event().wait()\n'
             'threading.Thread(target=stay, daemon=True).start()\n'
             # pthread_exit() without what Python would do before.
             'libc = ctypes.CDLL(None)\n'
             'libc.pthread_exit(None)')
-        port = int(self.log.read_text())
         self.assertTrue(made.alive())
         self.assertTrue(process.stop(self.record, 0))
         self.assertFalse(made.alive())
