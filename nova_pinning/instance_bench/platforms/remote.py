@@ -34,7 +34,7 @@ _LOOK_SECONDS = 0.1
 _SCRIPT = """
 export HOME=/root LC_ALL=C
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-mkdir "$2" && mkdir -p "$1" && cd "$1" || exit 1
+mkdir -p "$1" && cd "$1" && mkdir "$2" || exit 1
 /bin/sh -c "$3" </dev/null >"$2/stdout" 2>"$2/stderr"
 echo $?
 tail -c {stdout} "$2/stdout" && tail -c {stderr} "$2/stderr" >&2 &&

@@ -50,6 +50,9 @@ class ChannelContract:
         error = self.assertRaises(
             bench_errors.InstanceError, self.ended, job)
         self.assertIn('could not be started', str(error))
+        # Neither is anything left in memory.
+        self.assertEqual([], [*pathlib.Path('/dev/shm').glob(
+            f'nova-pinning-bench-{os.getpid()}-*')])
 
     def test_runs_in_work(self):
         self.assertEqual(f'{self.work}\n', self.ended(
