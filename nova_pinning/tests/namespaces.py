@@ -48,7 +48,9 @@ def no_container() -> str:
                 spec['mounts'].append({
                     'destination': path, 'source': path, 'type': 'none',
                     'options': ['bind', 'ro']})
-        spec['process'] |= {'terminal': False, 'args': ['true']}
+        # A thousand open files may be more than this process may have.
+        spec['process'] |= {
+            'terminal': False, 'args': ['true'], 'rlimits': []}
         spec['linux']['resources'] |= {
             'cpu': {'cpus': str(min(os.sched_getaffinity(0))), 'shares': 512},
             'memory': {'limit': 128 << 20}}
