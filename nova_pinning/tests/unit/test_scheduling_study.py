@@ -25,13 +25,13 @@ from nova_pinning.admission import devices
 from nova_pinning.admission import host_occupancy
 from nova_pinning.admission import judge
 from nova_pinning.admission import offered_host
-from nova_pinning import errors
 from nova_pinning.fleet import generate
 from nova_pinning.fleet import snapshot
 from nova_pinning.model import hostclass
 from nova_pinning.simulation import arrival_process
 from nova_pinning.simulation import simulation_run
 from nova_pinning.tests.unit import builders
+from nova_pinning.tests.unit.fleet import bytedance_data
 from nova_pinning.tests.unit import unit_base
 
 _NVME = devices.device_keys('144d', 'a808')
@@ -294,10 +294,8 @@ class TestFleets(oslotest.BaseTestCase):
                                     one.quiet_hours * 3600)
 
     def test_the_snapshot(self):
-        try:
-            one = fleets.scenario('snapshot')
-        except errors.InputError as error:
-            self.skipTest(str(error))
+        bytedance_data.path(self)
+        one = fleets.scenario('snapshot')
         self.assertEqual(
             (279, 2089), (len(one.fleet.hosts), len(one.fleet.guests)))
         self.assertEqual(2089, sum(weight for _guest, weight in one.mix))
