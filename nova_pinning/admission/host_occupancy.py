@@ -76,9 +76,21 @@ class HostOccupancy:
             [(index, amounts)], sign))
 
     def with_cells(self, cells: Iterable[model.CellView]) -> 'HostOccupancy':
-        """The same with cells that are equal to its own."""
+        """The same as if it had no others of its cells.
+
+        :param cells: some of its own, or equal ones
+        """
         return self._changed(
             self.guests, self.engine._replace(cells=tuple(cells)), self.used)
+
+    def has_cpus_for(self, guest: model.Guest | None) -> bool:
+        """Whether each cell of a guest has its dedicated CPUs somewhere."""
+        needed = sorted([demand.dedicated for demand in guest.demands],
+                        reverse=True) if guest is not None else []
+        free = sorted([cell.free_count for cell in self.engine.cells],
+                      reverse=True)
+        return len(needed) <= len(free) and all(
+            need <= have for need, have in zip(needed, free))
 
     def _changed(
         self, guests: tuple[resident_guest.ResidentGuest, ...],

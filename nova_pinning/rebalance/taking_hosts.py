@@ -94,7 +94,9 @@ class HostStates:
             cost, _number, here = heapq.heappop(waiting)
             value = self._goal.value(here.slots)
             for kind in kinds:
-                if not self._may_fit(here.state.occupancy, kind):
+                occupancy = here.state.occupancy
+                if not (self._counted.allows(kind, occupancy.host)
+                        and occupancy.has_cpus_for(kind.topology)):
                     continue
                 most_tried -= 1
                 if not isinstance(here.state.room(kind), model.Fit):
@@ -106,20 +108,6 @@ class HostStates:
                     lost = value - self._goal.value(after.slots)
                     heapq.heappush(waiting, (
                         cost + 1 + 10 * max(0.0, lost), number, after))
-
-    def _may_fit(self, occupancy: host_occupancy.HostOccupancy,
-                 kind: guest_kinds.GuestKind) -> bool:
-        if not self._counted.allows(kind, occupancy.host):
-            return False
-        topology = kind.topology
-        if topology is None or not topology.is_pinned:
-            return True
-        free = sorted((cell.free_count
-                       for cell in occupancy.engine.cells),
-                      reverse=True)
-        needed = sorted((demand.dedicated for demand in topology.demands),
-                        reverse=True)
-        return all(need <= have for need, have in zip(needed, free))
 
     def _of(self, state: guest_kinds.HostState) -> tuple[TakingHosts, bool]:
         """The hosts in a state, and whether it is a new one."""

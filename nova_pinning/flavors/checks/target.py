@@ -149,7 +149,7 @@ class TargetHosts:
         request = self.of_host(request)
         filled = self.judge.filled(request, self.empty, is_hopeful=True)
         guests, why = len(filled.guests), self._refusal(request, filled)
-        has_cpus = _has_cpus(request, filled)
+        has_cpus = filled.has_cpus_for(request.topology)
         for companion in companions:
             if _unsold(filled) <= may_stay:
                 break
@@ -200,17 +200,6 @@ def _shape(description: host_model.HostDescription) -> Hashable:
 
 def _unsold(occupancy: host_occupancy.HostOccupancy) -> int:
     return sum(cell.free_count for cell in occupancy.engine.cells)
-
-
-def _has_cpus(request: guest_request.GuestRequest,
-              occupancy: host_occupancy.HostOccupancy) -> bool:
-    """Whether the free CPUs are enough for each cell of a guest."""
-    guest = request.topology
-    needed = sorted((demand.dedicated for demand in guest.demands),
-                    reverse=True) if guest else []
-    free = sorted((cell.free_count for cell in occupancy.engine.cells),
-                  reverse=True)
-    return all(have >= need for have, need in zip(free, needed))
 
 
 def _in_short(refusal: model.Refusal) -> str:
