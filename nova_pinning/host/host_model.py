@@ -15,6 +15,9 @@ from nova_pinning import errors
 from nova_pinning.host import hardware
 from nova_pinning.host import plan_model
 
+# As PCI-SIG has it.
+_NVIDIA = '10de'
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NumaNode:
@@ -231,6 +234,14 @@ class HostDescription:
             if left:
                 ids.add(node.socket)
         return tuple(sorted(ids))
+
+    @property
+    def nvidia_gpus(self) -> tuple[PciDevice, ...]:
+        """Those between which there may be NVLinks: whole ones, by address."""
+        return tuple(device for device in self.pci_devices
+                     if device.kind is hardware.PciKind.GPU
+                     and device.vendor_id == _NVIDIA
+                     and not device.physical_function)
 
     def device_type(self, device: PciDevice) -> str:
         """What nova-compute takes a device for: 'type-VF' and so on.

@@ -12,7 +12,6 @@ from nova_pinning import units
 
 #: Smaller regions fit everywhere, and nobody asks for them.
 _LEAST_BAR_KIB = units.KIB_PER_GIB
-_NVIDIA = '10de'
 
 
 def details(description: host_model.HostDescription,
@@ -73,9 +72,7 @@ def switch(description: host_model.HostDescription, address: str) -> str:
 
 def fabric(description: host_model.HostDescription) -> Iterator[str]:
     """The NVLinks and partitions of a host's GPUs, in sentences."""
-    gpus = [device.address for device in description.pci_devices
-            if device.kind is hardware.PciKind.GPU
-            and device.vendor_id == _NVIDIA and not device.physical_function]
+    gpus = [device.address for device in description.nvidia_gpus]
     if description.nvlinks is None and len(gpus) > 1:
         yield ('NVLinks between GPUs are not known (host discover --fabric '
                'tells)')

@@ -21,7 +21,6 @@ from nova_pinning import errors
 from nova_pinning.host import hardware
 from nova_pinning.host import host_model
 
-_NVIDIA = '10de'
 _GPU = re.compile(r'GPU(\d{1,4})', re.ASCII)
 _NVLINKS = re.compile(r'NV(\d{1,3})', re.ASCII)
 # What the table is underlined by.
@@ -94,9 +93,7 @@ def _gpus(
     description: host_model.HostDescription,
 ) -> Sequence[host_model.PciDevice]:
     """Those that nvidia-smi lists, in its order, which is by address."""
-    gpus = [device for device in description.pci_devices
-            if device.kind is hardware.PciKind.GPU
-            and device.vendor_id == _NVIDIA and not device.physical_function]
+    gpus = description.nvidia_gpus
     return [gpu for gpu in gpus if gpu.driver == 'nvidia'] or gpus
 
 
