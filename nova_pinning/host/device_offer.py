@@ -179,5 +179,5 @@ def offered(
         offered_host.OfferedProvider(
             0, ((_class_of(own[0]), inventory.Inventory(len(own))),),
             frozenset(own[0].traits) | {os_traits.COMPUTE_MANAGED_PCI_DEVICE},
-            name=f'{description.name}_{address}')
+            name=f'{description.name}_{address.upper()}')
         for address, own in of_provider.items() if address in places])

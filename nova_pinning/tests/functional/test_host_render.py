@@ -223,7 +223,7 @@ class TestAccepted(_TestCase):
                    'resource_class': 'CUSTOM_H100',
                    'traits': (f'CUSTOM_H100_SWITCH_{number}',)} | more)
         return render_samples.planned(pci_devices=(
-            device(0x11, 0), device(0x12, 0), device(0x21, 1),
+            device(0x11, 0), device(0x1a, 0), device(0x21, 1),
             device(0x31, 0, '1021', alias='ib', resource_class='CUSTOM_IB',
                    kind=hardware_model.PciKind.NIC,
                    traits=('CUSTOM_IB_SWITCH_0',)),
@@ -265,7 +265,7 @@ class TestAccepted(_TestCase):
                  for provider in host_offer.offered(host).children})
             self.assertEqual({
                 '0000:11:00.0': ('CUSTOM_H100', {'CUSTOM_H100_SWITCH_0'}),
-                '0000:12:00.0': ('CUSTOM_H100', {'CUSTOM_H100_SWITCH_0'}),
+                '0000:1A:00.0': ('CUSTOM_H100', {'CUSTOM_H100_SWITCH_0'}),
                 '0000:21:00.0': ('CUSTOM_H100', {'CUSTOM_H100_SWITCH_1'}),
                 '0000:31:00.0': ('CUSTOM_IB', {'CUSTOM_IB_SWITCH_0'}),
                 '0000:40:00.0': ('CUSTOM_VGPU', set()),
