@@ -173,63 +173,83 @@ def _host_devices(
 
     Nova has a pool for each address. They are one here, unless one function
     of a device takes another, Placement counts each by itself, or others come
-    between them in nova's order (see nova.pci.stats.PciDeviceStats). Of a
-    pool that is all in use nova-compute writes nothing down; then what nova
-    knows of its devices tells, and what was asked for by those who have them.
+    between them in nova's order (see nova.pci.stats.PciDeviceStats).
 
     :returns: the pools with the provider of each, '' for none
     """
     rows = list(rows)
-    physical = {row.pool_address for row in rows
-                if row.dev_type == fields.PciDeviceType.SRIOV_PF}
-    virtual = {row.pool_address for row in rows if row.dev_type in (
-        fields.PciDeviceType.SRIOV_VF, fields.PciDeviceType.VDPA)}
+    taking = _taking_others(rows)
     rows = [row for row in rows
             # What else keeps one from guests is not to be seen here.
-            if not row.is_unavailable
-            or row.pool_address in physical & virtual]
-    tags: dict[_Place, dict[str, str]] = {}
-    for row in rows:
-        known = _pools_of(row, told)
-        own = tags.setdefault(_place(row), {})
-        if len(known) == 1:
-            own.update(known[0])
-        else:
-            own.update(specs.get((row.instance_uuid, row.request_id), {}))
-            own.update(_beside(row))
-        own.update({key: value for key, value in _beside(row).items()
-                    if key == 'rp_uuid'})
+            if not row.is_unavailable or row.pool_address in taking]
+    tags = _tags(rows, told, specs)
     alike = {place: (place[:-1], tuple(sorted(own.items())))
              for place, own in tags.items()}
     rows, divided, ranks = _in_order(rows, tags, alike, told)
-    totals: dict[_PoolKey, int] = {}
-    first: dict[_PoolKey, int] = {}
+    # How many devices a pool has, and which rank.
+    counted: dict[_PoolKey, list[int]] = {}
     counts: dict[str, dict[tuple[devices.Pairs, int | None], int]] = {}
     for row in rows:
-        more = dict(tags[_place(row)])
+        place = _place(row)
+        more = dict(tags[place])
         provider = more.pop('rp_uuid', '')
-        if (provider or row.pool_address in physical & virtual
-                or alike[_place(row)] in divided):
+        if (provider or row.pool_address in taking
+                or alike[place] in divided):
             more['address'] = row.pool_address
-        vendor, product, *_others = _place(row)
+        vendor, product, *_others = place
         keys = devices.device_keys(**{
             **more, 'vendor_id': vendor, 'product_id': product,
             'dev_type': row.dev_type or ''})
         pool = (len(_pools_of(row, told)) == 1, keys, row.numa_node, provider)
-        totals[pool] = totals.get(pool, 0) + row.devices
-        first.setdefault(pool, ranks.get(_place(row), 0))
+        counted.setdefault(pool, [0, ranks.get(place, 0)])[0] += row.devices
         if row.instance_uuid:
             of_guest = counts.setdefault(row.instance_uuid, {})
             use = keys, row.numa_node
             of_guest[use] = of_guest.get(use, 0) + row.devices
     return {
-        devices.PciPool(keys, numa_node, totals[pool], None, is_complete,
-                        rank): provider
-        for pool, rank in first.items()
-        for is_complete, keys, numa_node, provider in (pool,)
+        devices.PciPool(keys, numa_node, total, None, is_complete, rank):
+            provider
+        for (is_complete, keys, numa_node, provider), (total, rank)
+        in counted.items()
     }, {uuid: tuple([devices.PciUse(keys, numa_node, count)
                      for (keys, numa_node), count in own.items()])
         for uuid, own in counts.items()}
+
+
+def _taking_others(rows: Iterable[Any]) -> set[str]:
+    """The addresses at which one function of a device takes others along."""
+    physical, virtual = set(), set()
+    for row in rows:
+        if row.dev_type == fields.PciDeviceType.SRIOV_PF:
+            physical.add(row.pool_address)
+        elif row.dev_type in (fields.PciDeviceType.SRIOV_VF,
+                              fields.PciDeviceType.VDPA):
+            virtual.add(row.pool_address)
+    return physical & virtual
+
+
+def _tags(
+    rows: Iterable[Any], told: Mapping[_Place, list[dict[str, str]]],
+    specs: Mapping[tuple[str, str], Mapping[str, str]],
+) -> dict[_Place, dict[str, str]]:
+    """The tags of the devices at each place, and their provider.
+
+    Of a pool that is all in use nova-compute writes nothing down; then what
+    nova knows of its devices tells, and what was asked for by those who have
+    them.
+    """
+    tags: dict[_Place, dict[str, str]] = {}
+    for row in rows:
+        known, beside = _pools_of(row, told), _beside(row)
+        own = tags.setdefault(_place(row), {})
+        if len(known) == 1:
+            own.update(known[0])
+        else:
+            own.update(specs.get((row.instance_uuid, row.request_id), {}))
+            own.update(beside)
+        if 'rp_uuid' in beside:
+            own['rp_uuid'] = beside['rp_uuid']
+    return tags
 
 
 def _in_order(
