@@ -20,7 +20,6 @@ from nova_pinning.host import device_offer
 from nova_pinning.host import host_model
 from nova_pinning.host.plan import devices
 from nova_pinning.host import plan_model
-from nova_pinning.host import words
 
 _WHERE = errors.Location('--pci-group')
 _MDEV = errors.Location('--mdev-type')
@@ -143,7 +142,7 @@ def reasons(
         if alias != own[0].alias:
             yield plan_model.PlanReason(
                 'pci_devices', f'{alias} is '
-                + words.listed([device.address for device in own]))
+                + devices.listed([device.address for device in own]))
 
 
 def with_mdev_types(

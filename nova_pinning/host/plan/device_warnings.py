@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from nova_pinning.host import device_offer
 from nova_pinning.host import host_model
 from nova_pinning.host.plan import allocatable_cores
+from nova_pinning.host.plan import devices
 from nova_pinning.host.plan import explain
 from nova_pinning.host import plan_model
 from nova_pinning.host import words
-
-# Devices that are named; nobody wants to read more.
-_MOST_NAMES = 6
 
 
 def warnings(
@@ -33,7 +31,7 @@ def warnings(
     if away:
         yield plan_model.PlanWarning(
             'device-on-no-node', 'the kernel has offline, or the host file '
-            f'leaves out, the node of {words.listed(away, _MOST_NAMES)}: nova '
+            f'leaves out, the node of {devices.listed(away)}: nova '
             'gives it to guests without NUMA cells, to others by policy '
             'preferred only',
             'bring the node online, and discover the host again')
@@ -42,7 +40,7 @@ def warnings(
     if rigid:
         yield plan_model.PlanWarning(
             'no-reset', 'the kernel cannot reset '
-            f'{words.listed(rigid, _MOST_NAMES)}: a guest finds what the '
+            f'{devices.listed(rigid)}: a guest finds what the '
             'one before it has left',
             'leave them to the host, or give them only to guests that trust '
             'each other')
@@ -72,9 +70,8 @@ def _shared_groups(
             kept = [device.address for device in members if not device.alias]
             told.append(
                 f'group {number} has '
-                + words.listed([device.address for device in given],
-                               _MOST_NAMES)
-                + (f', and {words.listed(kept, _MOST_NAMES)}, which the host '
+                + devices.listed([device.address for device in given])
+                + (f', and {devices.listed(kept)}, which the host '
                    'keeps' if kept else ''))
     if told:
         yield plan_model.PlanWarning(
@@ -104,7 +101,7 @@ def _not_to_be_had(
             'aliases-refused', 'host render will refuse this plan: '
             + '; '.join(faults), 'give these devices aliases of their own, or '
             'leave some to the host')
-    told = [f'{words.listed(addresses, _MOST_NAMES)} {what}'
+    told = [f'{devices.listed(addresses)} {what}'
             for what, addresses in (
                 ('with MIG instances', [
                     device.address for device in given

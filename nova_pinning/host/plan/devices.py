@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The devices of a host: which guests get, and who serves the others."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -23,6 +24,8 @@ _KINDS = {
     'nic': hardware.PciKind.NIC,
 }
 _WHERE = errors.Location('--pci-alias')
+# Devices that are named; nobody wants to read more.
+_MOST_NAMES = 8
 
 
 def with_aliases(
@@ -49,8 +52,7 @@ def with_aliases(
         if not free:
             raise errors.InputError(
                 f'no device {what!r} is left for alias {alias}: '
-                + ', '.join(f'{device.address} is {device.in_use}'
-                            for device in found), _WHERE)
+                + uses(found), _WHERE)
         in_use |= {device.address: device for device in found
                    if device.in_use}
         for device in free:
@@ -106,6 +108,18 @@ def _is_meant(device: host_model.PciDevice, what: str) -> bool:
 def name(device: host_model.PciDevice) -> str:
     """What people know a device by."""
     return device.names[0] if device.names else device.address
+
+
+def uses(taken: Iterable[host_model.PciDevice]) -> str:
+    """What the host uses devices for: 'eno1 (0000:01:00.0) is in bond0'."""
+    return listed([
+        (f'{device.names[0]} ({device.address})' if device.names
+         else device.address) + f' is {device.in_use}' for device in taken])
+
+
+def listed(names: Collection[str]) -> str:
+    """Devices, or as many of them as anybody reads."""
+    return words.listed(names, _MOST_NAMES)
 
 
 def interrupts(

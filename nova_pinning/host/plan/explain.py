@@ -13,6 +13,7 @@ from nova_pinning.host import cache_capacity
 from nova_pinning.host import host_model
 from nova_pinning.host import levers
 from nova_pinning.host.plan import allocatable_cores
+from nova_pinning.host.plan import devices
 from nova_pinning.host.plan import memory
 from nova_pinning.host.plan import plan_request
 from nova_pinning.host import plan_model
@@ -72,7 +73,7 @@ def reasons(
     for alias, addresses in aliases.items():
         yield plan_model.PlanReason(
             'pci_devices', f'for guests as {alias}, and no longer for the '
-            f'host: {words.listed(addresses)}')
+            f'host: {devices.listed(addresses)}')
 
 
 def cache_reasons(
@@ -112,8 +113,9 @@ def interrupt_reasons(
     names: dict[str, list[str]] = {}
     for interrupt, reason in interrupts:
         names.setdefault(reason, []).append(interrupt.name)
-    return (plan_model.PlanReason('interrupts', f'{", ".join(some)}: {reason}')
-            for reason, some in names.items())
+    return (plan_model.PlanReason(
+        'interrupts', f'{devices.listed(some)}: {reason}')
+        for reason, some in names.items())
 
 
 def lever_reasons(

@@ -18,8 +18,6 @@ from nova_pinning.host import words
 
 #: Memory for each dedicated CPU under which hardly any flavor is sold.
 _LEAST_MIB_PER_CPU = 512
-# Devices that are named; nobody wants to read more.
-_MOST_NAMES = 6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -230,8 +228,7 @@ def _of_devices(
     if used_devices:
         yield plan_model.PlanWarning(
             'device-in-use', 'the host keeps what it uses itself: '
-            + ', '.join(f'{devices.name(device)} ({device.address}) is '
-                        f'{device.in_use}' for device in used_devices),
+            + devices.uses(used_devices),
             'free it and plan again, or leave it to the host')
     polled = {node.id for node in description.nodes
               if node.cpus & choice.poll_cpus}
@@ -240,9 +237,9 @@ def _of_devices(
     if unpolled:
         yield plan_model.PlanWarning(
             'few-poll-cpus', 'there are no CPUs for polling on the node of '
-            + words.listed([
+            + devices.listed([
                 f'{devices.name(device)} (node {device.numa_node})'
-                for device in unpolled], _MOST_NAMES),
+                for device in unpolled]),
             'have more with --poll-cpus if OVS-DPDK is to serve them')
     near = {node.id for node in description.nodes
             if node.cpus & choice.host_cpus}
@@ -254,10 +251,10 @@ def _of_devices(
         far.sort(key=allocatable_cores.is_in_use, reverse=True)
         yield plan_model.PlanWarning(
             'no-host-cpu-on-device-node', 'there are no CPUs for the host on '
-            'the node of ' + words.listed([
+            'the node of ' + devices.listed([
                 f'{devices.name(device)} (node {device.numa_node}'
                 f'{"" if allocatable_cores.is_in_use(device) else ", idle"})'
-                for device in far], _MOST_NAMES),
+                for device in far]),
             'take a choice that has some there (--choice), if what these '
             'devices do matters more than what such a choice costs')
 

@@ -171,6 +171,23 @@ class TestGroups(oslotest.BaseTestCase):
                          [one.alias for one in planned.pci_devices])
         self.assertIn('10000:01:00.0', warning(planned, 'device-in-use'))
 
+    def test_many_devices(self):
+        """Nobody reads the addresses of 512 virtual functions."""
+        host = server([
+            device(number, number % 4, hardware.PciKind.NIC, driver='ice',
+                   in_use='in bond0' * (number % 8 < 4))
+            for number in range(80)])
+        planned = plan(host, [('vf', 'nic')], pci_groups={'vf': SWITCH})
+        texts = [one.text for one in planned.plan.reasons] + [
+            one.message for one in planned.plan.warnings]
+        self.assertIn('0000:03:00.0 is in bond0', warning(
+            planned, 'device-in-use'))
+        for text in (*texts, self.refused(server([
+                one for one in host.pci_devices if one.in_use]), [
+                    ('vf', 'nic')])):
+            self.assertLessEqual(text.count('0000:'), 8)
+        self.assertEqual(12, str(texts).count(' more'))
+
     def test_mediated_devices(self):
         host = server([device(1, 0, mdev_types=TYPES), device(2, 0),
                        device(3, 1, mdev_types=TYPES[:1])])

@@ -296,7 +296,7 @@ class TestPlan(oslotest.BaseTestCase):
             plan_request.PlanOptions(host_cpus=1, sizes=sizes((4,))))
         names = [interrupt.name for interrupt in planned.plan.interrupts]
         self.assertEqual(
-            [f'{names[0]}, {names[2]}: on node 0, with CPU 0 for the host',
+            [f'{names[0]} and {names[2]}: on node 0, with CPU 0 for the host',
              f'{names[1]}: of no node, so that all CPUs for the host will '
              'do'],
             [reason.text for reason in planned.plan.reasons
