@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 
+from nova_pinning.admission import pci_alias
 from nova_pinning.checks import check_rule
 from nova_pinning import errors
 from nova_pinning.model import filter_order
@@ -85,7 +86,7 @@ def nova_weighs(view: audited.AuditedCloud) -> check_rule.Violations:
 def pci_is_outweighed(view: audited.AuditedCloud) -> check_rule.Violations:
     options = view.settings.scheduler
     if (options.multipliers and not options.observes
-            and any(flavor.extra_specs.get('pci_passthrough:alias')
+            and any(flavor.extra_specs.get(pci_alias.KEY)
                     for flavor in view.flavors)):
         yield from _on_dedicated(
             f'{weighers.MULTIPLIER_OPTIONS[_PCI]} is below what the weighers '
@@ -100,6 +101,26 @@ def pci_is_outweighed(view: audited.AuditedCloud) -> check_rule.Violations:
             '' if _PCI in options.multipliers else
             'add nova.scheduler.weights.pci.PCIWeigher to weight_classes of '
             'each nova-scheduler, and set pci_weight_multiplier to 20.0')
+
+
+@check_rule.rule(
+    'S804', check_rule.Severity.WARNING,
+    'flavors with PCI devices without PciPassthroughFilter',
+    why='guests without NUMA cells are sent to hosts that do not have the '
+        'devices, where nova-compute refuses them; only those with cells have '
+        'PinnedTopologyFilter look at devices',
+    advice='have it before PinnedTopologyFilter in [filter_scheduler] '
+           'enabled_filters of each nova-scheduler')
+def no_filter_of_devices(view: audited.AuditedCloud) -> check_rule.Violations:
+    enabled = view.settings.scheduler.enabled_filters
+    asking = [flavor.name for flavor in view.flavors
+              if flavor.extra_specs.get(pci_alias.KEY)]
+    if enabled and 'PciPassthroughFilter' not in enabled and asking:
+        yield check_rule.Violation(
+            subject='service nova-scheduler', kind='service',
+            name='nova-scheduler', message='enabled_filters has no '
+            'PciPassthroughFilter, and flavors ask for PCI devices, '
+            f'{min(asking)} for one')
 
 
 def _on_dedicated(message: str, names: Sequence[str],

@@ -250,6 +250,15 @@ class TestFindings(unit_base.TestCase):
               ('', {'PCIWeigher': 12.0}, {'pci_passthrough:alias': 'nvme:1'}),
               ('S803', {}, {'pci_passthrough:alias': 'nvme:1'}),
               ('', {'PCIWeigher': 1.0}, {}))),
+        *((code, view(dedicated(), flavors=(audit_cloud.flavor('n', {
+            **audit_cloud.DEDICATED_SPECS, **devices}),),
+            scheduler=runs(*filters)))
+          for code, filters, devices in (
+              ('S804', ['A'], {'pci_passthrough:alias': 'nvme:1'}),
+              ('', ['PciPassthroughFilter'],
+               {'pci_passthrough:alias': 'nvme:1'}),
+              ('', [], {'pci_passthrough:alias': 'nvme:1'}),
+              ('', ['A'], {}))),
     )
     @ddt.unpack
     def test_codes(self, expected, seen):
