@@ -9,19 +9,22 @@ Documentation/admin-guide/cgroup-v2.rst and the OCI runtime specification.
 """
 
 from collections.abc import Iterator
-import contextlib
 import os
 from typing import Any
 
 from nova_pinning import cpuset
 from nova_pinning import errors
 from nova_pinning.host import machine_files
+from nova_pinning.instance_bench import bench_errors
 from nova_pinning.instance_bench import bench_model
+from nova_pinning.instance_bench.platforms import polling
 from nova_pinning import units
 
 #: Of the CPU bandwidth of instances that float, in microseconds.
 PERIOD_US = 100_000
 _USUAL_SHARES = 1024
+# For what has ended to leave its group.
+_EMPTY_SECONDS = 5.0
 _WEIGHTS = range(1, 10_001)
 
 
@@ -75,13 +78,30 @@ def resources(tenant: bench_model.Tenant, cpus: cpuset.CpuSet,
 def sweep(tree: machine_files.Tree, name: str) -> None:
     """Remove a top-level group, and those below it.
 
-    What cannot be removed stays.
+    What is about to end is in one yet, and whoever has started a container
+    may be about to remove its group.
+
+    :raises bench_errors.BenchError: if one cannot be removed
     """
+    for _look in polling.looks(_EMPTY_SECONDS, 0.05):
+        kept = [*_remove(tree, name)]
+        if not kept:
+            return
+    raise bench_errors.BenchError(
+        f'control group {kept[0]}', 'end the processes in its cgroup.procs')
+
+
+def _remove(tree: machine_files.Tree, name: str) -> Iterator[str]:
+    """Remove a group as far as can be, and tell of what cannot."""
     for mount, _kind, _options in _mounts(tree):
         for group, _names, _files in os.walk(
                 f'{tree.root}{mount}/{name}', topdown=False):
-            with contextlib.suppress(OSError):
+            try:
                 os.rmdir(group)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                yield f'{group}: {error.strerror}'
 
 
 def _mounts(tree: machine_files.Tree) -> Iterator[tuple[str, str, list[str]]]:

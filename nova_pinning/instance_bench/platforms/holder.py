@@ -42,7 +42,8 @@ def _clear(space: pathlib.Path) -> None:
     Instances have ended with it, since their standard input has.
 
     :param space: its directory
-    :raises bench_errors.BenchError: if something is still mounted
+    :raises bench_errors.BenchError: if something is still mounted, or runs;
+        the directory stays then, for the next run to try again
     """
     cgroups.sweep(machine_files.Tree(), space.name)
     workspace.remove(space)

@@ -24,6 +24,7 @@ from nova_pinning.instance_bench.platforms import settings
 from nova_pinning.instance_bench.workloads import programs
 from nova_pinning.instance_bench import workspace
 from nova_pinning.tests import local_instances
+from nova_pinning.tests.unit.instance_bench.platforms import platform_fakes
 from nova_pinning.tests.unit import unit_base
 
 cpus = cpuset.CpuSet.parse
@@ -114,6 +115,29 @@ class HierarchiesTestCase(unit_base.TestCase):
 
         self.assertEqual({top / 'run-b'}, set(top.iterdir()))
         self.assertTrue((top / 'run-b/0').exists())
+
+    def test_a_group_that_is_left_while_it_is_swept(self):
+        self.mounted(V1)
+        time = self.useFixture(platform_fakes.PassingTime())
+        process = self.root / 'sys/fs/cgroup/cpuset/run/0/process'
+        process.parent.mkdir(parents=True)
+        process.touch()
+        sleep = time.sleep
+        time.sleep = lambda seconds: (sleep(seconds), process.unlink())
+
+        cgroups.sweep(self.tree, 'run')
+
+        self.assertFalse(process.parents[1].exists())
+
+    def test_a_group_that_is_not_left(self):
+        self.mounted(V1)
+        self.useFixture(platform_fakes.PassingTime())
+        group = self.root / 'sys/fs/cgroup/cpuset/run/0'
+        (group / 'process').mkdir(parents=True)
+        (group / 'process/file').touch()
+        error = self.assertRaises(
+            bench_errors.BenchError, cgroups.sweep, self.tree, 'run')
+        self.assertIn(f'control group {group}', str(error))
 
 
 class RootTestCase(unit_base.TestCase):
