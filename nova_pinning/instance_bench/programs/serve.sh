@@ -26,24 +26,28 @@ is_answered() {
 peer=$1 peer_port=$2
 shift 2
 ADDRESS=$(ip -o route get "$peer" | sed -E 's/.* src ([^ ]+).*/\1/')
-PORT=$(shuf -i 20000-30000 -n 1)
 export ADDRESS PORT
-while is_answered; do
-    PORT=$((PORT + 1))
-done
-# It is told to end as soon as this script does, however that ends.
-setpriv --pdeathsig TERM "$@" >serve.log 2>&1 </dev/null &
-server=$!
 stop() {
     kill -TERM "$server" 2>/dev/null || :
     wait "$server" || :
 }
-trap stop EXIT
-trap 'exit 143' INT TERM HUP
 
-until is_answered; do
-    kill -0 "$server" 2>/dev/null || fail 'the server does not start'
-    sleep 0.05
+# Who does not answer on a port may have it all the same.
+for ((tries = 1; ; tries++)); do
+    PORT=$(shuf -i 20000-30000 -n 1)
+    while is_answered; do
+        PORT=$((PORT + 1))
+    done
+    # It is told to end as soon as this script does, however that ends.
+    setpriv --pdeathsig TERM "$@" >serve.log 2>&1 </dev/null &
+    server=$!
+    trap stop EXIT
+    trap 'exit 143' INT TERM HUP
+    until is_answered || ! kill -0 "$server" 2>/dev/null; do
+        sleep 0.05
+    done
+    kill -0 "$server" 2>/dev/null && break
+    [ "$tries" -lt 3 ] || fail 'the server does not start'
 done
 # The peer may still be on its way.
 for ((tries = 0; ; tries++)); do

@@ -195,6 +195,11 @@ class TestWorkloads(base.BaseTestCase):
         process.send_signal(signal.SIGKILL)
         self.wait_for(lambda: not self.descendants(process) - {'cat'})
 
+    def test_a_server_that_does_not_start_gets_another_port(self):
+        workload, line = self.with_peer('sockperf')
+        self.measure_line(workload, line.replace(
+            'exec sockperf', 'mkdir tried || exec sockperf', 1))
+
     def test_redis_has_no_password(self):
         """So it has no commands that would be the worse for it."""
         workload, _merged = self.prepared('redis')
