@@ -89,6 +89,9 @@ class TestWorkloads(base.BaseTestCase):
         """What the process of a command has printed when it ends."""
         stdout, stderr = process.communicate(timeout=_COMMAND_SECONDS)
         self.assertEqual(0, process.returncode, f'{line}\n{stdout}\n{stderr}')
+        # sockperf says so of a second in which it was hardly ever on a CPU.
+        if 'No valid observations found' in stdout:
+            return self.run_line(line)
         return stdout
 
     def prepared(self, name, **parameters):
