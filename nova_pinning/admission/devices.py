@@ -390,7 +390,10 @@ class _PoolCheck(reach.DeviceCheck):
                 or _total(left, near) >= request.count):
             return near
         if request.policy == 'socket':
-            return self._on_sockets(matching, cell_ids)
+            nodes = {node for cell_id in cell_ids
+                     for node in self._reach.area(cell_id)}
+            return [place for place in matching
+                    if pools[place].numa_node in nodes]
         allowed = {*cell_ids, None}
         somewhere = [place for place in matching
                      if pools[place].numa_node in allowed]
@@ -399,21 +402,6 @@ class _PoolCheck(reach.DeviceCheck):
             return somewhere
         return sorted(matching,
                       key=lambda place: pools[place].numa_node not in allowed)
-
-    def _on_sockets(self, places: Sequence[int],
-                    cell_ids: Collection[int]) -> list[int]:
-        """Those of the pools that are on the sockets of these cells.
-
-        Nova finds none if there is a cell of which it does not know the
-        socket.
-        """
-        sockets = self._sockets
-        if None in sockets.values():
-            return []
-        here = {sockets[cell_id] for cell_id in cell_ids if cell_id in sockets}
-        return [place for place in places
-                if (node := self._pools[place].numa_node) is not None
-                and node in sockets and sockets[node] in here]
 
     def _split(self, places: Iterable[int]) -> frozenset[int]:
         """Those of the pools that share a provider.

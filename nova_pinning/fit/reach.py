@@ -103,7 +103,7 @@ class DeviceReach:
         """As many devices as any so many of the cells can have in reach."""
         if demand.policy not in ('legacy', 'required', 'socket'):
             return demand.total
-        areas = (set(map(self._area, cell_ids)) if demand.policy == 'socket'
+        areas = (set(map(self.area, cell_ids)) if demand.policy == 'socket'
                  else [(cell_id,) for cell_id in cell_ids])
         near = sorted([
             sum([demand.takes_at.get(node, 0) for node in area])
@@ -113,7 +113,7 @@ class DeviceReach:
             most += demand.takes_at.get(None, 0)
         return most
 
-    def _area(self, cell_id: int) -> tuple[int, ...]:
+    def area(self, cell_id: int) -> tuple[int, ...]:
         """The cells whose devices policy "socket" lets a cell have.
 
         Nova lets it have those near itself only if there is a cell of which
