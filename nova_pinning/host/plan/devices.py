@@ -42,7 +42,7 @@ def with_aliases(
     given: dict[str, str] = {}
     in_use: dict[str, host_model.PciDevice] = {}
     for alias, what in aliases:
-        found = [_as_kept(device) for device in named(devices, what)]
+        found = [_as_kept(device, devices) for device in named(devices, what)]
         if not found:
             raise errors.InputError(
                 f'there is no device {what!r} for alias {alias}', _WHERE,
@@ -68,15 +68,22 @@ def with_aliases(
         for device in devices), tuple(in_use.values())
 
 
-def _as_kept(device: host_model.PciDevice) -> host_model.PciDevice:
-    """The device, in use if nova would not start with it in its device_spec.
+def _as_kept(
+    device: host_model.PciDevice, devices: Iterable[host_model.PciDevice],
+) -> host_model.PciDevice:
+    """The device, in use if a virtual function of it is, which goes with it.
 
-    See MAX_DOMAIN in nova.pci.devspec; Intel VMD has such domains.
+    Or if nova would not start with it in its device_spec: see MAX_DOMAIN in
+    nova.pci.devspec; Intel VMD has such domains.
     """
-    domain = device.address.partition(':')[0]
-    return device if device.in_use or len(domain) == 4 else (
-        dataclasses.replace(device, in_use='in a PCI domain above ffff, '
-                            'which nova does not take'))
+    if device.in_use:
+        return device
+    in_use = '' if len(device.address.partition(':')[0]) == 4 else (
+        'in a PCI domain above ffff, which nova does not take')
+    return dataclasses.replace(device, in_use=in_use or next((
+        f'the physical function of {other.address}, which is {other.in_use}'
+        for other in devices if other.in_use
+        and other.physical_function == device.address), ''))
 
 
 def named(devices: Iterable[host_model.PciDevice],

@@ -550,6 +550,17 @@ class TestPlan(oslotest.BaseTestCase):
             self.assertRaises(errors.InputError, planner.plan, description,
                               plan_request.PlanOptions(pci_aliases=aliases))
 
+    def test_a_device_whose_virtual_function_the_host_uses(self):
+        """It would be gone for the host with the device."""
+        error = self.assertRaises(
+            errors.InputError, planner.plan, xeon(pci_devices=(
+                nic(1, 0), nic(2, 0, physical_function='0000:01:00.0',
+                               in_use='up, has a route'))),
+            plan_request.PlanOptions(pci_aliases=(('net', '01:00.0'),)))
+        self.assertIn(
+            '(0000:01:00.0) is the physical function of 0000:02:00.0, which '
+            'is up, has a route', str(error))
+
     @ddt.data('nic', '15b3:1017')
     def test_virtual_functions(self, what):
         """They are what guests get; the NIC itself stays with the host."""
