@@ -201,23 +201,6 @@ def left_over(
         for demand, cell in zip(guest.demands, cells)])
 
 
-def fragmentation_cost(
-    guest: model.Guest,
-    cells: Sequence[model.CellView],
-    fit: model.Fit,
-    mix: Iterable[tuple[_sizing.Size, float]],
-    others: Sequence[model.CellView] = (),
-    stock: DeviceStock | None = None,
-) -> float:
-    """What placing the guest costs, in CPUs: the less, the better.
-
-    Its :func:`fragmentation_growth`, and of places that grow alike the
-    fullest cells, which keeps large room in one piece.
-    """
-    return (fragmentation_growth(guest, cells, fit, mix, others, stock)
-            + COST_OF_FREE_CPU * left_over(guest, cells))
-
-
 def l3_domains(
     cores: Sequence[Collection[int]],
     cpus_per_domain: int | None,

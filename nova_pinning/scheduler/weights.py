@@ -147,7 +147,8 @@ class _FitWeigher(weights.BaseHostWeigher, metaclass=abc.ABCMeta):
 class FragmentationWeigher(_FitWeigher):
     """Prefers hosts where the guest strands the fewest CPUs.
 
-    See :func:`nova_pinning.fit.score.fragmentation_cost`.
+    See :func:`nova_pinning.fit.score.fragmentation_growth`. Of places that are
+    alike in this the fullest cells, which keeps large room in one piece.
     """
 
     multiplier_name = 'fragmentation_weight_multiplier'
@@ -163,11 +164,13 @@ class FragmentationWeigher(_FitWeigher):
         request: requests.PinningRequest,
         placement: fitting.FittedGuest,
     ) -> float:
-        return -score.fragmentation_cost(
+        return -(score.fragmentation_growth(
             placement.guest, placement.cells, placement.fit,
             self._configured or request.recent_mix or (),
             placement.other_cells,
             fitting.device_stock(host_state, request, placement))
+            + score.COST_OF_FREE_CPU * score.left_over(
+                placement.guest, placement.cells))
 
 
 class CacheLocalityWeigher(_FitWeigher):
