@@ -35,7 +35,8 @@ class StrandedResources:
     :param orphans: free CPUs on cores of which another CPU is taken
     :param memory_mib: free memory for which no CPU is left, by page size in
         KiB, 0 where the host tells of none
-    :param free_devices: that are free, of those that flavors ask for
+    :param all_devices: that flavors ask for, with those that guests have
+    :param free_devices: those of them that are free
     :param devices: those of them that no further guest can have
     """
 
@@ -44,6 +45,8 @@ class StrandedResources:
                int] = dataclasses.field(default_factory=dict)
     orphans: int = 0
     memory_mib: dict[int, int] = dataclasses.field(default_factory=dict)
+    all_devices: dict[stranded_devices.DeviceGroup,
+                      int] = dataclasses.field(default_factory=dict)
     free_devices: dict[stranded_devices.DeviceGroup,
                        int] = dataclasses.field(default_factory=dict)
     devices: dict[tuple[stranded_devices.DeviceGroup, count.CapacityCause],
@@ -55,6 +58,7 @@ class StrandedResources:
         self.orphans += sign * other.orphans
         _add(self.cpus, other.cpus, sign)
         _add(self.memory_mib, other.memory_mib, sign)
+        _add(self.all_devices, other.all_devices, sign)
         _add(self.free_devices, other.free_devices, sign)
         _add(self.devices, other.devices, sign)
 
@@ -106,10 +110,10 @@ class StrandedFinder:
     def devices(self, host: like_hosts.CountedHost) -> StrandedResources:
         """The free devices of a host, and those that are stranded."""
         found = StrandedResources()
-        for group, number, cause in self._devices.on_host(host):
+        for group, number, free, cause in self._devices.on_host(host):
             found.add(StrandedResources(
-                free_devices={group: number},
-                devices={} if cause is None else {(group, cause): number}))
+                all_devices={group: number}, free_devices={group: free},
+                devices={} if cause is None else {(group, cause): free}))
         return found
 
     def on_cells(

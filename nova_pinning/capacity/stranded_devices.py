@@ -57,15 +57,17 @@ class DeviceGroup(NamedTuple):
     traits: str = ''
 
 
-class FreeDevices(NamedTuple):
-    """Some free devices of one host.
+class CountedDevices(NamedTuple):
+    """Some devices of one host.
 
-    :param cause: why not one further guest can have them, be it of the
-        smallest flavor; None if one may
+    :param total: with those that guests have
+    :param cause: why not one further guest can have those that are free, be
+        it of the smallest flavor; None if one may
     """
 
     group: DeviceGroup
-    number: int
+    total: int
+    free: int
     cause: _Cause | None
 
 
@@ -78,15 +80,17 @@ class DeviceFinder:
     def __init__(self, counters: Sequence[count.Counter]) -> None:
         self._counters = [counter for counter in counters
                           if counter.request.devices]
-        self._known: dict[Hashable, tuple[FreeDevices, ...]] = {}
+        self._known: dict[Hashable, tuple[CountedDevices, ...]] = {}
 
-    def on_host(self, host: like_hosts.CountedHost) -> tuple[FreeDevices, ...]:
-        """The free devices that any flavor asks for, by pool."""
-        if not self._counters or not host.pools:
+    def on_host(
+        self, host: like_hosts.CountedHost,
+    ) -> tuple[CountedDevices, ...]:
+        """The devices that any flavor asks for, by pool."""
+        if not self._counters:
             return ()
         key = host.kind, host.site, host.left
         if key not in self._known:
-            self._known[key] = tuple(self._free(host))
+            self._known[key] = tuple(self._counted(host))
         return self._known[key]
 
     def by_place(
@@ -105,20 +109,23 @@ class DeviceFinder:
                     found[place] = cause
         return found
 
-    def _free(self, host: like_hosts.CountedHost) -> Iterator[FreeDevices]:
+    def _counted(
+        self, host: like_hosts.CountedHost,
+    ) -> Iterator[CountedDevices]:
         occupancy = host.occupancy
         on_sale = device_room.on_sale(
             [counter.request for counter in self._counters], occupancy)
         left = devices.left(occupancy.host.pci_pools, occupancy.device_uses)
         # As host.pools has them.
         places = [place for place, count in left.items() if count > 0]
-        for index, cause in sorted(self.by_place(host).items()):
-            pool = host.pools[index]
-            alias, free = on_sale[places[index]]
-            if free:
-                yield FreeDevices(DeviceGroup(
-                    alias, pool.numa_node, device_room.group_traits(
-                        pool, occupancy.providers)), free, cause)
+        causes = {places[index]: cause
+                  for index, cause in self.by_place(host).items()}
+        for place, (alias, free) in sorted(on_sale.items()):
+            pool = occupancy.host.pci_pools[place]
+            yield CountedDevices(DeviceGroup(
+                alias, pool.numa_node, device_room.group_traits(
+                    pool, occupancy.providers)), pool.total, free,
+                causes.get(place))
 
 
 def _causes(

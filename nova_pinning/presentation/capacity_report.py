@@ -174,6 +174,9 @@ def add_gauges(
         'stranded_memory_bytes',
         'Free memory for which no CPU is left, by page size', 'class',
         'page_size_kib')
+    all_devices = made.add(
+        'devices', 'PCI devices that flavors ask for, used ones included',
+        'class', *_DEVICE_LABELS)
     free_devices = made.add(
         'free_devices', 'Free PCI devices that flavors ask for', 'class',
         *_DEVICE_LABELS)
@@ -193,10 +196,11 @@ def add_gauges(
         orphans.labels(name).set(sums.orphans)
         for cause in count.CapacityCause:
             cpus.labels(name, cause).set(sums.cpus.get(cause, 0))
-        for group, number in sums.free_devices.items():
+        for group, number in sums.all_devices.items():
             labels = (name, group.alias, '' if group.numa_node is None
                       else group.numa_node, group.traits)
-            free_devices.labels(*labels).set(number)
+            all_devices.labels(*labels).set(number)
+            free_devices.labels(*labels).set(sums.free_devices.get(group, 0))
             for cause in count.CapacityCause:
                 devices.labels(*labels, cause).set(
                     sums.devices.get((group, cause), 0))
@@ -262,11 +266,12 @@ def _stranded(stranded: stranded.StrandedResources) -> dict[str, Any]:
             str(size): mib
             for size, mib in sorted(stranded.memory_mib.items())},
         'devices': [
-            {**group._asdict(), 'free': free, 'stranded': {
-                str(cause): number for (other, cause), number
-                in stranded.devices.items() if other == group}}
-            for group, free in sorted(
-                stranded.free_devices.items(), key=_in_order)]}
+            {**group._asdict(), 'total': total,
+             'free': stranded.free_devices.get(group, 0), 'stranded': {
+                 str(cause): number for (other, cause), number
+                 in stranded.devices.items() if other == group}}
+            for group, total in sorted(
+                stranded.all_devices.items(), key=_in_order)]}
 
 
 def _in_order(

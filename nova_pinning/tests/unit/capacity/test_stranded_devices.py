@@ -172,6 +172,21 @@ class TestStranded(testtools.TestCase):
             size, = measured(asked, children=children).sizes()
             self.assertEqual((vgpus, missing), (size.fits, size.missing))
 
+    def test_sold_out(self):
+        """What is sold out is there with 0, so that an alert sees it."""
+        sold = measured(request('h100', 1), there=[
+            request('h100', 2, vcpus=1) for _guest in range(4)])
+        self.assertEqual(
+            [(2, 0, {})] * 4,
+            [(one['total'], one['free'], one['stranded'])
+             for one in capacity_report.as_dict(sold)['stranded']['devices']])
+        text = capacity_report.as_metrics(sold)
+        labels = ('alias="h100",class="unknown",numa_node="1",'
+                  'traits="CUSTOM_H100_SWITCH_3"')
+        self.assertIn(
+            f'nova_pinning_capacity_free_devices{{{labels}}} 0.0', text)
+        self.assertIn(f'nova_pinning_capacity_devices{{{labels}}} 2.0', text)
+
     def test_metrics(self):
         text = capacity_report.as_metrics(measured(
             request('h100', 1), there=[
