@@ -45,6 +45,7 @@ class TaskMetrics:
             'since nova refuses them or there are too many',
             registry=self._registry)
         self._trouble: dict[str, str] = {}
+        self._has_figures = set[str]()
         self._lock = threading.Lock()
 
     def expect(self, task: str) -> None:
@@ -63,6 +64,7 @@ class TaskMetrics:
             return None
         self._durations.labels(task).set(time.monotonic() - start)
         self._successes.labels(task).set(self._clock())
+        self._has_figures.add(task)
         self._note(task, None)
         return result
 
@@ -84,8 +86,9 @@ class TaskMetrics:
                 return
             self._trouble[task] = text
         if text:
-            LOG.error('%s failed: %s; the last figures are served, and it '
-                      'is tried again', task, text)
+            LOG.error('%s failed: %s%s', task, text, '; the last figures are '
+                      'served, and it is tried again'
+                      if task in self._has_figures else '')
             LOG.debug('%s failed', task, exc_info=error)
         else:
             LOG.warning('%s works again', task)

@@ -180,11 +180,13 @@ def _impossible_text(results: Sequence[simulation_run.Result]) -> str:
         return ''
     total = sum(kind.arrivals for kind in kinds)
     seeds = len({result.seed for result in results})
+    is_doubtful = any(result.doubts for result in results)
     return (
         f'Left out of all figures: {total:,} '
         f'{"guest" if total == 1 else "guests"} '
         f'{f"of the {seeds} seeds " if seeds > 1 else ""}that no host of the '
-        f'fleet could hold even if it was empty: ' + words.listed([
+        f'fleet {"is known to have room for" if is_doubtful else "could hold"}'
+        ' even if it was empty: ' + words.listed([
             *(f'{kind.name} ({kind.arrivals:,})'
               for kind in kinds[:_MOST_KINDS]),
             *([f'{len(kinds) - _MOST_KINDS:,} more kinds, which --format '

@@ -157,7 +157,9 @@ class TestSimulate(_TestCase):
         done = self.simulate(*argv, fleet=self.fleet(
             flavors=(flavor,), hosts=(two,)))
         self.assertEqual(1, done.status)
-        self.assertIn('Left out of all figures: 3 guests', done.out)
+        self.assertIn('Left out of all figures: 3 guests that no host of the '
+                      'fleet is known to have room for even if it was empty',
+                      ' '.join(done.out.split()))
         self.assertIn('Not certain, since not all is known', done.out)
 
     def test_filters_that_refuse(self):

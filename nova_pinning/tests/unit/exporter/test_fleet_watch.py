@@ -73,6 +73,13 @@ class WatchTestCase(unit_base.TestCase):
         self.assertEqual(
             4, self.metric('nova_pinning_exporter_hosts_recounted_total'))
 
+    def test_source_that_never_was_there(self):
+        self.source.error = errors.InputError('gone')
+        with unit_base.log_records() as logged:
+            self.watch.refresh()
+        self.assertEqual(['read failed: gone'], [
+            one.getMessage() for one in logged if one.levelname == 'ERROR'])
+
     def test_source_goes_away_and_comes_back(self):
         self.watch.refresh()
         text = self.watch.text()
@@ -86,6 +93,9 @@ class WatchTestCase(unit_base.TestCase):
             # Said once, if it is not what was said before.
             self.assertLessEqual(len([
                 one for one in logged if one.levelname == 'ERROR']), 1)
+            for one in logged:
+                if one.levelname == 'ERROR':
+                    self.assertIn('the last figures', one.getMessage())
             self.assertEqual(text, self.watch.text())
             self.assertEqual(1000, self.metric(_LAST, task='read'))
         self.assertEqual(6, self.metric(_ERRORS, task='read'))
