@@ -48,11 +48,15 @@ def request_for(
     image = dict(image_properties or {})
     options: dict[tuple[str | None, str], Any] = {}
     if pci_aliases is not None:
+        # Nova refuses each flavor for what is wrong with any alias.
+        named = {name: pci_aliases[name]
+                 for name in pci_alias.names(flavor.extra_specs)
+                 if name in pci_aliases}
         options['pci', 'alias'] = [
-            json.dumps(entry) for name, alias in pci_aliases.items()
+            json.dumps(entry) for name, alias in named.items()
             for entry in pci_alias.entries(name, alias)]
         if any(not {'vendor_id', 'product_id'} <= dict(spec).keys()
-               for alias in pci_aliases.values() for spec in alias.specs):
+               for alias in named.values() for spec in alias.specs):
             # Without it nova wants both of each.
             options[_IN_PLACEMENT] = True
     with nova_options.applied(options):

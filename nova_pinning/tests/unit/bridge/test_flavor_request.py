@@ -101,6 +101,22 @@ class TestWanted(unit_base.TestCase):
                 {'gpu': aliases['gpu']})
         self.assertEqual((), without.devices[0].groups)
 
+    def test_aliases_of_other_flavors(self):
+        """What nova has against them is nothing to this one."""
+        aliases = {
+            'gpu': pci_alias.PciAlias((_GPU,)),
+            'gold': pci_alias.PciAlias(((('resource_class', 'gold'),),)),
+            'two': pci_alias.PciAlias((_GPU, _GPU2)),
+            'strange': pci_alias.PciAlias(((('colour', 'red'),),))}
+        for in_placement in (False, True):
+            with flavor_request.batch(in_placement):
+                found = flavor_request.request_for(
+                    _flavor(**{'pci_passthrough:alias': 'gpu:1'}), {}, aliases)
+            self.assertEqual(in_placement, bool(found.devices[0].groups))
+        self.assertIn('colour', str(self.assertRaises(
+            errors.InputError, flavor_request.request_for,
+            _flavor(**{'pci_passthrough:alias': 'strange:1'}), {}, aliases)))
+
     @ddt.data(
         {'resource_class': 'CUSTOM_H100', 'traits': 'CUSTOM_H100_SWITCH_0'},
         {'resource_class': 'h 100', 'traits': 'fast, HW_GPU_API_DXVA,'},
