@@ -49,9 +49,7 @@ def wrong_order(view: audited.AuditedCloud) -> check_rule.Violations:
     options = view.settings.scheduler
     wrong = filter_order.what_is_wrong(options.enabled_filters)
     if wrong and not options.observes:
-        yield check_rule.Violation(
-            subject='service nova-scheduler', kind='service',
-            name='nova-scheduler', message=wrong)
+        yield _violation(wrong)
 
 
 @check_rule.rule(
@@ -116,20 +114,22 @@ def no_filter_of_devices(view: audited.AuditedCloud) -> check_rule.Violations:
     asking = [flavor.name for flavor in view.flavors
               if flavor.extra_specs.get(pci_alias.KEY)]
     if enabled and 'PciPassthroughFilter' not in enabled and asking:
-        yield check_rule.Violation(
-            subject='service nova-scheduler', kind='service',
-            name='nova-scheduler', message='enabled_filters has no '
-            'PciPassthroughFilter, and flavors ask for PCI devices, '
-            f'{min(asking)} for one')
+        yield _violation(
+            'enabled_filters has no PciPassthroughFilter, and flavors ask for '
+            f'PCI devices, {min(asking)} for one')
 
 
 def _on_dedicated(message: str, names: Sequence[str],
                   advice: str = '') -> check_rule.Violations:
     if names:
-        yield check_rule.Violation(
-            subject='service nova-scheduler', kind='service',
-            name='nova-scheduler', message=f'{message} on {len(names)} '
-            f'dedicated hosts, {min(names)} for one', advice=advice)
+        yield _violation(f'{message} on {len(names)} dedicated hosts, '
+                         f'{min(names)} for one', advice)
+
+
+def _violation(message: str, advice: str = '') -> check_rule.Violation:
+    return check_rule.Violation(
+        subject='service nova-scheduler', kind='service',
+        name='nova-scheduler', message=message, advice=advice)
 
 
 def _multiplier(view: audited.AuditedCloud,
