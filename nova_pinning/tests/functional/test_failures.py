@@ -221,9 +221,10 @@ class TestErrors(_Case):
         # The first would be best, since the guest fills it.
         self.start(compute_1=_host(dedicated='0,1'), compute_2=_host(),
                    compute_3=_host(dedicated='0-7', shared=None))
+        # To nova a host that is late to report is still building a server.
         self.nova.stage.flags(
             cpu_weight_multiplier=0.0, ram_weight_multiplier=0.0,
-            group='filter_scheduler')
+            io_ops_weight_multiplier=0.0, group='filter_scheduler')
         kind = weights.FragmentationWeigher
         with mock.patch.object(
                 kind, 'weight', _fails_for('compute-1', kind.weight)):
