@@ -167,6 +167,8 @@ def show(results: Sequence[simulation_run.Result], names: Sequence[str],
     left_out = _impossible_text(results)
     if left_out:
         printing.say(left_out, console)
+    if not any(result.arrivals for result in results):
+        return
     _figures(results, names, study, console)
     for sentence in _moves(results, names):
         printing.say(sentence, console)

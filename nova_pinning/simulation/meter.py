@@ -50,10 +50,6 @@ class KindResult:
     arrivals: int
     refused: int
 
-    @property
-    def acceptance(self) -> float:
-        return 1 - self.refused / self.arrivals if self.arrivals else 1.0
-
 
 class ImpossibleKind(NamedTuple):
     """Guests of one kind that no host could hold even if it was empty.
@@ -128,8 +124,9 @@ class RunResult:
     doubts: tuple[gaps.Counted, ...] = ()
 
     @property
-    def acceptance(self) -> float:
-        return 1 - self.refused / self.arrivals if self.arrivals else 1.0
+    def acceptance(self) -> float | None:
+        """Share of the guests that found a host; None if there were none."""
+        return 1 - self.refused / self.arrivals if self.arrivals else None
 
     @property
     def limit_share(self) -> float | None:

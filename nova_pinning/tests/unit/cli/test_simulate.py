@@ -161,6 +161,8 @@ class TestSimulate(_TestCase):
                       'fleet is known to have room for even if it was empty',
                       ' '.join(done.out.split()))
         self.assertIn('Not certain, since not all is known', done.out)
+        # There was none to be accepted or refused.
+        self.assertNotRegex(done.out, 'Accepted|refused')
 
     def test_filters_that_refuse(self):
         flavor = flavor_model.Flavor(name='one', vcpus=1, memory_mib=1024)
