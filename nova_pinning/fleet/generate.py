@@ -132,10 +132,15 @@ def empty_fleet(
     with contextlib.suppress(hostclass.UnknownClass):
         host_class = placement_traits.host_class(
             (), placement_traits.classes_of(description.traits), like.cells)
+    names = [f'{description.name}-{number:05}'
+             for number in range(1, hosts + 1)]
     return snapshot.Fleet(
         hosts=tuple(dataclasses.replace(
-            like, name=f'{description.name}-{number:05}',
-            host_class=host_class) for number in range(1, hosts + 1)),
+            like, name=name, host_class=host_class,
+            # Nova has the host's name in theirs.
+            children=tuple(dataclasses.replace(
+                child, name=child.name.replace(like.name, name, 1))
+                for child in like.children)) for name in names),
         rules=scheduler_rules.SchedulerRules(
             pci_in_placement=device_offer.is_in_placement(description)),
         pci_aliases=device_offer.aliases(description),

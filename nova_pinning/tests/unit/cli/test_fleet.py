@@ -214,6 +214,9 @@ class TestGenerateFleet(_FleetTestCase):
         self.assertIn('h100-switch-3', fleet.pci_aliases)
         self.assertEqual(12, sum(
             pool.total for pool in fleet.hosts[2].pci_pools))
+        for host in fleet.hosts:
+            self.assertEqual({host.name}, {
+                child.name.partition('_')[0] for child in host.children})
 
     @ddt.data(('--filled', '101%'), ('--filled', '80'), ('--shared', 'x'),
               ('--like', 'x', '--shape', 'epyc-nps4'),
