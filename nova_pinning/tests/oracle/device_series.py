@@ -238,7 +238,9 @@ class _Comparison:
             state.allocation_candidates = [*candidates]
             state.limits = {}
         kinds = [device_nova.FILTERS[0], filters.PinnedTopologyFilter]
-        left = device_nova.filtered(kinds, [state], order.spec)
+        # Each host is asked by a request of its own: of one for several hosts
+        # those are passed over that would be worse alternates.
+        left = device_nova.filtered(kinds, [state], copy.copy(order.spec))
         said = _YES if left else _NO
         self.count(f'{surface} {said}')
         if said != (_YES if claims else _NO):
