@@ -26,7 +26,7 @@ from nova_pinning.model import flag
 #: Keys with their values, sorted: what stands for a mapping in a hashable.
 Pairs: TypeAlias = written_forms.DeviceKeys
 #: What a request asks of a device; None for a key that it must not have.
-PciSpec: TypeAlias = written_forms.DeviceSpec
+PciSpec: TypeAlias = tuple[tuple[str, str | None], ...]
 
 #: nova.objects.fields.PciDeviceType
 STANDARD, PHYSICAL, VIRTUAL = 'type-PCI', 'type-PF', 'type-VF'

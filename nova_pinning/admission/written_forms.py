@@ -61,17 +61,11 @@ Amounts: TypeAlias = Annotated[
 Differences: TypeAlias = Annotated[
     tuple[tuple[str, int], ...],
     codec.Form(Mapping[ResourceClass, terms.Difference], dict, _sorted_pairs)]
-DeviceKeys: TypeAlias = Annotated[
-    tuple[tuple[str, str], ...],
-    codec.Form(Mapping[terms.Word, terms.Line], dict, _sorted_pairs),
-    codec.Shared('device_keys')]
 #: Of a PCI alias.
 AliasSpec: TypeAlias = Annotated[
     tuple[tuple[str, str], ...],
     codec.Form(Mapping[terms.Word, terms.Line], dict, _sorted_pairs)]
-DeviceSpec: TypeAlias = Annotated[
-    tuple[tuple[str, str | None], ...],
-    codec.Form(Mapping[terms.Word, terms.Line | None], dict, _sorted_pairs)]
+DeviceKeys: TypeAlias = Annotated[AliasSpec, codec.Shared('device_keys')]
 
 
 def _distinct(
