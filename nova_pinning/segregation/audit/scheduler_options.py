@@ -83,9 +83,7 @@ def nova_weighs(view: audited.AuditedCloud) -> check_rule.Violations:
            'dedicated hosts')
 def pci_is_outweighed(view: audited.AuditedCloud) -> check_rule.Violations:
     options = view.settings.scheduler
-    if (options.multipliers and not options.observes
-            and any(flavor.extra_specs.get(pci_alias.KEY)
-                    for flavor in view.flavors)):
+    if options.multipliers and not options.observes and _asking(view):
         yield from _on_dedicated(
             f'{weighers.MULTIPLIER_OPTIONS[_PCI]} is below what the weighers '
             'of this project have together'
@@ -110,13 +108,17 @@ def pci_is_outweighed(view: audited.AuditedCloud) -> check_rule.Violations:
     advice='have it before PinnedTopologyFilter in [filter_scheduler] '
            'enabled_filters of each nova-scheduler')
 def no_filter_of_devices(view: audited.AuditedCloud) -> check_rule.Violations:
-    enabled = view.settings.scheduler.enabled_filters
-    asking = [flavor.name for flavor in view.flavors
-              if flavor.extra_specs.get(pci_alias.KEY)]
+    enabled, asking = view.settings.scheduler.enabled_filters, _asking(view)
     if enabled and 'PciPassthroughFilter' not in enabled and asking:
         yield _violation(
             'enabled_filters has no PciPassthroughFilter, and flavors ask for '
             f'PCI devices, {min(asking)} for one')
+
+
+def _asking(view: audited.AuditedCloud) -> list[str]:
+    """The flavors that ask for PCI devices."""
+    return [flavor.name for flavor in view.flavors
+            if flavor.extra_specs.get(pci_alias.KEY)]
 
 
 def _on_dedicated(message: str, names: Sequence[str],
