@@ -41,8 +41,12 @@ def with_aliases(
     """
     given: dict[str, str] = {}
     in_use: dict[str, host_model.PciDevice] = {}
+    # The first virtual function in use, by its physical one.
+    used = {device.physical_function: device for device in reversed(devices)
+            if device.in_use}
     for alias, what in aliases:
-        found = [_as_kept(device, devices) for device in named(devices, what)]
+        found = [_as_kept(device, used.get(device.address))
+                 for device in named(devices, what)]
         if not found:
             raise errors.InputError(
                 f'there is no device {what!r} for alias {alias}', _WHERE,
@@ -69,21 +73,25 @@ def with_aliases(
 
 
 def _as_kept(
-    device: host_model.PciDevice, devices: Iterable[host_model.PciDevice],
+    device: host_model.PciDevice, used: host_model.PciDevice | None,
 ) -> host_model.PciDevice:
     """The device, in use if a virtual function of it is, which goes with it.
 
     Or if nova would not start with it in its device_spec: see MAX_DOMAIN in
     nova.pci.devspec; Intel VMD has such domains.
+
+    :param used: a virtual function of it that the host uses
     """
     if device.in_use:
         return device
-    in_use = '' if len(device.address.partition(':')[0]) == 4 else (
-        'in a PCI domain above ffff, which nova does not take')
-    return dataclasses.replace(device, in_use=in_use or next((
-        f'the physical function of {other.address}, which is {other.in_use}'
-        for other in devices if other.in_use
-        and other.physical_function == device.address), ''))
+    if len(device.address.partition(':')[0]) != 4:
+        in_use = 'in a PCI domain above ffff, which nova does not take'
+    elif used is not None:
+        in_use = (f'the physical function of {used.address}, which is '
+                  f'{used.in_use}')
+    else:
+        return device
+    return dataclasses.replace(device, in_use=in_use)
 
 
 def named(devices: Iterable[host_model.PciDevice],
