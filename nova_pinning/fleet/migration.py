@@ -110,12 +110,11 @@ class MigrationRules:
         :param target: to which it is moved; None if it is evacuated
         """
         request = self._reader.request(guest)
-        is_live = target and (
-            request.claims
-            or request.topology and fit.has_open_pages(request.topology)
-        ) and not self.cold_reason(guest, target)
-        return dataclasses.replace(request, is_live=True) if (
-            is_live) else request
+        is_told = request.claims or (
+            request.topology and fit.has_open_pages(request.topology))
+        if target and is_told and not self.cold_reason(guest, target):
+            return dataclasses.replace(request, is_live=True)
+        return request
 
     def source(
         self, guest: resident_guest.ResidentGuest,
